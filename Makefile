@@ -1,0 +1,46 @@
+# `make demo` and `make test` do all their own set-up; `make check` is what CI runs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.locked
+
+.PHONY: help demo test check lint conformance fuzz bench lock clean docs
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "winboot needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a change, report written
+	$(BIN)/winboot lab demo --report demo-report
+
+test: $(STAMP) ## the test suite
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test ## all that CI runs
+
+CASES ?= tests/conformance
+conformance: $(STAMP) ## the lab's answers against recordings of the real PowerShell (CASES=folder for others)
+	$(BIN)/python -m winboot.lab.conformance $(CASES)
+
+fuzz: $(STAMP) ## the long property tests
+	$(BIN)/python -m pytest -m nightly
+
+bench: $(STAMP) ## ratios against a floor or a peer measured in the same run
+	$(BIN)/python -m benchmarks
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes -o requirements.lock
+
+clean: ## forget the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,151 @@
+"""Every expected failure, as one tree.
+
+    WinbootError                     exit 1
+      UsageError                     exit 64   the command line is wrong
+      InvalidInput                   exit 64   a profile, inventory or step file is wrong (carries places)
+      ScriptError                    exit 1    a script could not be rendered or fails the strict check
+      TransportError                 exit 69
+        Unreachable                  exit 69   nothing answers; worth retrying
+        ConnectionLost               exit 69   it answered and then did not; worth retrying
+        Busy                         exit 69   the machine refuses for now (quota, 503, shutting down); worth retrying
+        LoginRefused                 exit 77   the machine answered and said no
+        AccessDenied                 exit 77   the login worked, but the right to run PowerShell is missing
+        CertificateNotTrusted        exit 69   TLS: the certificate is not the expected one
+        ProtocolError                exit 69   the machine answered something that WinRM does not say
+        RestrictedEndpoint           exit 69   JEA or Constrained Language: refused by name
+      ClusterError                   exit 69
+        ClusterUnreachable           exit 69   worth retrying
+        ClusterRefused               exit 77   401 or 403, with the verb and resource
+      NodeFailed                     exit 1    a step failed on the node
+      Superseded                     exit 75   another run has taken over
+      BudgetExhausted                exit 4
+      Interrupted                    exit 130
+
+A class answers three questions: what to tell the reader next (`hint`), how to exit (`exit_code`), and whether trying
+the same thing again can help (`worth_retrying`). Text is never parsed to decide.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class WinbootError(Exception):
+    """An expected failure. `hint` tells the reader what to try next; `node` names the machine it happened to."""
+
+    exit_code: ClassVar[int] = 1
+    worth_retrying: ClassVar[bool] = False
+
+    def __init__(self, problem: str, *, hint: str = "", node: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+        self.node = node
+
+
+class UsageError(WinbootError):
+    """The command line asks for something that does not exist or does not go together."""
+
+    exit_code = 64
+
+
+class InvalidInput(WinbootError):
+    """A file that a person wrote is wrong. `problems` holds one complaint each, with its place."""
+
+    exit_code = 64
+
+    def __init__(self, problem: str, *, problems: tuple[object, ...] = (), hint: str = "") -> None:
+        super().__init__(problem, hint=hint)
+        self.problems = problems
+
+
+class ScriptError(WinbootError):
+    """A script could not be rendered, or does not pass the strict check."""
+
+
+class TransportError(WinbootError):
+    """Something between here and the machine went wrong."""
+
+    exit_code = 69
+
+
+class Unreachable(TransportError):
+    """Nothing answers at the address (refused, timed out, no such name)."""
+
+    worth_retrying = True
+
+
+class ConnectionLost(TransportError):
+    """The machine answered, and then the connection ended in the middle of the work."""
+
+    worth_retrying = True
+
+
+class Busy(TransportError):
+    """The machine refuses for now: a quota, HTTP 503, or it is shutting down."""
+
+    worth_retrying = True
+
+
+class LoginRefused(TransportError):
+    """The machine answered and said no to this user."""
+
+    exit_code = 77
+
+
+class AccessDenied(TransportError):
+    """The login worked, but this user may not open a PowerShell session."""
+
+    exit_code = 77
+
+
+class CertificateNotTrusted(TransportError):
+    """The machine shows a certificate that neither the given CA signed nor the given fingerprint names."""
+
+
+class ProtocolError(TransportError):
+    """The machine answered something that WinRM or PSRP does not say."""
+
+
+class RestrictedEndpoint(TransportError):
+    """The endpoint is JEA or runs in Constrained Language mode; winboot needs a full session."""
+
+
+class ClusterError(WinbootError):
+    """The Kubernetes API did not do what was asked."""
+
+    exit_code = 69
+
+
+class ClusterUnreachable(ClusterError):
+    """The API server does not answer."""
+
+    worth_retrying = True
+
+
+class ClusterRefused(ClusterError):
+    """The API server said 401 or 403; the problem names the verb and the resource."""
+
+    exit_code = 77
+
+
+class NodeFailed(WinbootError):
+    """A step failed on the node; the report of the node has the details."""
+
+
+class Superseded(WinbootError):
+    """Another run has taken over this node."""
+
+    exit_code = 75
+
+
+class BudgetExhausted(WinbootError):
+    """More nodes failed than allowed; the rest was not touched."""
+
+    exit_code = 4
+
+
+class Interrupted(WinbootError):
+    """Ctrl-C or SIGTERM."""
+
+    exit_code = 130
