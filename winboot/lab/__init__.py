@@ -1,0 +1,1 @@
+"""Pretend Windows machines and a pretend cluster: rehearsal without Windows."""
