@@ -1,0 +1,70 @@
+"""The command line: one file a command; this one assembles them and turns every error into words and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, NoReturn
+
+import typer
+
+from winboot import __version__
+
+EXIT_USAGE: Final = 64
+EXIT_INTERRUPTED: Final = 130
+
+app = typer.Typer(
+    name="winboot",
+    help="Turn Windows Server machines into Ready Kubernetes nodes, from here, over WinRM. "
+    "Every command shows what it would change before it changes anything; the same command again repairs or does nothing.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"winboot {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Options that come before the command."""
+
+
+def main() -> NoReturn:
+    """Run the command line and exit: the codes are those of docs/exit-codes.md, wrong use is 64."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; the exit code comes back, no expected error escapes."""
+    from winboot.cli import commands
+    from winboot.cli.failure import explain_bug, explain_error, explain_usage
+    from winboot.errors import WinbootError
+
+    commands.register(app)
+    import click
+
+    try:
+        result = app(args=arguments, prog_name="winboot", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.exceptions.Abort:
+        return EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except click.ClickException as error:
+        explain_usage(error)
+        return EXIT_USAGE
+    except WinbootError as error:
+        explain_error(error)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the one boundary: a bug becomes a file and a sentence, not a traceback
+        explain_bug(error, arguments)
+        return 1
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,46 @@
+"""How the command line tells of an error: what happened, where, and what to do next."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import click
+import typer
+
+from winboot import __version__
+from winboot.errors import InvalidInput, WinbootError
+
+
+def explain_error(error: WinbootError) -> None:
+    """An expected error, on standard error: its sentence, one line for each complaint, and the next step."""
+    typer.secho(f"winboot: {error.problem}", err=True, fg="red")
+    if isinstance(error, InvalidInput):
+        for problem in error.problems:
+            typer.echo(f"  {problem}", err=True)
+    if error.hint:
+        typer.echo(f"next: {error.hint}", err=True)
+
+
+def explain_usage(error: click.ClickException) -> None:
+    """Wrong use, in Click's words, with the command's help one step away."""
+    context = getattr(error, "ctx", None)
+    typer.secho(f"winboot: {error.format_message()}", err=True, fg="red")
+    if context is not None:
+        typer.echo(f"next: {context.command_path} --help", err=True)
+
+
+def explain_bug(error: Exception, arguments: list[str]) -> None:
+    """An error nobody expected: a file with what a bug report needs, and one line that names it."""
+    versions = f"winboot {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    # Arguments name files, nodes and steps; secrets never travel on the command line.
+    text = f"{versions}\narguments: {arguments}\n\n{''.join(traceback.format_exception(error))}"
+    descriptor = tempfile.NamedTemporaryFile("w", prefix="winboot-bug-", suffix=".txt", delete=False, encoding="utf-8")
+    with descriptor as file:
+        file.write(text)
+    typer.secho(f"winboot: a bug in winboot itself: {type(error).__name__}: {error}", err=True, fg="red")
+    typer.echo(f"next: report it with {Path(descriptor.name)}; running the command again loses nothing", err=True)
+    sys.stderr.flush()

@@ -1,0 +1,91 @@
+"""The report as plain data: JSON lines for programs, JUnit for CI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from winboot.events import Difference, Problem
+from winboot.report import NodeReport, Report, StepReport
+
+
+def difference_data(difference: Difference) -> dict[str, Any]:
+    """A difference with the names it has on the wire."""
+    data: dict[str, Any] = {"what": difference.what, "is": difference.is_, "want": difference.want}
+    flags = ("reboot", "disrupts", "disturbs", "policy")
+    return data | {flag: True for flag in flags if getattr(difference, flag)}
+
+
+def _problem_data(problem: Problem | None) -> dict[str, str] | None:
+    if problem is None:
+        return None
+    return {"id": problem.id, "message": problem.message, "hint": problem.hint, "position": problem.position}
+
+
+def step_data(step: StepReport) -> dict[str, Any]:
+    """One step of one node."""
+    return {
+        "step": step.name,
+        "state": step.state,
+        "ms": step.ms,
+        "differences": [difference_data(d) for d in step.differences],
+        "problem": _problem_data(step.problem),
+    }
+
+
+def node_data(node: NodeReport) -> dict[str, Any]:
+    """One node, with its steps."""
+    failure = node.failure
+    return {
+        "node": node.node,
+        "address": node.address,
+        "os": node.os,
+        "outcome": node.outcome,
+        "ready": node.ready,
+        "steps": [step_data(step) for step in node.steps],
+        "failure": None
+        if failure is None
+        else {"name": failure.name, "message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code},
+        "reboots": node.reboots,
+        "detached": node.detached,
+        "reconnects": node.reconnects,
+        "pipelines": node.pipelines,
+        "seconds": round(node.seconds, 3),
+        "notes": list(node.notes),
+    }
+
+
+def json_lines(report: Report) -> str:
+    """One object a node, and a last one for the run."""
+    lines = [json.dumps({"kind": "node", **node_data(node)}) for node in report.nodes]
+    last = {
+        "kind": "run",
+        "command": report.command,
+        "run": report.run,
+        "started": report.started,
+        "seconds": round(report.seconds, 3),
+        "changed": report.changed,
+        "exit_code": report.exit_code,
+    }
+    return "\n".join([*lines, json.dumps(last)]) + "\n"
+
+
+def junit(report: Report) -> str:
+    """A test suite a node, a test case a step; a failed or blocked step is a failure with its hint."""
+    root = ET.Element("testsuites", name=f"winboot {report.command}")
+    for node in report.nodes:
+        suite = ET.SubElement(root, "testsuite", name=node.node, tests=str(len(node.steps) or 1))
+        for step in node.steps:
+            case = ET.SubElement(suite, "testcase", classname=node.node, name=step.name, time=f"{step.ms / 1000:.3f}")
+            if step.problem is not None and step.state in ("failed", "blocked"):
+                failure = ET.SubElement(case, "failure", message=step.problem.message, type=step.problem.id)
+                failure.text = step.problem.hint
+            elif step.state == "skipped":
+                ET.SubElement(case, "skipped")
+        if node.failure is not None:
+            case = ET.SubElement(suite, "testcase", classname=node.node, name="reach the node")
+            error = ET.SubElement(case, "error", message=node.failure.message, type=node.failure.name)
+            error.text = node.failure.hint
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,106 @@
+"""The report for people: a table of nodes, and below it whatever needs their attention."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from winboot.events import Difference
+from winboot.report import NodeReport, Report, StepReport
+
+_COLOURS = {
+    "ok": "green",
+    "changed": "yellow",
+    "would-change": "yellow",
+    "blocked": "magenta",
+    "failed": "red",
+    "skipped": "dim",
+}
+_FLAGS = (
+    ("reboot", "reboots"),
+    ("disrupts", "network blip"),
+    ("disturbs", "disturbs pods"),
+    ("policy", "held by policy"),
+)
+
+
+def print_report(report: Report, console: Console, *, differences: bool = False) -> None:
+    """Write the table; with `differences`, also what each step found (as `plan` does)."""
+    for node in report.nodes:
+        for block in _details(node, differences=differences):
+            console.print(block)
+    console.print(_table(report))
+    console.print(summary(report))
+
+
+def summary(report: Report) -> str:
+    """The closing line: how many nodes ended how."""
+    outcomes: dict[str, int] = {}
+    for node in report.nodes:
+        outcomes[node.outcome] = outcomes.get(node.outcome, 0) + 1
+    parts = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no nodes"
+    return f"{report.command}: {parts}; {report.changed} steps changed in {report.seconds:.1f} s"
+
+
+def _table(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("node", "os", "outcome", "ready"):
+        table.add_column(name)
+    for name in ("ok", "changed", "to change", "blocked", "failed", "reboots", "detached", "seconds"):
+        table.add_column(name, justify="right")
+    for node in report.nodes:
+        counts = node.counts
+        table.add_row(
+            node.node,
+            node.os,
+            Text(node.outcome, style=_COLOURS[node.outcome]),
+            {True: "yes", False: "no", None: "-"}[node.ready],
+            *(str(counts[name]) for name in ("ok", "changed", "would-change", "blocked", "failed")),
+            str(node.reboots),
+            str(node.detached),
+            f"{node.seconds:.1f}",
+        )
+    return table
+
+
+def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:
+    blocks: list[RenderableType] = []
+    for step in node.steps:
+        if step.problem is not None or (differences and step.differences):
+            blocks.append(_step(node.node, step))
+    if node.failure is not None:
+        text = Text.assemble((f"{node.node}: {node.failure.message}", "red"))
+        blocks.append(Group(text, Text(f"  next: {node.failure.hint}")) if node.failure.hint else text)
+    blocks.extend(Text(f"{node.node}: {note}", style="dim") for note in node.notes)
+    return blocks
+
+
+def _step(node: str, step: StepReport) -> RenderableType:
+    head = Text.assemble(f"{node}: {step.name} ", (step.state, _COLOURS[step.state]))
+    lines: list[Text] = [head]
+    for difference in step.differences:
+        lines.append(Text(f"  {difference_line(difference)}"))
+    if step.problem is not None:
+        lines.append(Text(f"  {step.problem.id}: {step.problem.message}", style="red"))
+        if step.problem.hint:
+            lines.append(Text(f"  next: {step.problem.hint}"))
+        if step.problem.position:
+            lines.append(Text(f"  at: {step.problem.position}", style="dim"))
+    return Group(*lines)
+
+
+def difference_line(difference: Difference) -> str:
+    """A difference in one line, in the manner of a Terraform plan: `~ what: is -> want (flags)`."""
+    flags = ", ".join(text for name, text in _FLAGS if getattr(difference, name))
+    suffix = f"  ({flags})" if flags else ""
+    if difference.is_ is None:
+        return f"+ {difference.what}: {_short(difference.want)}{suffix}"
+    if difference.want is None:
+        return f"- {difference.what}: {_short(difference.is_)}{suffix}"
+    return f"~ {difference.what}: {_short(difference.is_)} -> {_short(difference.want)}{suffix}"
+
+
+def _short(text: str | None, limit: int = 120) -> str:
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
