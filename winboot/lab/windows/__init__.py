@@ -1,0 +1,1 @@
+"""One Windows Server machine as a model behind one door (`door.py`); standard library only."""
