@@ -143,6 +143,25 @@ class WrongMachine(NodeFailed):
     """SMBIOS UUID, inventory and the Node's systemUUID do not agree; nothing was changed."""
 
 
+class ScriptFailed(NodeFailed):
+    """The script itself ended with a terminating error. `error_id`, `position` and `stack` are PowerShell's."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        hint: str = "",
+        node: str | None = None,
+        error_id: str = "",
+        position: str = "",
+        stack: str = "",
+    ) -> None:
+        super().__init__(problem, hint=hint, node=node)
+        self.error_id = error_id
+        self.position = position
+        self.stack = stack
+
+
 class Superseded(WinbootError):
     """Another run has taken over this node."""
 
