@@ -1,0 +1,71 @@
+"""A version number that compares as numbers, so that 1.9 comes before 1.10."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Final
+
+_FORM: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """Major, minor, patch and an optional pre-release part; `1.36.0-rc.1` comes before `1.36.0`.
+
+    `patch` is None where only a minor was written (`1.34`); such a version compares like its first patch.
+    """
+
+    major: int
+    minor_number: int
+    patch: int | None = None
+    pre: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read `1.34`, `1.34.2`, `v1.34.2` or `1.37.0-beta.0`; ValueError for anything else."""
+        match = _FORM.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is not a version such as 1.34.2")
+        major, minor, patch, pre = match.groups()
+        return cls(int(major), int(minor), None if patch is None else int(patch), pre or "")
+
+    @property
+    def minor(self) -> str:
+        """The release line as text: `1.34`."""
+        return f"{self.major}.{self.minor_number}"
+
+    def at_least(self, text: str) -> bool:
+        """Is this version that one or a later one? `Version.parse("1.34.2").at_least("1.33")` is true."""
+        return self >= Version.parse(text)
+
+    def _key(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
+        return (self.major, self.minor_number, self.patch or 0, not self.pre, _pre_key(self.pre))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self._key() == other._key()
+
+    def __lt__(self, other: Version) -> bool:
+        return self._key() < other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __str__(self) -> str:
+        patch = "" if self.patch is None else f".{self.patch}"
+        pre = f"-{self.pre}" if self.pre else ""
+        return f"{self.minor}{patch}{pre}"
+
+
+def _pre_key(pre: str) -> tuple[tuple[bool, int, str], ...]:
+    """Numbers compare as numbers and come before words, as in semantic versioning."""
+    parts = pre.split(".") if pre else []
+    return tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+
+
+def minor_key(minor: str) -> tuple[int, int]:
+    """`1.34` as numbers, for comparing release lines."""
+    major, _, number = minor.partition(".")
+    return int(major), int(number)

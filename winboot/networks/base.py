@@ -1,0 +1,167 @@
+"""What a network solution is, as a value, and what it must be told.
+
+A `Network` says who owns which piece on the node (winboot, the solution's agent, or an operator in the
+cluster) and carries the functions that turn the profile's choices into files. The files are data, not text:
+nested dicts and lists whose leaves may be `Known`, a value that exists only on the node.
+
+How a `Known` becomes text
+    On the node   the renderer writes the data as a PowerShell literal and each `Known` as the expression of
+                  its variable, `Known("pod_cidr")` as `$Known.PodCidr` (name in PascalCase; `prefix` and
+                  `suffix` are concatenated). The template that uses them computes `$Known` first, once.
+    In a preview  `str(known)` is `(known after join)`, with prefix and suffix around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+KnownName = Literal[
+    "node_ip",  # the address that reaches the API server, when the inventory does not say
+    "node_subnet",  # the CIDR of the network that address is in
+    "pod_cidr",  # spec.podCIDR of the Node object (its IPv4 part)
+    "pod_cidr_v6",  # its IPv6 part, dual stack only
+    "pod_gateway",  # pod CIDR base + 1: the gateway HNS takes
+    "pod_endpoint",  # base + 2: the host's own endpoint on an L2 bridge
+    "pod_first",  # base + 3: the first address a pod may get
+    "source_vip",  # overlay: the address kube-proxy answers from, reserved in the IPAM store
+]
+
+NOT_YET: Final = "(known after join)"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that exists only on the node, with literal text around it: `Known("node_ip", suffix="/32")`."""
+
+    name: KnownName
+    prefix: str = ""
+    suffix: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The member of `$Known` that holds it on the node: `node_ip` is `NodeIp`."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    def __str__(self) -> str:
+        return f"{self.prefix}{NOT_YET}{self.suffix}"
+
+
+# Data for a file: JSON's types, with Known among the leaves.
+Data: TypeAlias = "str | int | float | bool | Known | Sequence[Data] | Mapping[str, Data] | None"
+Text: TypeAlias = "str | Known"
+
+# winboot creates and repairs it; the agent (a service that winboot runs) does; an operator in the cluster
+# does, and winboot only looks at it; or the solution has no such thing.
+Owner = Literal["winboot", "agent", "operator", "none"]
+
+HnsType = Literal["L2Bridge", "Overlay", "Transparent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Who owns each piece of a solution on the node."""
+
+    hns_network: Owner
+    binaries: Owner
+    cni_conf: Owner
+    ipam_store: Owner
+    routes: Owner
+    kube_proxy: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class PortRule:
+    """One opening in the firewall. `ports` is `10250` or a range `30000-32767`; `id` is the rule's stable
+    name."""
+
+    id: str
+    ports: str
+    protocol: Literal["TCP", "UDP"]
+    why: str
+    direction: Literal["in", "out"] = "in"
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An address no pod may get: a file `<address>` in the IPAM store holding `holder` and `interface`."""
+
+    address: Known
+    holder: str
+    interface: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNeed:
+    """Something the cluster must have for this solution: `check` is its stable name, `why` a sentence."""
+
+    check: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the profile chose, as far as a network must know it."""
+
+    network_name: str
+    pod_cidrs: tuple[str, ...]
+    service_cidrs: tuple[str, ...]
+    dns_service_ips: tuple[str, ...]
+    dns_domain: str
+    vni: int
+    port: int
+    mac_prefix: str
+    node_ip: Text
+    dsr: bool
+    kubeconfig: str
+    node_name: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The service that builds the network: its name, program, arguments and environment."""
+
+    service: str
+    program: str
+    arguments: Mapping[str, Text]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One network solution. `id` is what `explain network <id>` takes; `cni` and `mode` are the profile's
+    keys."""
+
+    id: str
+    cni: str
+    mode: str | None
+    what: str
+    hns_type: HnsType | None
+    default_name: str
+    owners: Owners
+    conf_file: str
+    cni_conf: Callable[[Choices], Mapping[str, Data]] | None = None
+    net_conf: Callable[[Choices], Mapping[str, Data]] | None = None
+    agent: Callable[[Choices], Agent] | None = None
+    reservations: tuple[Reservation, ...] = ()
+    plugins: tuple[str, ...] = ()
+    # The endpoint of the host in the pod network: kube-proxy must be told its name. "{name}" is the network's
+    # name.
+    host_endpoint: str | None = None
+    # Does winboot itself build that endpoint and the routes (no agent does)?
+    source_vip: bool = False
+    non_persistent: bool = False
+    ports: tuple[PortRule, ...] = ()
+    min_build: int = 17763
+    min_revisions: Mapping[int, int] = field(default_factory=dict)
+    dual_stack: bool = False
+    needs: tuple[ClusterNeed, ...] = ()
+    later: str = ""  # not offered yet, and why
+    source: str = ""
+
+    def host_endpoint_name(self, network_name: str) -> str | None:
+        """The HNS endpoint through which the host itself speaks to pods, or None where there is none."""
+        return None if self.host_endpoint is None else self.host_endpoint.format(name=network_name)
