@@ -17,7 +17,6 @@
         ClusterUnreachable           exit 69   worth retrying
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       NodeFailed                     exit 1    a step failed on the node
-        ScriptStopped                exit 1    the script ended by a PowerShell error outside any step
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
       Superseded                     exit 75   another run has taken over
       BudgetExhausted                exit 4
@@ -133,10 +132,6 @@ class ClusterRefused(ClusterError):
 
 class NodeFailed(WinbootError):
     """A step failed on the node; the report of the node has the details."""
-
-
-class ScriptStopped(NodeFailed):
-    """The script ended by PowerShell's own error, outside any step; the problem carries the error's id and place."""
 
 
 class WrongMachine(NodeFailed):

@@ -1,0 +1,261 @@
+"""One node, driven: passes, restarts, detached runs, lost connections."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from winboot.errors import ConnectionLost, Interrupted, LoginRefused, NodeFailed, Superseded, Unreachable
+from winboot.events import Event
+from winboot.journal import Journal
+from winboot.run import Drive, Helpers, Patience, Stop
+from winboot.secret import Secret
+
+HELPERS = Helpers(restart="the restart script", boot_id="the boot id script")
+Lines = Iterator[str]
+
+
+class Silent:
+    """A listener that hears nothing."""
+
+    def event(self, node: str, event: Event) -> None:
+        pass
+
+    def say(self, node: str, text: str) -> None:
+        pass
+
+
+class Machine:
+    """Answers pipelines from a list: each answer is the reason to end with, or an error to raise."""
+
+    def __init__(self, *answers: str | Exception, boots: tuple[str, ...] = ("b1",)) -> None:
+        self.answers = list(answers)
+        self.boots = list(boots)
+        self.modes: list[str] = []
+        self.secrets: list[Mapping[str, Secret]] = []
+        self.scripts: list[str] = []
+        self.restarts = 0
+        self.sessions = 0
+        self.closed = 0
+
+    def connect(self) -> Machine:
+        self.sessions += 1
+        return self
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def probe(self) -> None:
+        raise NotImplementedError
+
+    def run(self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        if script == HELPERS.restart:
+            self.restarts += 1
+            self.boots.pop(0)
+            return
+        if script == HELPERS.boot_id:
+            yield self.boots[0]
+            return
+        self.scripts.append(script)
+        self.modes.append(str(arguments["Mode"]))
+        self.secrets.append(secrets)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        yield from self._say(str(arguments["RunId"]), answer)
+
+    def _say(self, run: str, reason: str) -> Lines:
+        base = {"v": 1, "run": run}
+        boot = {"boot_id": self.boots[0], "smbios_uuid": "u", "build": "20348.1", "computer_name": "N", "fence": 1}
+        yield json.dumps(base | {"event": "run", "seq": 1} | boot)
+        yield "warning: this is noise"
+        yield json.dumps(base | {"event": "step", "seq": 2, "step": "one", "state": "ok", "ms": 1})
+        if reason == "reboot":
+            yield json.dumps(base | {"event": "reboot", "seq": 3, "steps": ["one"]})
+        if reason == "detached":
+            yield json.dumps(base | {"event": "detached", "seq": 3, "id": "d1", "step": "one", "timeout_s": 0})
+        if reason != "cut":
+            yield json.dumps(base | {"event": "done", "seq": 4, "reason": reason})
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
+    """Builds a Drive over a Machine, with a patience that costs the test no time."""
+    journal = Journal(tmp_path / "n1.jsonl")
+
+    def build(machine: Machine, *, stop: Stop | None = None, **patience: float) -> Drive:
+        quick = {"poll": 0.0, "reconnect": 5.0, "restart": 5.0, "detached_margin": 5.0, "held": 5.0} | patience
+        return Drive(
+            "n1",
+            "the script",
+            HELPERS,
+            machine.connect,  # type: ignore[arg-type]  # a stand-in answers for the protocol's four methods
+            listener=Silent(),
+            journal=journal,
+            patience=Patience(**quick),
+            stop=stop or Stop(),
+        )
+
+    yield build
+    journal.close()
+
+
+def test_a_look_costs_one_session_and_one_pipeline(drive: Callable[..., Drive]) -> None:
+    """The second run of a healthy node is the protocol's floor."""
+    machine = Machine("complete")
+    node = drive(machine)
+
+    done = node.look({})
+
+    assert (machine.sessions, machine.modes, done.to_change) == (1, ["Look"], ())
+
+
+def test_look_and_change_share_one_session(drive: Callable[..., Drive]) -> None:
+    """The change pipeline runs in the pool that the look opened."""
+    machine = Machine("complete", "complete")
+    node = drive(machine)
+
+    node.look({})
+    node.change({}, {})
+
+    assert (machine.sessions, machine.modes) == (1, ["Look", "Change"])
+
+
+def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[..., Drive]) -> None:
+    """After a changed boot id the very same text goes on."""
+    machine = Machine("reboot", "complete", boots=("b1", "b2"))
+    node = drive(machine)
+
+    done = node.change({}, {})
+
+    assert (machine.restarts, done.ended.reason, done.started.boot_id) == (1, "complete", "b2")
+    assert machine.scripts == ["the script", "the script"]
+
+
+def test_a_machine_that_answers_with_the_old_boot_id_is_still_waited_for(drive: Callable[..., Drive]) -> None:
+    """A port that answers proves nothing: the machine may not have gone down yet."""
+    machine = Machine("reboot", "complete", boots=("b1", "b1", "b2"))
+    answers = iter(["b1", "b1", "b2"])
+    original = machine.run
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        if script == HELPERS.boot_id:
+            machine.boots[0] = next(answers)
+            yield machine.boots[0]
+            return
+        yield from original(script, arguments, secrets)
+
+    machine.run = run  # type: ignore[method-assign]
+
+    done = drive(machine).change({}, {})
+
+    assert done.started.boot_id == "b2"
+
+
+def test_a_machine_that_never_comes_back_is_named_so(drive: Callable[..., Drive]) -> None:
+    """The wait for a restart is bounded."""
+    machine = Machine("reboot", boots=("b1", "b1"))
+
+    with pytest.raises(Unreachable, match="not back"):
+        drive(machine, restart=0.0).change({}, {})
+
+
+def test_a_lost_connection_is_followed_by_the_same_pass(drive: Callable[..., Drive]) -> None:
+    """The pass is looked at again from the start; nothing is remembered here."""
+    machine = Machine(ConnectionLost("cut", hint=""), "complete")
+    node = drive(machine)
+
+    node.change({}, {})
+
+    assert machine.modes == ["Change", "Change"]
+    assert node.tally.reconnects == 1
+
+
+def test_output_that_ends_early_counts_as_a_lost_connection(drive: Callable[..., Drive]) -> None:
+    """Without the closing event nothing is known of the rest."""
+    machine = Machine("cut", "complete")
+
+    assert drive(machine).look({}).ended.reason == "complete"
+
+
+def test_a_refused_login_is_not_tried_again(drive: Callable[..., Drive]) -> None:
+    """A second try with the same password locks accounts."""
+    machine = Machine(LoginRefused("no", hint=""), "complete")
+
+    with pytest.raises(LoginRefused):
+        drive(machine).look({})
+    assert machine.sessions == 1
+
+
+def test_a_detached_run_is_waited_for_outside_the_session(drive: Callable[..., Drive]) -> None:
+    """The controller leaves the session, comes back, and runs the same text again."""
+    machine = Machine("detached", "detached", "complete")
+    node = drive(machine)
+
+    node.change({}, {})
+
+    assert (node.tally.detached, machine.closed, machine.sessions) == (1, 2, 3)
+
+
+def test_a_detached_run_past_its_time_fails_the_node(drive: Callable[..., Drive]) -> None:
+    """The run's own timeout and a margin bound the wait."""
+    machine = Machine("detached", "detached", "detached")
+
+    with pytest.raises(NodeFailed, match="detached"):
+        drive(machine, detached_margin=-1.0).change({}, {})
+
+
+def test_a_superseded_run_ends_with_its_own_exit_code(drive: Callable[..., Drive]) -> None:
+    """The older of two runs stops at once."""
+    with pytest.raises(Superseded) as caught:
+        drive(Machine("superseded")).change({}, {})
+    assert caught.value.exit_code == 75
+
+
+def test_a_held_node_is_waited_for_and_then_worked_on(drive: Callable[..., Drive]) -> None:
+    """The other run may end in time."""
+    machine = Machine("held", "complete")
+
+    assert drive(machine).change({}, {}).ended.reason == "complete"
+
+
+def test_a_script_that_wants_a_restart_again_and_again_is_stopped(drive: Callable[..., Drive]) -> None:
+    """Twenty restarts prove that something is wrong with the step, not with the machine."""
+    machine = Machine(*["reboot"] * 30, boots=tuple(f"b{n}" for n in range(40)))
+
+    with pytest.raises(NodeFailed, match="restarts"):
+        drive(machine).change({}, {})
+
+
+def test_a_stop_request_ends_the_run_between_events(drive: Callable[..., Drive]) -> None:
+    """Ctrl-C is answered at the next event, with the exit code for it."""
+    stop = Stop()
+    stop.request()
+
+    with pytest.raises(Interrupted):
+        drive(Machine("complete"), stop=stop).look({})
+
+
+def test_a_secret_never_reaches_the_journal(drive: Callable[..., Drive], tmp_path: Path) -> None:
+    """Even a script that repeats a secret cannot put it into the journal."""
+    secret = Secret('to"ken-123')
+    machine = Machine("complete")
+    original = machine.run
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        yield f"noise with {secrets['t'].reveal()}"
+        yield from original(script, arguments, secrets)
+
+    machine.run = run  # type: ignore[method-assign]
+    drive(machine).change({}, {"t": secret})
+
+    assert "ken-123" not in (tmp_path / "n1.jsonl").read_text()
