@@ -17,6 +17,7 @@
         ClusterUnreachable           exit 69   worth retrying
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       NodeFailed                     exit 1    a step failed on the node
+        ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
       Superseded                     exit 75   another run has taken over
       BudgetExhausted                exit 4
