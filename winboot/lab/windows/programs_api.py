@@ -1,11 +1,11 @@
 """The interface between the machine and the programs that run on it.
 
 A program is found by what its image file holds, not by its name: the first line of a lab stand-in reads
-`winboot-lab-program: NAME VERSION` (for example `winboot-lab-program: kubelet 1.34.2`), wherever the file lies and
-however it is called. In-box programs (`sc.exe`, `tar.exe`) are such files in `C:\\Windows\\System32`. A file without that
-line is no program: starting it fails with Win32 error 193.
+`winboot-lab-program: NAME VERSION` (for example `winboot-lab-program: kubelet 1.34.2`), wherever the file
+lies and however it is called. In-box programs (`sc.exe`, `tar.exe`) are such files in
+`C:\\Windows\\System32`. A file without that line is no program: starting it fails with Win32 error 193.
 
-Console programs answer `run`; programs that may be services (or are kept running by one) answer `serve` as well.
+Console programs answer `run`; those that may be services (or are kept running by one) also answer `serve`.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A served program ended by itself; `code` is its exit code, `service_code` what it told the SCM (None: nothing)."""
+    """A served program ended by itself with exit code `code`; `service_code`: what it told the SCM."""
 
     code: int
     service_code: int | None = None
 
 
 class Program(Protocol):
-    """A program the lab can run. One object serves all processes; it keeps what belongs to one in the `Served`."""
+    """A program the lab can run. One object serves all processes; what belongs to one is in its `Served`."""
 
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
-        """Run to the end and say how it went. `argv[0]` is the program as it was called; `process.image` its version."""
+        """Run to the end and say how it went. `argv[0]` is the program as it was called."""
         ...
 
 
 class Served(Protocol):
-    """One running instance of a long-lived program. All calls come under the machine's lock, on any thread."""
+    """One running instance of a long-lived program. Calls come under the machine's lock, on any thread."""
 
     def on_start(self) -> Died | None:
-        """The process was created. None: it runs (a service then reports Running). Died: it ended before that."""
+        """The process was created. None: it runs (a service reports Running). Died: it ended before that."""
         ...
 
     def on_tick(self) -> Died | None:
@@ -68,7 +68,7 @@ class Served(Protocol):
         ...
 
     def on_stop(self) -> None:
-        """It is being stopped in good order (service stop, Ctrl-C). Not called when it is killed or the machine reboots."""
+        """It is stopped in good order (service stop, Ctrl-C). Not called on a kill or a reboot."""
         ...
 
 
@@ -77,7 +77,7 @@ class LongLived(Program, Protocol):
     """A program that can stay: as a service, below a wrapper service, or started without waiting."""
 
     def is_service(self, argv: list[str]) -> bool:
-        """Whether it answers the service control manager when started with these arguments (else error 1053)."""
+        """Whether it answers the service control manager when started like this (else error 1053)."""
         ...
 
     def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Served:

@@ -1,0 +1,159 @@
+"""The lab's time: shared by all machines of one lab, faster than real time where everybody waits.
+
+Lab time runs with real time, and jumps ahead while actors wait: waiting a lab second costs `scale` real seconds.
+It jumps only when no actor is busy (a script that computes is not overtaken by another that polls), so a poll
+loop with a limit means what it says.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+Work = Callable[[], None]
+
+START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
+
+# How long (real seconds) a waiter holds lab time back for busy actors before it jumps anyway: a busy actor may
+# itself be waiting for something outside the lab, which must not stop time.
+PATIENCE = 2.0
+
+
+@dataclass(eq=False, slots=True)
+class Waiter:
+    """One thread that waits until `target`; `acting` when it counts as an actor again the moment it wakes."""
+
+    target: float
+    acting: bool
+    woken: bool = False
+
+
+class LabTime:
+    """Seconds since the lab began. `scale` 0 makes waiting free; `real` False stops time between waits."""
+
+    def __init__(self, *, scale: float = 0.01, real: bool = True, start: datetime = START) -> None:
+        self.scale = scale
+        self.start = start
+        self._real = real
+        self._began = time.monotonic()
+        self._ahead = 0.0
+        self._lock = threading.Lock()
+        self._busy = 0
+        self._mine = threading.local()
+        self._waiters: list[Waiter] = []
+
+    @property
+    def seconds(self) -> float:
+        """Lab seconds since the lab began; never goes back."""
+        passed = time.monotonic() - self._began if self._real else 0.0
+        return passed + self._ahead
+
+    def datetime(self) -> datetime:
+        """The true lab time (a machine's own clock may be skewed)."""
+        return self.start + timedelta(seconds=self.seconds)
+
+    @property
+    def busy(self) -> bool:
+        """Whether some actor computes right now."""
+        return self._busy > 0
+
+    def advance_to(self, seconds: float) -> None:
+        """Jump ahead, unless time is already there; whoever waited for less counts as busy from now on."""
+        with self._lock:
+            missing = seconds - self.seconds
+            if missing > 0:
+                self._ahead += missing
+            for waiter in self._waiters:
+                if waiter.target <= seconds and not waiter.woken:
+                    self._wake(waiter)
+
+    def next_wake(self, at_most: float) -> float:
+        """The first moment, not after `at_most`, at which some waiter wakes."""
+        with self._lock:
+            return min((w.target for w in self._waiters if not w.woken), default=at_most)
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Within this block an actor computes: others' waiting does not make time jump."""
+        outer = getattr(self._mine, "depth", 0)
+        self._mine.depth = outer + 1
+        self._change(1 if outer == 0 else 0)
+        try:
+            yield
+        finally:
+            self._mine.depth = outer
+            self._change(-1 if outer == 0 else 0)
+
+    @contextmanager
+    def waiting(self, target: float) -> Iterator[None]:
+        """Within this block this thread waits for `target`, and is not busy."""
+        waiter = Waiter(target, getattr(self._mine, "depth", 0) > 0)
+        with self._lock:
+            self._waiters.append(waiter)
+            self._busy -= waiter.acting
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiters.remove(waiter)
+                if not waiter.woken:
+                    self._wake(waiter)
+
+    def _wake(self, waiter: Waiter) -> None:
+        waiter.woken = True
+        self._busy += waiter.acting
+
+    def _change(self, by: int) -> None:
+        with self._lock:
+            self._busy += by
+
+
+@dataclass(eq=False, slots=True)
+class Timer:
+    """One piece of due work."""
+
+    seconds: float
+    number: int
+    work: Work
+    lasting: bool
+
+
+class Timers:
+    """Work that falls due at a lab time. `lasting` work survives a reboot (the end of the reboot itself)."""
+
+    def __init__(self) -> None:
+        self._due: list[Timer] = []
+        self._number = 0
+
+    def at(self, seconds: float, work: Work, *, lasting: bool = False) -> Timer:
+        """Do `work` at lab time `seconds`; `cancel` the timer to forget it."""
+        self._number += 1
+        timer = Timer(seconds, self._number, work, lasting)
+        self._due.append(timer)
+        return timer
+
+    def next(self) -> float | None:
+        """When the first work falls due."""
+        return min((t.seconds for t in self._due), default=None)
+
+    def take(self, now: float) -> Timer | None:
+        """The first work that is due, taken out; None when nothing is."""
+        due = [t for t in self._due if t.seconds <= now]
+        if not due:
+            return None
+        first = min(due, key=lambda t: (t.seconds, t.number))
+        self._due.remove(first)
+        return first
+
+    def cancel(self, timer: Timer) -> None:
+        """Forget the work, if it was not done yet."""
+        if timer in self._due:
+            self._due.remove(timer)
+
+    def forget_all(self) -> None:
+        """A reboot: only lasting work stays."""
+        self._due = [t for t in self._due if t.lasting]
