@@ -1,0 +1,358 @@
+# Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
+
+function New-Run {
+    # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
+    param([string]$Mode, [string]$Id, [hashtable]$Plan, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Step = ''; Fence = 0 }
+    foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
+    @{
+        Mode     = $Mode
+        Id       = $Id
+        Plan     = $Plan
+        Secrets  = $Secrets
+        Facts    = $known
+        Text     = $Text
+        Steps    = New-Object -TypeName 'Collections.Generic.List[hashtable]'
+        # Steps that others must not build upon, with the reason: failed, blocked or reboot.
+        Unmet    = @{}
+        Step     = ''
+        Fence    = 0
+        Sequence = 0
+        # Answers that cost something and hold for one step: read once, forgotten after each change.
+        Cache    = @{}
+    }
+}
+
+function Add-Step {
+    # Registers one step. Values sets the variables that the other blocks read.
+    param(
+        [string]$Name,
+        [string[]]$Needs = @(),
+        [string[]]$Secrets = @(),
+        [scriptblock]$Values = {},
+        [scriptblock]$Look = {},
+        [scriptblock]$Change = {},
+        [scriptblock]$Undo = {},
+        [scriptblock]$Detached = {}
+    )
+    $script:Run.Steps.Add(@{
+            Name = $Name; Needs = $Needs; Secrets = $Secrets
+            Values = $Values; Look = $Look; Change = $Change; Undo = $Undo; Detached = $Detached
+        })
+}
+
+function Invoke-Block {
+    # Runs one block of a step below its values, so that blocks see the same names and cannot change each other's.
+    param([hashtable]$Step, [string]$Block)
+    $script:Run.Step = $Step.Name
+    . $Step.Values
+    & $Step[$Block]
+}
+
+function Invoke-Plan {
+    # The whole run. Only this function and those it calls by name emit to the controller.
+    switch ($script:Run.Mode) {
+        'Look' { Invoke-Look }
+        'Change' { Invoke-Locked -Work { Invoke-Change } }
+        'Undo' { Invoke-Locked -Work { Invoke-Undo } }
+        'Detached' { Invoke-Detached }
+        default { throw ('the mode must be Look, Change, Undo or Detached, not ' + $script:Run.Mode) }
+    }
+}
+
+function Invoke-Look {
+    # Says how the machine differs. What is as it should be goes out in one batch at the end: a run that finds
+    # nothing to do costs the fewest messages.
+    $script:Run.Fence = Get-Fence
+    $quiet = New-Object -TypeName 'Collections.Generic.List[string]'
+    New-RunEvent
+    foreach ($step in $script:Run.Steps) {
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = Get-LookResult -Step $step
+        $line = New-StepEvent -Step $step -Result $result -Watch $watch
+        if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
+    }
+    $quiet.Add((New-EndEvent -Reason 'complete'))
+    $quiet.ToArray()
+}
+
+function Invoke-Locked {
+    # Runs the work while holding the machine-wide mutex, or names the one who holds it.
+    param([scriptblock]$Work)
+    $lock = Enter-Run
+    if ($null -eq $lock) {
+        New-RunEvent
+        New-EndEvent -Reason 'held' -Message (Get-HolderText)
+        return
+    }
+    try {
+        New-RunEvent
+        $running = Get-RunningDetached
+        if ($null -ne $running) {
+            New-DetachedEvent -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
+            New-EndEvent -Reason 'detached'
+            return
+        }
+        & $Work
+    }
+    finally { Exit-Run -Lock $lock }
+}
+
+function Invoke-Change {
+    # Looks at each step, changes what differs, looks again.
+    $rebooting = New-Object -TypeName 'Collections.Generic.List[string]'
+    foreach ($step in $script:Run.Steps) {
+        if (-not (Test-Fence)) {
+            New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
+            return
+        }
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = Get-ChangeResult -Step $step
+        if ($null -ne $result.Detached) {
+            New-DetachedEvent -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
+            New-EndEvent -Reason 'detached'
+            return
+        }
+        if ($result.Reboot) { $rebooting.Add($step.Name) }
+        New-StepEvent -Step $step -Result $result -Watch $watch
+    }
+    if ($rebooting.Count -gt 0) {
+        Save-RebootMark -Steps $rebooting.ToArray()
+        New-EventLine @{ event = 'reboot'; steps = $rebooting.ToArray() }
+        New-EndEvent -Reason 'reboot'
+        return
+    }
+    New-EndEvent -Reason 'complete'
+}
+
+function Invoke-Undo {
+    # Puts back what was before, last step first. A step without former values is left as it is and says so.
+    $rebooting = New-Object -TypeName 'Collections.Generic.List[string]'
+    $allBack = $true
+    for ($index = $script:Run.Steps.Count - 1; $index -ge 0; $index--) {
+        if (-not (Test-Fence)) {
+            New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
+            return
+        }
+        $step = $script:Run.Steps[$index]
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = Get-UndoResult -Step $step
+        if ($null -ne $result.Detached) {
+            New-DetachedEvent -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
+            New-EndEvent -Reason 'detached'
+            return
+        }
+        if ($result.Reboot) { $rebooting.Add($step.Name) }
+        if ($result.State -eq 'failed') { $allBack = $false }
+        New-StepEvent -Step $step -Result $result -Watch $watch
+    }
+    if ($rebooting.Count -gt 0) { New-EventLine @{ event = 'reboot'; steps = $rebooting.ToArray() } }
+    if ($allBack) { Remove-StateFolder }
+    New-EndEvent -Reason 'complete'
+}
+
+function New-Result {
+    # How one step went.
+    param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
+    @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
+}
+
+function Get-LookResult {
+    # ok, would-change, failed (the look itself failed) or blocked (it builds on a step whose look failed).
+    param([hashtable]$Step)
+    $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
+    if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
+    try { $found = @(Read-Differences -Step $Step) }
+    catch {
+        $script:Run.Unmet[$Step.Name] = 'failed'
+        return (New-Result -State 'failed' -Problem (ConvertTo-Problem -Caught $_ -OtherwiseId 'LookFailed'))
+    }
+    # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
+    if (@($found | Where-Object { -not $_.policy }).Count -eq 0) { return (New-Result -Differences $found) }
+    New-Result -State 'would-change' -Differences $found
+}
+
+function Get-ChangeResult {
+    # The look's answer, or what became of the change that it called for.
+    param([hashtable]$Step)
+    $result = Get-LookResult -Step $Step
+    if ($result.State -ne 'would-change') { return $result }
+    $problem = Get-Obstacle -Step $Step -Differences $result.Differences
+    if ($null -ne $problem) {
+        $script:Run.Unmet[$Step.Name] = 'blocked'
+        $result.State = 'blocked'
+        if ($problem.id -eq 'SecretMissing') { $result.State = 'failed' }
+        $result.Problem = $problem
+        return $result
+    }
+    try {
+        $result = Complete-Change -Step $Step -Result $result
+        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'reboot' }
+    }
+    catch {
+        $script:Run.Unmet[$Step.Name] = 'failed'
+        $result.State = 'failed'
+        $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+    }
+    $result
+}
+
+function Complete-Change {
+    # Runs the change and looks again: only a second look that finds nothing makes it `changed`.
+    param([hashtable]$Step, [hashtable]$Result)
+    $said = @(Invoke-Block -Step $Step -Block 'Change')
+    $script:Run.Cache = @{}
+    foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
+    if ($null -ne $Result.Detached) { return $Result }
+    $left = @(Read-Differences -Step $Step | Where-Object { -not $_.policy })
+    # What takes effect with the restart may still be seen as different before it.
+    if ($Result.Reboot) { $left = @($left | Where-Object { -not $_.reboot }) }
+    if ($left.Count -gt 0) {
+        $names = @($left | ForEach-Object { $_.what }) -join '; '
+        Stop-Step -Id 'StillDifferent' -Message ('after the change this is still different: ' + $names) `
+            -Hint 'Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself.'
+    }
+    $Result.State = 'changed'
+    $Result
+}
+
+function Receive-Said {
+    # Notes what a change or an undo emitted; anything but a known object is a mistake in the step.
+    param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
+    $kind = ''
+    if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
+    switch ($kind) {
+        'reboot' { $Result.Reboot = $true }
+        'detached' { $Result.Detached = $Thing }
+        default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
+    }
+}
+
+function Get-UndoResult {
+    # changed when former values were put back, ok when there were none and nothing is left of ours.
+    param([hashtable]$Step)
+    $result = New-Result
+    try {
+        $script:Run.Step = $Step.Name
+        $hadFormer = Test-FormerValue
+        foreach ($thing in @(Invoke-Block -Step $Step -Block 'Undo')) {
+            Receive-Said -Step $Step -Result $result -Thing $thing
+        }
+        if ($hadFormer -and $null -eq $result.Detached) {
+            $result.State = 'changed'
+            Clear-FormerValue
+        }
+    }
+    catch {
+        $result.State = 'failed'
+        $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+    }
+    $result
+}
+
+function Read-Differences {
+    # The look of one step, held to its contract.
+    param([hashtable]$Step)
+    $seen = @{}
+    foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
+        if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
+            throw ('the look of step {0} emitted something that is no difference: {1}' -f $Step.Name, $thing)
+        }
+        if ($seen.ContainsKey($thing.what)) {
+            throw ('the look of step {0} names two differences alike: {1}' -f $Step.Name, $thing.what)
+        }
+        $seen[$thing.what] = $true
+        $thing
+    }
+}
+
+function Get-Obstacle {
+    # Why a wanted change must not be made now; nothing when it may.
+    param([hashtable]$Step, [object[]]$Differences)
+    $facts = $script:Run.Facts
+    if ($facts.NodeIsLive -and -not $facts.Drained) {
+        $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
+        if ($rough.Count -gt 0) {
+            $names = @($rough | ForEach-Object { $_.what }) -join '; '
+            return @{
+                id = 'NeedsDrain'; message = 'this would disturb a live node: ' + $names; position = ''
+                hint = 'Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards.'
+            }
+        }
+    }
+    $missing = @($Step.Secrets | Where-Object { -not $script:Run.Secrets.ContainsKey($_) })
+    if ($missing.Count -gt 0) {
+        return @{
+            id = 'SecretMissing'; message = 'the change needs a secret that was not sent: ' + ($missing -join ', ')
+            hint = 'Check the references in the profile (env, file, command, mint).'; position = ''
+        }
+    }
+}
+
+function New-BlockedResult {
+    # A step whose foundation is not there: because of a failure, or because the machine must restart first.
+    param([hashtable]$Step, [string[]]$Unmet)
+    $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
+    $id = 'NeedsStep'
+    $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
+    if ($reasons -notcontains 'failed' -and $reasons -notcontains 'blocked') {
+        $id = 'PendingReboot'
+        $message = 'it goes on after the restart that these steps asked for: ' + ($Unmet -join ', ')
+        $script:Run.Unmet[$Step.Name] = 'reboot'
+    }
+    else { $script:Run.Unmet[$Step.Name] = 'blocked' }
+    New-Result -State 'blocked' -Problem @{ id = $id; message = $message; hint = ''; position = '' }
+}
+
+function New-RunEvent {
+    # The first event: which machine this is.
+    $identity = Get-MachineIdentity
+    New-EventLine @{
+        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
+        computer_name = $identity.Name; fence = $script:Run.Fence
+    }
+}
+
+function New-StepEvent {
+    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+    New-EventLine @{
+        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+        differences = [object[]]@($Result.Differences); problem = $Result.Problem
+    }
+}
+
+function New-DetachedEvent {
+    param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
+    New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
+}
+
+function New-EndEvent {
+    # The last event of a pipeline.
+    param([string]$Reason, [string]$Message = '')
+    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+}
+
+function New-EventLine {
+    # One event as ASCII-only JSON, so that no code page between here and the controller can change it.
+    param([hashtable]$Fields)
+    $script:Run.Sequence++
+    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+    foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
+    $line = ConvertTo-AsciiJson $all
+    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
+    $line
+}
+
+function ConvertTo-AsciiJson {
+    # ConvertTo-Json with everything beyond ASCII as \uXXXX.
+    param([object]$Value)
+    $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
+    if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
+    $text = New-Object -TypeName 'Text.StringBuilder'
+    foreach ($character in $json.ToCharArray()) {
+        $code = [int]$character
+        if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
+        else { [void]$text.AppendFormat('\u{0:x4}', $code) }
+    }
+    $text.ToString()
+}

@@ -1,0 +1,143 @@
+# Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
+
+function Get-TextHash {
+    # SHA-256 of a text's UTF-8 bytes, as lower-case hex.
+    param([AllowEmptyString()][string]$Text)
+    $algorithm = [Security.Cryptography.SHA256]::Create()
+    try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
+    finally { $algorithm.Dispose() }
+    [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
+}
+
+function Get-PathHash {
+    # SHA-256 of a file as lower-case hex; nothing when there is no such file.
+    param([string]$Path)
+    if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
+}
+
+function Read-FileText {
+    # The text of a file; nothing when there is no such file.
+    param([string]$Path)
+    if ([IO.File]::Exists($Path)) { [IO.File]::ReadAllText($Path) }
+}
+
+function Get-FileDifference {
+    # Compares a whole text file, byte for byte.
+    param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
+    $is = Read-FileText $Path
+    if ($null -ne $is -and $is -ceq $Text) { return }
+    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
+        -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
+}
+
+function ConvertTo-TextSummary {
+    # A text in a few words: long enough to tell two apart, short enough for a table.
+    param([AllowNull()][object]$Text)
+    if ($null -eq $Text) { return $null }
+    '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
+}
+
+function Set-FileText {
+    # Notes the former file (undone by Restore-File) and writes the new text.
+    param([string]$Path, [string]$Text, [switch]$Private)
+    Save-FormerFile -Path $Path
+    Write-FileText -Path $Path -Text $Text -Private:$Private
+}
+
+function Write-FileText {
+    # Writes beside the target and renames: a reader, or a power cut, sees the old file or the new one.
+    param([string]$Path, [string]$Text, [switch]$Private)
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+    $beside = $Path + '.winboot-new'
+    [IO.File]::WriteAllText($beside, '')
+    # The rules stand before the first byte of a secret does.
+    if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
+    [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
+    Move-FileOver -From $beside -To $Path
+}
+
+function Move-FileOver {
+    # Renames a file onto another one or onto nothing.
+    param([string]$From, [string]$To)
+    # Replace would keep the old file's access rules, so the old one goes out of the way first.
+    $old = $To + '.winboot-old'
+    if ([IO.File]::Exists($To)) {
+        # A program that still runs cannot be overwritten or deleted, but it can be renamed.
+        Remove-OldFile -Path $old
+        [IO.File]::Move($To, $old)
+    }
+    [IO.File]::Move($From, $To)
+    Remove-OldFile -Path $old
+}
+
+function Remove-OldFile {
+    # Deletes a renamed file unless a process still runs from it; then it gets a name of its own and waits.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return }
+    try { [IO.File]::Delete($Path) }
+    catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
+}
+
+function Save-FormerFile {
+    # Notes a file as it was: a text by its bytes, a large one by keeping it in the state folder.
+    param([string]$Path)
+    $former = @{ path = $Path; bytes = $null; kept = $null }
+    if ([IO.File]::Exists($Path)) {
+        if ([IO.FileInfo]::new($Path).Length -le 64KB) {
+            $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path))
+        }
+        else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
+    }
+    $before = @(Get-FormerLines).Count
+    Save-FormerValue -Kind 'File' -Key $Path -Value $former
+    # Copied only by the first note: a later call would copy our own file over the former one.
+    if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
+        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
+        [IO.File]::Copy($Path, $former.kept, $true)
+    }
+}
+
+function Restore-File {
+    # Puts a former file back, or removes ours where there was none.
+    param([object]$Former)
+    if ($null -ne $Former.bytes) {
+        $beside = $Former.path + '.winboot-new'
+        [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
+        Move-FileOver -From $beside -To $Former.path
+    }
+    elseif ($null -ne $Former.kept) {
+        if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
+    }
+    else { Remove-OldFile -Path $Former.path }
+}
+
+function New-PrivateSecurity {
+    # Full control for SYSTEM and Administrators, nothing inherited from above, nobody else.
+    param([object]$Security)
+    $Security.SetAccessRuleProtection($true, $false)
+    $inherit = 'None'
+    if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
+    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+        $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
+                [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
+    }
+    $Security
+}
+
+function Set-PrivateFolder {
+    # Makes a folder that only SYSTEM and Administrators can read, or corrects its rules.
+    param([string]$Path)
+    [void][IO.Directory]::CreateDirectory($Path)
+    if ($null -ne (Get-Strangers -Path $Path)) {
+        Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
+    }
+}
+
+function Get-Strangers {
+    # The SIDs besides SYSTEM and Administrators that have rights on a file or folder; nothing when there are none.
+    param([string]$Path)
+    $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $known = @('S-1-5-18', 'S-1-5-32-544')
+    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
+    if ($found.Count -gt 0) { $found -join ', ' }
+}

@@ -1,0 +1,46 @@
+# Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
+
+function Get-FormerPath {
+    Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
+}
+
+function Get-FormerLines {
+    # What the current step has noted so far, as objects.
+    $path = Get-FormerPath
+    if (-not [IO.File]::Exists($path)) { return }
+    foreach ($line in [IO.File]::ReadAllLines($path)) {
+        # A machine that went down in mid-write leaves half a line; the change after it was not made.
+        if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
+    }
+}
+
+function Save-FormerValue {
+    # Called before a change. Only the first note counts: later ones would hold our own values.
+    param([string]$Kind, [string]$Key, [hashtable]$Value)
+    foreach ($line in @(Get-FormerLines)) {
+        if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
+    }
+    $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
+    [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
+}
+
+function Test-FormerValue {
+    # True when the current step has changed something here.
+    [IO.File]::Exists((Get-FormerPath))
+}
+
+function Restore-FormerValue {
+    # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
+    # the functions that save a kind name it, so that it is in this script whenever it is needed.
+    $lines = @(Get-FormerLines)
+    [array]::Reverse($lines)
+    foreach ($line in $lines) {
+        $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function
+        & $restore -Former $line.value
+    }
+}
+
+function Clear-FormerValue {
+    # After a complete undo the notes have done their duty.
+    [IO.File]::Delete((Get-FormerPath))
+}

@@ -1,0 +1,33 @@
+# Which machine this is, and since when it runs.
+
+function Get-MachineIdentity {
+    # Boot id, SMBIOS UUID, build and name; read once a run.
+    if (-not $script:Run.ContainsKey('Identity')) {
+        $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+        $script:Run.Identity = @{
+            BootId = Get-BootId
+            Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
+            Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
+            Name   = [Environment]::MachineName
+        }
+    }
+    $script:Run.Identity
+}
+
+function Get-BootId {
+    # A GUID that changes with every boot and with nothing else. LastBootUpTime would not do: it moves when the
+    # clock is set. The event log writes one record (6005) per boot; its number and time make the id. Where that
+    # record is gone because the log was cleared, the id that the startup task noted is taken.
+    $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
+    $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
+    if ($started.Count -eq 0) {
+        $noted = Read-StateJson 'boot.json'
+        if ($null -eq $noted) { return '' }
+        return [string]$noted.boot_id
+    }
+    $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
+    $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
+    $hash = Get-TextHash $seed
+    '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
+    $hash.Substring(16, 4), $hash.Substring(20, 12)
+}

@@ -1,0 +1,65 @@
+# Native programs: started directly, so that no shell and no PowerShell rule touches their arguments or their output.
+
+function Join-Arguments {
+    # One command line from a list of arguments, by the rules that programs split it with (CommandLineToArgvW):
+    # backslashes count only before a quotation mark, and are doubled there.
+    param([string[]]$Arguments = @())
+    $parts = foreach ($argument in $Arguments) {
+        if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
+        $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
+        '"' + $escaped + '"'
+    }
+    @($parts) -join ' '
+}
+
+function Invoke-Program {
+    # Runs a program to its end and gives ExitCode, Output and ErrorOutput. Standard error is no error by itself.
+    param(
+        [Parameter(Mandatory = $true)][string]$Path,
+        [string[]]$Arguments = @(),
+        [int]$TimeoutSeconds = 60,
+        [string]$StandardInput = ''
+    )
+    $start = [Diagnostics.ProcessStartInfo]::new()
+    $start.FileName = $Path
+    $start.Arguments = Join-Arguments $Arguments
+    $start.WorkingDirectory = [Environment]::SystemDirectory
+    $start.UseShellExecute = $false
+    $start.CreateNoWindow = $true
+    $start.RedirectStandardInput = $true
+    $start.RedirectStandardOutput = $true
+    $start.RedirectStandardError = $true
+    $process = [Diagnostics.Process]::Start($start)
+    try {
+        # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
+        $output = $process.StandardOutput.ReadToEndAsync()
+        $errorOutput = $process.StandardError.ReadToEndAsync()
+        if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
+        $process.StandardInput.Close()
+        if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
+            $process.Kill()
+            Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
+                -Hint 'Run the program on the machine by hand and look at what it waits for.'
+        }
+        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+    }
+    finally { $process.Dispose() }
+}
+
+function Assert-Program {
+    # Runs a program that must succeed and gives its output.
+    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
+    $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
+    if ($Accept -notcontains $ended.ExitCode) {
+        $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
+        if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+        Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
+    }
+    $ended.Output
+}
+
+function Get-SystemProgram {
+    # The full path of a program in System32: the search path of a session is nobody's promise.
+    param([string]$Name)
+    [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
+}

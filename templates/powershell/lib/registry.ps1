@@ -1,0 +1,79 @@
+# Registry values below HKEY_LOCAL_MACHINE, read and written through .NET: milliseconds, and no guessing of kinds.
+
+function Read-Registry {
+    # One value as it is stored (variables not expanded); nothing when the key or the value is absent.
+    param([string]$Path, [AllowEmptyString()][string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($null -eq $key) { return }
+    try {
+        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+        # A list must not fall apart into its items, or an empty one would look absent.
+        if ($value -is [array]) { return , $value }
+        $value
+    }
+    finally { $key.Dispose() }
+}
+
+function Test-RegistryKey {
+    param([string]$Path)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($null -eq $key) { return $false }
+    $key.Dispose()
+    $true
+}
+
+function Read-RegistryKind {
+    # DWord, QWord, String, ExpandString, MultiString or Binary; nothing when the value is absent.
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($null -eq $key) { return }
+    try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
+    finally { $key.Dispose() }
+}
+
+function Get-RegistryDifference {
+    # Compares one value. A value of null is wanted absent.
+    param(
+        [string]$Path, [string]$Name, [AllowNull()][object]$Want, [string]$Kind = 'DWord',
+        [switch]$Reboot, [switch]$Disturbs
+    )
+    $what = 'registry HKLM\{0}: {1}' -f $Path, $Name
+    Compare-Wanted -What $what -Is (Read-Registry $Path $Name) -Want $Want -Reboot:$Reboot -Disturbs:$Disturbs
+}
+
+function Set-RegistryValue {
+    # Notes the former value (undone by Restore-Registry), then writes or removes.
+    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')
+    $former = Read-Registry $Path $Name
+    # In JSON a list of bytes is as good as the bytes.
+    if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
+    Save-FormerValue -Kind 'Registry' -Key ('{0}\{1}' -f $Path, $Name) -Value @{
+        path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
+    }
+    Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
+}
+
+function Write-Registry {
+    # Writes one value with its kind, or removes it when the value is null.
+    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
+    if ($null -eq $Value) {
+        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+        if ($null -eq $key) { return }
+        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+        return
+    }
+    switch ($Kind) {
+        'MultiString' { $typed = [string[]]@($Value) }
+        'Binary' { $typed = [byte[]]@($Value) }
+        'DWord' { $typed = [int]$Value }
+        'QWord' { $typed = [long]$Value }
+        default { $typed = [string]$Value }
+    }
+    $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
+    try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
+}
+
+function Restore-Registry {
+    param([object]$Former)
+    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
+}

@@ -1,0 +1,205 @@
+# Windows services. A service is described by a hashtable:
+#   name, display, description, command_line, start (auto | delayed-auto | demand), depends, environment,
+#   restart_ms (delays of the recovery actions), reset_s, and parameters (NSSM's own values) where there are any.
+# Reading its registry key tells everything at once; writing goes through sc.exe, because the service control
+# manager keeps its own copy of what the key says.
+
+function Get-ServicePath {
+    param([string]$Name)
+    'SYSTEM\CurrentControlSet\Services\' + $Name
+}
+
+function Get-ServiceDifference {
+    # Compares the definition of a service and whether it runs.
+    param([hashtable]$Service, [switch]$Disrupts, [switch]$Disturbs)
+    $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
+    $is = Read-Service -Name $Service.name
+    $what = 'service {0}: ' -f $Service.name
+    Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
+    Compare-Wanted -What ($what + 'start type') -Is $is.start -Want $Service.start
+    Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
+    Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
+    Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
+        $value = Read-Registry ((Get-ServicePath $Service.name) + '\Parameters') $name
+        Compare-Wanted -What ($what + $name) -Is $value -Want $Service.parameters[$name] @flags
+    }
+    if (Test-RestartNeed -Name $Service.name) {
+        New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
+    }
+    Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
+}
+
+function Read-Service {
+    # The definition of a service as its registry key says it; every value is null when there is no such service.
+    param([string]$Name)
+    $path = Get-ServicePath $Name
+    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null }
+    if (-not (Test-RegistryKey $path)) { return $is }
+    $is.command_line = Read-Registry $path 'ImagePath'
+    $start = Read-Registry $path 'Start'
+    switch ($start) {
+        2 { if (1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' } else { $is.start = 'auto' } }
+        3 { $is.start = 'demand' }
+        4 { $is.start = 'disabled' }
+        default { $is.start = [string]$start }
+    }
+    $is.depends = @(Read-Registry $path 'DependOnService' | Where-Object { $_ })
+    $is.environment = @(Read-Registry $path 'Environment' | Where-Object { $_ })
+    $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
+    $is
+}
+
+function ConvertFrom-FailureActions {
+    # The binary value as text: a header of five numbers (reset period, two unused, count, offset), then pairs of
+    # action (1 is restart) and delay in milliseconds.
+    param([AllowNull()][object]$Bytes)
+    if ($null -eq $Bytes) { return '' }
+    $raw = [byte[]]$Bytes
+    if ($raw.Length -lt 20) { return '' }
+    $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
+        $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
+        '{0}/{1}' -f $(if ($kind -eq 1) { 'restart' } else { $kind }), [BitConverter]::ToInt32($raw, 24 + 8 * $index)
+    }
+    '{0} reset={1}' -f (@($actions) -join ' '), [BitConverter]::ToInt32($raw, 0)
+}
+
+function ConvertTo-Recovery {
+    # The wanted recovery in the form of ConvertFrom-FailureActions.
+    param([hashtable]$Service)
+    '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
+}
+
+function Get-ServiceState {
+    # Running, Stopped, … ; nothing when there is no such service.
+    param([string]$Name)
+    $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
+    if ($found.Count -eq 1) { $found[0].Status.ToString() }
+}
+
+function Set-ServiceDefinition {
+    # Creates a service or corrects it in place (undone by Restore-Service). Starting it is Start-CurrentService's part.
+    param([hashtable]$Service)
+    $path = Get-ServicePath $Service.name
+    Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
+    $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
+    if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
+    $verb = 'create'
+    if (Test-RegistryKey $path) { $verb = 'config' }
+    $depends = @($Service.depends) -join '/'
+    # A lone slash is how sc.exe clears the list.
+    if ($depends -eq '') { $depends = '/' }
+    $arguments = @($verb, $Service.name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+        'depend=', $depends, 'DisplayName=', $Service.display)
+    Invoke-ServiceControl -Arguments $arguments
+    Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
+    $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
+    Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+    $environment = $null
+    if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
+    # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+    Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+    foreach ($name in @($Service.parameters.Keys)) {
+        Write-Registry -Path ($path + '\Parameters') -Name $name -Value $Service.parameters[$name] `
+            -Kind (Get-ParameterKind $Service.parameters[$name])
+    }
+}
+
+function Get-ParameterKind {
+    # NSSM keeps numbers as DWord, lists as MultiString and texts as ExpandString.
+    param([object]$Value)
+    if ($Value -is [int]) { return 'DWord' }
+    if ($Value -is [array]) { return 'MultiString' }
+    'ExpandString'
+}
+
+function Invoke-ServiceControl {
+    # sc.exe by its code: its texts are translated.
+    param([string[]]$Arguments)
+    $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
+    if ($ended.ExitCode -ne 0) {
+        $hint = ''
+        if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
+        Stop-Step -Id 'ServiceControl' -Hint $hint `
+            -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
+    }
+}
+
+function Save-RestartNeed {
+    # Notes, before the first write, that a running service has to be started anew. A run that dies in between
+    # would otherwise leave a service that runs with an older configuration than its files show.
+    param([string]$Name)
+    if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
+    Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
+}
+
+function Test-RestartNeed {
+    # True when a restart was noted since the last boot and did not happen.
+    param([string]$Name)
+    $noted = Read-StateJson ('restart-{0}.json' -f $Name)
+    $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
+}
+
+function Start-CurrentService {
+    # Makes the service run with its current configuration: starts it, or starts it anew when that was noted.
+    param([string]$Name, [int]$TimeoutSeconds = 60)
+    if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
+    if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
+    Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds $TimeoutSeconds
+    [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
+}
+
+function Wait-ServiceState {
+    param([string]$Name, [string]$State, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ((Get-ServiceState -Name $Name) -ne $State) {
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
+                -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
+        }
+        Start-Sleep -Milliseconds 500
+    }
+}
+
+function Stop-RunningService {
+    # Stops a service and waits until its process is gone: it keeps files and pipes open beyond the stop.
+    param([string]$Name, [int]$TimeoutSeconds = 60)
+    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
+    $filter = "Name='{0}'" -f $Name
+    $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
+    Stop-Service -Name $Name -Force -NoWait
+    Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ($processId -ne 0 -and $null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
+        if ([DateTime]::UtcNow -gt $until) { Stop-Process -Id $processId -Force }
+        Start-Sleep -Milliseconds 300
+    }
+}
+
+function Read-FormerService {
+    # What Restore-Service needs to put a service back, or only its name when there is none.
+    param([string]$Name)
+    $path = Get-ServicePath $Name
+    $former = @{ name = $Name; exists = (Test-RegistryKey $path); values = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+    if ($former.exists) { $former.definition = Read-Service -Name $Name }
+    $former
+}
+
+function Restore-Service {
+    # Removes a service that winboot made; gives a service that was there before its former definition.
+    param([object]$Former)
+    Stop-RunningService -Name $Former.name
+    $path = Get-ServicePath $Former.name
+    if (-not $Former.exists) {
+        if (Test-RegistryKey $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
+        return
+    }
+    $was = $Former.definition
+    $depends = @($was.depends) -join '/'
+    if ($depends -eq '') { $depends = '/' }
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start, 'depend=', $depends)
+    $environment = $null
+    if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
+    Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+    if ($Former.running) { Start-Service -Name $Former.name }
+}

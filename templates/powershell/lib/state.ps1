@@ -1,0 +1,136 @@
+# The state folder: journal, former values, fence, detached runs. What stands there is history, never the truth
+# about the machine: a look reads the machine itself.
+
+function Get-StatePath {
+    # A path below the state folder.
+    param([string]$Name = '')
+    [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
+}
+
+function Initialize-StateFolder {
+    # The folder exists before anything is written, and only SYSTEM and Administrators may read it.
+    foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
+}
+
+function Remove-StateFolder {
+    # After a complete undo nothing of winboot stays behind.
+    $folder = Get-StatePath
+    if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
+}
+
+function Write-Journal {
+    # Adds one line to journal.jsonl; a full journal becomes journal.1.jsonl, the one before that goes.
+    param([string]$Line)
+    $path = Get-StatePath 'journal.jsonl'
+    if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
+    if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
+        $older = Get-StatePath 'journal.1.jsonl'
+        [IO.File]::Delete($older)
+        [IO.File]::Move($path, $older)
+    }
+    $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
+    $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
+    [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
+}
+
+function Read-StateJson {
+    # A JSON file of the state folder as an object; nothing when it is absent or was cut off in mid-write.
+    param([string]$Name)
+    $path = Get-StatePath $Name
+    if (-not [IO.File]::Exists($path)) { return }
+    try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
+    catch [ArgumentException] { return }
+}
+
+function Write-StateJson {
+    # Written beside and renamed, so that a reader sees the old text or the new one, never half of it.
+    param([string]$Name, [object]$Value)
+    Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+}
+
+function Get-Fence {
+    # The number of the run that may change this machine; every new run takes the next one.
+    $stored = Read-StateJson 'fence.json'
+    if ($null -eq $stored) { return 0 }
+    [int]$stored.fence
+}
+
+function Test-Fence {
+    # False when another run has raised the fence: this one must stop.
+    (Get-Fence) -eq $script:Run.Fence
+}
+
+function Get-HolderText {
+    # Who works, or worked last, on this machine, in words for a person.
+    $stored = Read-StateJson 'fence.json'
+    if ($null -eq $stored) { return 'another process holds the winboot mutex' }
+    '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
+}
+
+function Save-Fence {
+    # Raises the fence for this run.
+    param([string]$Holder)
+    $script:Run.Fence = (Get-Fence) + 1
+    $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
+    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+}
+
+function Enter-Run {
+    # The mutex, held, with the fence raised; nothing when somebody else keeps it for longer than we wait.
+    Initialize-StateFolder
+    $facts = $script:Run.Facts
+    # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
+    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
+    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
+    if ($null -eq $lock) { return }
+    try { Save-Fence -Holder $facts.Holder }
+    catch {
+        Exit-Run -Lock $lock
+        throw
+    }
+    $lock
+}
+
+function Wait-Mutex {
+    # Tries to own the machine-wide mutex for so many seconds.
+    param([int]$Seconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    do {
+        $lock = $null
+        # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
+        try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
+        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
+        if ($null -ne $lock) {
+            # A holder that died leaves the mutex abandoned: then it is ours.
+            try { if ($lock.WaitOne(1000)) { return $lock } }
+            catch [Threading.AbandonedMutexException] { return $lock }
+            $lock.Dispose()
+        }
+    } while ([DateTime]::UtcNow -lt $until)
+}
+
+function Exit-Run {
+    # Lets the next run in.
+    param([Threading.Mutex]$Lock)
+    $Lock.ReleaseMutex()
+    $Lock.Dispose()
+}
+
+function Save-RebootMark {
+    # Notes that a pending restart is ours, until the boot id changes.
+    param([string[]]$Steps)
+    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+}
+
+function Get-RunningDetached {
+    # The detached run that is still under way, if there is one.
+    $folder = Get-StatePath 'detached'
+    if (-not [IO.Directory]::Exists($folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
+        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        if ($null -eq $status -or $status.state -ne 'running') { continue }
+        # One whose machine went down, or whose time is long over, runs no more.
+        $deadline = [DateTime]::Parse($status.deadline, [Globalization.CultureInfo]::InvariantCulture, 'RoundtripKind')
+        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow -lt $deadline) { return $status }
+    }
+}

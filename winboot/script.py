@@ -1,0 +1,200 @@
+"""Plan and spec become one PowerShell text.
+
+Every `{{ }}` of a template passes `literal`, so a value cannot leave its quotes; a Secret is refused there. The library
+is plain PowerShell, cut into its functions: the script carries those that its steps use, directly or through another.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+
+import winboot
+from winboot.errors import ScriptError
+from winboot.plan import Plan
+from winboot.powershell.literals import literal
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """A file that the script will write on the node."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The text that runs on the node: the same for a preview and for the run."""
+
+    text: str
+    digest: str
+    size_bytes: int
+    files: tuple[RenderedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """Two short scripts beside the main one: restart the machine; name its boot, as the main script does."""
+
+    restart: str
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """Text that is PowerShell already: a piece that was rendered before, never a value."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """One library function with the comment above its file."""
+
+    name: str
+    file: str
+    text: str
+
+
+def render(plan: Plan, spec: NodeSpec) -> Script:
+    """The script of one node. Raises ScriptError where a template and its step do not fit each other."""
+    steps = "\n".join(_step_text(step, spec) for step in plan.node_side)
+    frame = _environment().get_template("_script.ps1.j2")
+    used = _closure(steps + _template_source("_script.ps1.j2"))
+    text = frame.render(
+        winboot=winboot.__version__,
+        node=spec.node.name,
+        profile=spec.profile.name,
+        digest=plan.digest,
+        library=_Code(_library_text(used)),
+        steps=_Code(steps),
+    )
+    files = tuple(
+        RenderedFile(path, content) for step in plan.node_side for path, content in step.files(spec).items()
+    )
+    return Script(text, hashlib.sha256(text.encode()).hexdigest(), len(text.encode()), files)
+
+
+def helpers() -> Helpers:
+    """The scripts that restart a machine and that name its boot."""
+    return Helpers(restart=_helper("_restart.ps1.j2"), boot_id=_helper("_boot_id.ps1.j2"))
+
+
+def templates_root() -> Path:
+    """templates/powershell: inside an installed package, or beside the package in a checkout."""
+    package = Path(winboot.__file__).parent
+    inside = package / "_templates" / "powershell"
+    return inside if inside.is_dir() else package.parent / "templates" / "powershell"
+
+
+def _helper(name: str) -> str:
+    source = _template_source(name)
+    return _environment().get_template(name).render(library=_Code(_library_text(_closure(source))))
+
+
+def _step_text(step: Step, spec: NodeSpec) -> str:
+    values = {
+        **step.inputs(spec),
+        "files": dict(step.files(spec)),
+        "step": {"name": step.name, "needs": list(step.needs), "secrets": list(step.secrets(spec))},
+    }
+    try:
+        if step.source is not None:
+            own = {
+                "look": _Code(step.source.look),
+                "change": _Code(step.source.change),
+                "undo": _Code(step.source.undo),
+            }
+            return _environment().get_template("_custom.ps1.j2").render(values, **own)
+        return _environment().get_template(step.template).render(values)
+    except (TemplateError, TypeError) as error:
+        raise ScriptError(
+            f"step {step.name}: {error}", hint=f"Compare {step.template} with the inputs of the step."
+        ) from error
+
+
+def _finalize(value: object) -> str:
+    return value.text if isinstance(value, _Code) else literal(value)
+
+
+@functools.cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(templates_root()),
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        # PowerShell text is no markup: values are quoted by finalize, not escaped.
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _template_source(name: str) -> str:
+    return (templates_root() / name).read_text(encoding="utf-8")
+
+
+# A library file holds a comment that says what it is for, then functions that begin and end in the first column.
+_FUNCTION: Final = re.compile(r"^function ([A-Za-z]+-[A-Za-z0-9]+) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
+_WORD: Final = re.compile(r"\b[A-Z][A-Za-z]*-[A-Za-z0-9]+\b")
+
+
+@functools.cache
+def _library() -> Mapping[str, _Function]:
+    """All functions by name, in the order of the files and of the functions in them."""
+    found: dict[str, _Function] = {}
+    for path in sorted((templates_root() / "lib").glob("*.ps1")):
+        for match in _FUNCTION.finditer(path.read_text(encoding="utf-8")):
+            if match[1] in found:
+                raise ScriptError(f"{path.name}: the function {match[1]} is defined twice in the library")
+            found[match[1]] = _Function(match[1], path.name, match[0])
+    return found
+
+
+@functools.cache
+def _heading(file: str) -> str:
+    """The comment at the head of a library file."""
+    text = _template_source(f"lib/{file}")
+    return text[: text.index("\n\n")] if text.startswith("#") else ""
+
+
+def _closure(text: str) -> frozenset[str]:
+    """The library functions that `text` names, and those that these name. A name in a comment counts: that is how a
+    function says that it needs another one which is only called by a name put together at run time."""
+    used: set[str] = set()
+    texts = [text]
+    while texts:
+        for name in _names(texts.pop()):
+            if name not in used:
+                used.add(name)
+                texts.append(_library()[name].text)
+    return frozenset(used)
+
+
+def _names(text: str) -> Iterator[str]:
+    return (word for word in _WORD.findall(text) if word in _library())
+
+
+def _library_text(used: Iterable[str]) -> str:
+    chosen = frozenset(used)
+    parts: list[str] = []
+    file = ""
+    for function in _library().values():
+        if function.name not in chosen:
+            continue
+        if function.file != file:
+            file = function.file
+            parts.append(f"{_heading(file)}\n")
+        parts.append(function.text)
+    return "\n".join(parts)
