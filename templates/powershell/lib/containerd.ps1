@@ -1,0 +1,88 @@
+# containerd, asked through crictl.
+
+function Invoke-Crictl {
+    # The output of crictl; nothing when containerd (or crictl itself) does not answer.
+    param([hashtable]$Source, [string[]]$Arguments, [int]$TimeoutSeconds = 30)
+    if (-not [IO.File]::Exists($Source.crictl) -or -not [IO.File]::Exists($Source.crictl_config)) { return }
+    if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+    $ended = Invoke-Program -Path $Source.crictl -Arguments (@('--config', $Source.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
+    if ($ended.ExitCode -eq 0) { $ended.Output }
+}
+
+function Get-ImageDifference {
+    # Is an image there, so that the first pod need not wait for it?
+    param([string]$Image, [hashtable]$Source)
+    $listed = Invoke-Crictl -Source $Source -Arguments @('images', '--output', 'json')
+    $tags = @()
+    if ($null -ne $listed) {
+        $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
+    }
+    if ($tags -notcontains $Image) { New-Difference -What ('image {0}' -f $Image) -Is $null -Want 'present' }
+}
+
+function Install-Image {
+    # Pulls an image as the kubelet would: through containerd, its mirrors and its proxy.
+    param([string]$Image, [hashtable]$Source)
+    $arguments = @('--config', $Source.crictl_config, '--timeout', '600s', 'pull', $Image)
+    $ended = Invoke-Program -Path $Source.crictl -Arguments $arguments -TimeoutSeconds 620
+    if ($ended.ExitCode -ne 0) {
+        Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
+            -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
+    }
+}
+
+function Get-HostsFileDifference {
+    # A hosts.toml: the text we know, and, where the registry wants a login, a header that is there and readable only by
+    # SYSTEM and Administrators. The login itself is never compared.
+    param([hashtable]$Registry)
+    $is = Read-FileText $Registry.path
+    $what = 'file {0}: ' -f $Registry.path
+    if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
+        New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
+        return
+    }
+    if ($Registry.secret -eq '') {
+        if ($is.Length -ne $Registry.text.Length) {
+            New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
+        }
+        return
+    }
+    $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
+    Compare-Wanted -What ($what + 'logins') -Is $headers -Want @($Registry.authorize).Count
+    $strangers = Get-Strangers -Path $Registry.path
+    if ($null -ne $strangers) {
+        New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
+    }
+}
+
+function Set-HostsFile {
+    # Writes a hosts.toml; containerd reads it at every pull, so nothing has to be restarted.
+    param([hashtable]$Registry)
+    if ($Registry.secret -eq '') { Set-FileText -Path $Registry.path -Text $Registry.text; return }
+    $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
+    $text = $Registry.text
+    foreach ($url in @($Registry.authorize)) {
+        $text += "`n[host.`"{0}`".header]`n  authorization = `"Basic {1}`"`n" -f $url, [Convert]::ToBase64String($login)
+    }
+    Save-CreatedFile -Path $Registry.path
+    Write-FileText -Path $Registry.path -Text $text -Private
+}
+
+function Save-CreatedFile {
+    # Notes a file that holds a secret as one to be removed (undone by Restore-File): its former bytes are kept nowhere.
+    param([string]$Path)
+    Save-FormerValue -Kind 'File' -Key $Path -Value @{ path = $Path; bytes = $null; kept = $null }
+}
+
+function Wait-Containerd {
+    # Waits until containerd answers, which is later than the service is Running.
+    param([hashtable]$Source, [int]$TimeoutSeconds = 60)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ($null -eq (Invoke-Crictl -Source $Source -Arguments @('version'))) {
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
+                -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
+        }
+        Start-Sleep -Milliseconds 1000
+    }
+}

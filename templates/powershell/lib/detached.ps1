@@ -1,0 +1,172 @@
+# Work that may cut the session it was started from: it runs as a one-shot SYSTEM task, in a process that no session
+# owns, and writes down how it ended. The guard around it puts the network back when the machine itself lost it.
+
+function Start-DetachedRun {
+    # Stores this script, starts it as a task in mode Detached for the current step, and emits what the driver tells
+    # the controller. Guard says what must hold afterwards: node_ip, server_host, server_port, management_port, and
+    # agent and network, which are taken away again when it does not.
+    param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+    Assert-NoFailure
+    $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
+    $path = Get-StatePath ('detached\{0}.ps1' -f $id)
+    $text = [string]$script:Run.Text
+    Write-FileText -Path $path -Text $text
+    Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+        id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).ToString('o', [Globalization.CultureInfo]::InvariantCulture)
+        guard = $Guard
+    }
+    $loader = New-DetachedLoader -Path $path -Hash (Get-TextHash $text) -Id $id
+    Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+}
+
+function New-DetachedLoader {
+    # The few lines that the task runs: they refuse a script that is not the one that was stored.
+    param([string]$Path, [string]$Hash, [string]$Id)
+    # Path, hash and id are made by winboot itself and hold no quotation mark.
+    $lines = @(
+        '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
+        '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
+        '& $script -Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $Id
+    )
+    $lines -join "`n"
+}
+
+function Start-SystemTask {
+    # Registers a one-shot task of SYSTEM and starts it.
+    param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
+    $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
+    Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
+}
+
+function New-SystemTask {
+    # Action, principal and settings of a task that runs PowerShell text as SYSTEM.
+    param([string]$Command, [int]$TimeoutSeconds)
+    # -EncodedCommand is not subject to the execution policy and needs no quoting.
+    $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
+    $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+    $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
+    @{
+        Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
+        # S-1-5-18 is SYSTEM in every language.
+        Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+    }
+}
+
+function Assert-NoFailure {
+    # A detached run of this step that failed is told once, by failing the step; the change after that tries again.
+    $folder = Get-StatePath 'detached'
+    foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
+        $name = 'detached\' + [IO.Path]::GetFileName($path)
+        $status = Read-StateJson $name
+        if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+        $state = $status.state
+        if ($state -eq 'running') { $state = 'cut off by a restart, or by its time limit' }
+        $status.told = $true
+        Write-StateJson -Name $name -Value $status
+        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $state, $status.message) `
+            -Hint 'When the cause is mended, run the same command again.'
+    }
+}
+
+function Invoke-Detached {
+    # Mode Detached: one step's detached block, guarded.
+    $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
+    $status = Read-StateJson $name
+    # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+    $lock = Wait-Mutex -Seconds 120
+    if ($null -eq $lock) {
+        Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
+        return
+    }
+    try {
+        if ((Get-Fence) -ne $status.fence) {
+            Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
+            return
+        }
+        $script:Run.Fence = $status.fence
+        # Those last events are still on their way through the network that we are about to rewire.
+        Start-Sleep -Seconds 2
+        $ended = Invoke-Guarded -Status $status
+        Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
+    }
+    finally {
+        Exit-Run -Lock $lock
+        Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
+function Save-DetachedState {
+    param([string]$Name, [object]$Status, [string]$State, [string]$Message)
+    $Status.state = $State
+    $Status.message = $Message
+    Write-StateJson -Name $Name -Value $Status
+}
+
+function Invoke-Guarded {
+    # Runs the block, then sees to the network: what is missing is put back, and when the machine still has no way
+    # out, the cause is removed. That nobody is connected is no reason: only what the node itself can see counts.
+    param([object]$Status)
+    $guard = $Status.guard
+    $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
+    $snapshot = Read-NetworkSnapshot -Address $address
+    Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+    $message = ''
+    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
+    catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
+    $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
+    if ($missing -ne '') {
+        Undo-Rewiring -Guard $guard
+        $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
+        return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
+    }
+    if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
+    @{ State = 'done'; Message = '' }
+}
+
+function Wait-Network {
+    # Puts back what a snapshot lacks until the machine has its way out again; names what is missing at the end.
+    param([object]$Snapshot, [object]$Guard, [int]$Seconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    do {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+        if ($missing -eq '') { return '' }
+        Start-Sleep -Seconds 3
+    } while ([DateTime]::UtcNow -lt $until)
+    $missing
+}
+
+function Get-MissingLink {
+    # What the machine lacks to be reached and to reach the API server; an empty text when nothing.
+    param([object]$Snapshot, [object]$Guard)
+    $address = @(Get-NetIPAddress -IPAddress $Snapshot.ip -ErrorAction SilentlyContinue)
+    if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
+    $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+    $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
+    if (-not $out) { return 'the way to the API server' }
+    $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
+    if ($listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+    ''
+}
+
+function Undo-Rewiring {
+    # Takes the cause away: the agent stops and stays stopped, its network goes.
+    param([object]$Guard)
+    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
+        Stop-RunningService -Name $Guard.agent
+        Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
+    }
+    foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
+        Remove-HnsObject -Kind networks -Id $network.Id
+    }
+}

@@ -1,0 +1,68 @@
+# The Host Network Service. Reading uses the cmdlets that come with the Containers feature; for writing Windows has
+# no cmdlet, so one call of vmcompute.dll is declared here, once, in these exact words.
+
+function Get-HnsObject {
+    # The networks, endpoints or policy lists that exist, or those of one name; none before the feature is on.
+    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
+    if ($null -eq $read) { return }
+    foreach ($found in @(& $read)) {
+        if ($Name -eq '' -or $found.Name -eq $Name) { $found }
+    }
+}
+
+function Invoke-Hns {
+    # One request to the service: POST makes or does something, DELETE removes. Gives what the service answers.
+    param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
+    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+    $body = ''
+    if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
+    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+    if (-not $answer.Success) {
+        Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
+            -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
+    }
+    if ($answer.PSObject.Properties['Output']) { $answer.Output }
+}
+
+function New-HnsObject {
+    # Makes a network or an endpoint and gives it as the service describes it.
+    param([ValidateSet('networks', 'endpoints')][string]$Kind, [hashtable]$Request)
+    Invoke-Hns -Method POST -Path ('/{0}/' -f $Kind) -Request $Request
+}
+
+function Remove-HnsObject {
+    # Removes a network, an endpoint or a policy list by its id.
+    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
+    [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
+}
+
+function Get-HnsDeclaration {
+    # C# 5, which is what Windows PowerShell compiles. The answer is freed by the marshaller (CoTaskMemFree).
+    @'
+using System;
+using System.Runtime.InteropServices;
+
+namespace Winboot
+{
+    public static class Hns
+    {
+        [DllImport("vmcompute.dll", ExactSpelling = true)]
+        private static extern void HNSCall(
+            [MarshalAs(UnmanagedType.LPWStr)] string method,
+            [MarshalAs(UnmanagedType.LPWStr)] string path,
+            [MarshalAs(UnmanagedType.LPWStr)] string request,
+            [MarshalAs(UnmanagedType.LPWStr)] out string response);
+
+        public static string Call(string method, string path, string request)
+        {
+            string response;
+            HNSCall(method, path, request, out response);
+            return response;
+        }
+    }
+}
+'@
+}

@@ -1,0 +1,104 @@
+# The store of the host-local IPAM plugin: one file per taken address, named after it, holding the owner's id and its
+# interface. winboot writes there the addresses that no pod may get.
+
+function Get-StoreFiles {
+    # The files of the store that are named after an address.
+    param([string]$Store)
+    if (-not [IO.Directory]::Exists($Store)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Store)) {
+        if ([IO.Path]::GetFileName($path) -match '^\d+\.\d+\.\d+\.\d+$') { $path }
+    }
+}
+
+function Read-StoreEntry {
+    # Address, owner and interface of one file; the plugin writes CRLF between the two.
+    param([string]$Path)
+    $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
+    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path); owner = $lines[0]; interface = '' }
+    if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
+    $entry
+}
+
+function Get-SourceVip {
+    # The address kube-proxy answers from on an overlay: the one reserved before, while it is in the pod network; else
+    # the first after the gateway that nobody has.
+    param([string]$Store, [string]$Cidr)
+    $taken = @{}
+    foreach ($path in @(Get-StoreFiles -Store $Store)) {
+        $entry = Read-StoreEntry -Path $path
+        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
+        $taken[$entry.address] = $true
+    }
+    $offset = 2
+    while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
+    Get-CidrAddress -Cidr $Cidr -Offset $offset
+}
+
+function Get-ReservationDifference {
+    # Each reservation is a table with address (may be <<unknown>>), holder, interface.
+    param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
+    $known = Get-Known -Source $Source
+    foreach ($reservation in $Reservations) {
+        $address = Expand-Known -Text $reservation.address -Source $Source
+        $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
+        if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
+        $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
+        $path = [IO.Path]::Combine($Store, $address)
+        $is = $null
+        if ([IO.File]::Exists($path)) {
+            $entry = Read-StoreEntry -Path $path
+            $is = '{0}: {1} {2}' -f $address, $entry.owner, $entry.interface
+        }
+        Compare-Wanted -What $what -Is $is -Want $want
+    }
+    if (-not $known.ContainsKey('pod_cidr')) { return }
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidr $known.pod_cidr -Source $Source)) {
+        New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
+    }
+}
+
+function Get-StaleEntry {
+    # Entries that belong to nothing: outside the pod network, or of a sandbox that no longer exists. After a hard
+    # restart the plugin is never asked to give addresses back, and the network runs full.
+    param([string]$Store, [string]$Cidr, [hashtable]$Source)
+    $sandboxes = $null
+    foreach ($path in @(Get-StoreFiles -Store $Store)) {
+        $entry = Read-StoreEntry -Path $path
+        if (-not (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { $entry; continue }
+        # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
+        if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
+        if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
+        # Without an answer from containerd nothing is known to be stale.
+        if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
+    }
+}
+
+function Get-SandboxTable {
+    # The ids of all pod sandboxes as the keys of a table; nothing when containerd does not answer.
+    param([hashtable]$Source)
+    $listed = Invoke-Crictl -Source $Source -Arguments @('pods', '--quiet', '--no-trunc')
+    if ($null -eq $listed) { return }
+    $table = @{}
+    foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
+    $table
+}
+
+function Set-Reservations {
+    # Writes the reservations and removes what is stale.
+    param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
+    $cidr = Assert-Known -Text '<<pod_cidr>>' -Source $Source
+    [void][IO.Directory]::CreateDirectory($Store)
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidr $cidr -Source $Source)) {
+        Save-FormerFile -Path $entry.path
+        [IO.File]::Delete($entry.path)
+    }
+    foreach ($reservation in $Reservations) {
+        $address = Assert-Known -Text $reservation.address -Source $Source
+        $path = [IO.Path]::Combine($Store, $address)
+        if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
+            Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
+                -Hint 'Delete that pod (or drain the node) and run the same command again.'
+        }
+        Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
+    }
+}

@@ -1,0 +1,140 @@
+# What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
+# rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
+# server_port, kubectl, kubeconfig, and ipam_store where addresses are reserved.
+
+function Expand-Known {
+    # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
+    param([string]$Text, [hashtable]$Source)
+    $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
+    if ($names.Count -eq 0) { return $Text }
+    $known = Get-Known -Source $Source
+    foreach ($name in $names) {
+        if (-not $known.ContainsKey($name)) { return }
+        $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
+    }
+    $Text
+}
+
+function Assert-Known {
+    # The text filled in, or the end of the step when something in it does not exist yet.
+    param([string]$Text, [hashtable]$Source)
+    $filled = Expand-Known -Text $Text -Source $Source
+    if ($null -eq $filled) {
+        Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
+            -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
+    }
+    $filled
+}
+
+function Get-Known {
+    # All of them by name; one that does not exist yet is not in the table.
+    param([hashtable]$Source)
+    if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
+    $script:Run.Cache['Known']
+}
+
+function Read-Known {
+    param([hashtable]$Source)
+    $known = @{}
+    $address = Find-NodeAddress -Source $Source
+    if ($null -ne $address) {
+        $known.node_ip = $address
+        $subnet = Get-SubnetOf -Address $address
+        if ($null -ne $subnet) { $known.node_subnet = $subnet }
+    }
+    foreach ($cidr in @(Get-PodCidr -Source $Source)) {
+        if ($cidr -like '*:*') { $known.pod_cidr_v6 = $cidr; continue }
+        $known.pod_cidr = $cidr
+        # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
+        $known.pod_gateway = Get-CidrAddress -Cidr $cidr -Offset 1
+        $known.pod_endpoint = Get-CidrAddress -Cidr $cidr -Offset 2
+        $known.pod_first = Get-CidrAddress -Cidr $cidr -Offset 3
+        if ($Source.ContainsKey('ipam_store')) { $known.source_vip = Get-SourceVip -Store $Source.ipam_store -Cidr $cidr }
+    }
+    $known
+}
+
+function Find-NodeAddress {
+    # The address the profile names, else the one from which this machine reaches the API server.
+    param([hashtable]$Source)
+    if ($Source.node_ip) { return $Source.node_ip }
+    $client = [Net.Sockets.TcpClient]::new()
+    try {
+        if ($client.ConnectAsync($Source.server_host, $Source.server_port).Wait(5000)) {
+            $client.Client.LocalEndPoint.Address.ToString()
+        }
+    }
+    # Nothing answers: then it is not known. The preflight step says why.
+    catch [AggregateException] { return }
+    finally { $client.Dispose() }
+}
+
+function Get-SubnetOf {
+    # The network that one of this machine's addresses is in, as a CIDR.
+    param([string]$Address)
+    $found = @(Get-NetIPAddress -IPAddress $Address -ErrorAction SilentlyContinue)
+    if ($found.Count -eq 0) { return }
+    $length = [int]$found[0].PrefixLength
+    $number = ConvertTo-AddressNumber $Address
+    # Two steps, because a shift by 32 would be a shift by 0.
+    $size = [long][Math]::Pow(2, 32 - $length)
+    '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $length
+}
+
+function Get-CidrAddress {
+    # The address so many places after the start of an IPv4 network: 10.244.3.0/24 and 2 give 10.244.3.2.
+    param([string]$Cidr, [int]$Offset)
+    ConvertFrom-AddressNumber ((ConvertTo-AddressNumber $Cidr.Split('/')[0]) + $Offset)
+}
+
+function Test-CidrMember {
+    # True when an IPv4 address lies in a network.
+    param([string]$Cidr, [string]$Address)
+    $base, $length = $Cidr.Split('/')
+    $size = [long][Math]::Pow(2, 32 - [int]$length)
+    $distance = (ConvertTo-AddressNumber $Address) - (ConvertTo-AddressNumber $base)
+    $distance -ge 0 -and $distance -lt $size
+}
+
+function ConvertTo-AddressNumber {
+    param([string]$Address)
+    $number = [long]0
+    foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
+    $number
+}
+
+function ConvertFrom-AddressNumber {
+    param([long]$Number)
+    $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
+    $parts -join '.'
+}
+
+function Get-RenderedFileDifference {
+    # Compares a text file whose text may hold what only this machine knows.
+    param([string]$Path, [string]$Text, [hashtable]$Source)
+    $want = Expand-Known -Text $Text -Source $Source
+    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want; return }
+    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)'
+}
+
+function Get-FileAbsence {
+    # A file that must not be there.
+    param([string]$Path, [string]$Because)
+    if ([IO.File]::Exists($Path)) { New-Difference -What ('file {0}: {1}' -f $Path, $Because) -Is 'present' -Want $null }
+}
+
+function Get-RenderedFilesDifference {
+    # Compares several files: path → text.
+    param([hashtable]$Files, [hashtable]$Source)
+    foreach ($path in @($Files.Keys | Sort-Object)) { Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source }
+}
+
+function Set-RenderedFiles {
+    # Writes those that differ. The service that reads them only at its start is noted for a restart first.
+    param([hashtable]$Files, [hashtable]$Source, [string]$Service = '')
+    foreach ($path in @($Files.Keys | Sort-Object)) {
+        if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
+        if ($Service -ne '') { Save-RestartNeed -Name $Service }
+        Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path] -Source $Source)
+    }
+}

@@ -1,0 +1,144 @@
+# The machine's own network: which address is the node's, and what must still be there after HNS rewired the adapter.
+
+function Get-LocalAddressTowards {
+    # Connects to a TCP port within so many milliseconds and gives the local address it goes out from; nothing when
+    # the port does not answer. ICMP would prove nothing: clouds drop it.
+    param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
+    $client = [Net.Sockets.TcpClient]::new()
+    try {
+        if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
+    }
+    # A refused connection and an unknown name arrive wrapped; either way there is no way through.
+    catch [AggregateException] { return }
+    finally { $client.Dispose() }
+}
+
+function Get-DefaultRoute {
+    # The IPv4 default routes, best first.
+    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+}
+
+function Get-NodeAddress {
+    # The node's address with its adapter: ip, prefix_length, index, alias, mac. The address is the given one, else
+    # the one that reaches the API server, else the one on the default route. Nothing when there is none.
+    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+    $ip = $NodeIp
+    if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
+    if (-not $ip) {
+        $route = @(Get-DefaultRoute)
+        if ($route.Count -gt 0) {
+            $ip = @(Get-NetIPAddress -InterfaceIndex $route[0].ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)[0].IPAddress
+        }
+    }
+    $found = @(Get-NetIPAddress -IPAddress $ip -ErrorAction SilentlyContinue)
+    if ($found.Count -eq 0) { return }
+    $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+    $mac = ''
+    if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
+    [pscustomobject]@{
+        ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
+        index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
+    }
+}
+
+function Read-NetworkSnapshot {
+    # What a static configuration loses when a virtual switch takes the adapter over, as plain values for JSON.
+    param([object]$Address)
+    $index = $Address.index
+    $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
+    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
+    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
+    $category = ''
+    if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
+    @{
+        ip            = $Address.ip
+        prefix_length = $Address.prefix_length
+        mac           = $Address.mac
+        static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
+        metric        = [int]$interface.InterfaceMetric
+        auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+        mtu           = [int]$interface.NlMtu
+        dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
+        suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
+        category      = $category
+        vlan          = Read-Vlan -Alias $Address.alias
+        ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
+                Where-Object { $_.Enabled }).Count -gt 0
+        routes        = [object[]]@(Read-KeptRoutes -Index $index)
+    }
+}
+
+function Read-Vlan {
+    # The VLAN id set on an adapter, or an empty text where its driver has none.
+    param([string]$Alias)
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+    if ($found.Count -eq 0) { return '' }
+    [string]@($found[0].RegistryValue)[0]
+}
+
+function Read-KeptRoutes {
+    # The routes through one adapter that somebody set: the default route and static ones, not what Windows derives
+    # from the address itself.
+    param([int]$Index)
+    foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
+        if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
+        if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
+        @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
+    }
+}
+
+function Find-Uplink {
+    # The adapter that carries a snapshot's address now; when the address is gone, the one that took the MAC over.
+    param([object]$Snapshot)
+    $found = @(Get-NetIPAddress -IPAddress $Snapshot.ip -ErrorAction SilentlyContinue)
+    if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
+    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
+    # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
+    $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
+    if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
+    if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what is missing of a snapshot; what is there is left alone.
+    param([object]$Snapshot)
+    $index = Find-Uplink -Snapshot $Snapshot
+    if ($null -eq $index) { return }
+    if ($Snapshot.static -and @(Get-NetIPAddress -IPAddress $Snapshot.ip -ErrorAction SilentlyContinue).Count -eq 0) {
+        [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    }
+    Restore-Routes -Snapshot $Snapshot -Index $index
+    $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
+    if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
+        Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
+    }
+    if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
+        Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
+    }
+    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
+    if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
+        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
+    }
+    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
+        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+    }
+    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
+    # A domain network is told from others by Windows itself and cannot be set.
+    if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
+        $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
+        Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
+    }
+}
+
+function Restore-Routes {
+    # Adds the snapshot's routes that are not there.
+    param([object]$Snapshot, [int]$Index)
+    foreach ($route in @($Snapshot.routes)) {
+        $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+                Where-Object { $_.NextHop -eq $route.next_hop })
+        # On DHCP the default route comes back with the lease; adding it would make it static.
+        if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
+        [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
+    }
+}

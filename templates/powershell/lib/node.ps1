@@ -1,0 +1,104 @@
+# The Node object, read with the kubelet's own credentials: what the cluster knows of this machine.
+
+function Get-NodeObject {
+    # The Node as kubectl gives it; nothing when the kubelet has no credentials yet or the cluster has no such Node.
+    param([hashtable]$Source)
+    if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
+    $script:Run.Cache['Node']
+}
+
+function Read-NodeObject {
+    param([hashtable]$Source)
+    if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
+    $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
+        '--ignore-not-found', '--output', 'json')
+    $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
+    # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
+    if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
+    ConvertFrom-Json -InputObject $ended.Output
+}
+
+function Read-Member {
+    # A value deep inside an object from JSON; nothing when any part of the way is missing.
+    param([AllowNull()][object]$Object, [string[]]$Names)
+    foreach ($name in $Names) {
+        if ($null -eq $Object) { return }
+        $member = $Object.PSObject.Properties[$name]
+        if ($null -eq $member) { return }
+        $Object = $member.Value
+    }
+    if ($Object -is [array]) { return , $Object }
+    $Object
+}
+
+function Get-PodCidr {
+    # The pod networks the cluster gave this node, IPv4 first as the cluster orders them; nothing before that.
+    param([hashtable]$Source)
+    $node = Get-NodeObject -Source $Source
+    $many = Read-Member $node 'spec', 'podCIDRs'
+    if ($null -ne $many) { return @($many) }
+    Read-Member $node 'spec', 'podCIDR'
+}
+
+function Get-RegistrationDifference {
+    # Is the machine a Node, the right one, and does the Node have a pod network?
+    param([hashtable]$Source, [string]$ServingCertificate, [switch]$NeedsPodCidr)
+    $node = Get-NodeObject -Source $Source
+    $what = 'node {0}: ' -f $Source.node
+    if ($null -eq $node) {
+        New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
+    }
+    else {
+        $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
+        Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
+    }
+    if ($NeedsPodCidr -and @(Get-PodCidr -Source $Source).Count -eq 0) {
+        New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
+    }
+    if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
+        New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
+    }
+}
+
+function Wait-Registration {
+    # Waits until the kubelet has its certificate, the Node exists and has its pod network. The controller approves
+    # meanwhile what has to be approved.
+    param([hashtable]$Source, [string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
+    $restartAt = [DateTime]::UtcNow.AddSeconds(30)
+    $restarted = $false
+    while ($true) {
+        $script:Run.Cache = @{}
+        $left = @(Get-RegistrationDifference -Source $Source -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
+        if ($left.Count -eq 0) { return }
+        $waiting = [DateTime]::UtcNow
+        if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
+            $null -eq (Get-NodeObject -Source $Source)) {
+            Stop-RunningService -Name 'kubelet'
+            Start-Service -Name 'kubelet'
+            $restarted = $true
+        }
+        if ($waiting -gt $until) { Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds }
+        Start-Sleep -Milliseconds 2000
+    }
+}
+
+function Stop-Registration {
+    # Says which of the three is missing, and what usually causes that.
+    param([object[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
+    $names = @($Left | ForEach-Object { $_.what }) -join '; '
+    $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
+    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
+        Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('The kubelet has no client certificate. Is its CSR pending or denied ' +
+            '(kubectl get csr)? Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
+    }
+    if ($names -like '*serving certificate*' -and @($Left).Count -eq 1) {
+        Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('No one approved the serving certificate: winboot does when its ' +
+            'credentials may update certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
+    }
+    if ($names -like '*pod CIDR*' -and @($Left).Count -eq 1) {
+        Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
+    }
+    Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log; a flag it does not know, or a cluster it cannot reach, ends it at once.'
+}
