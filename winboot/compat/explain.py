@@ -1,0 +1,152 @@
+"""Everything the data knows about one name, as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from winboot.compat.data import Compat, Facts
+from winboot.compat.flags import normal
+from winboot.compat.platform import BUILDS, check_kubernetes, default_containerd, support
+from winboot.compat.version import Version, minor_key
+from winboot.errors import UsageError
+from winboot.source import nearest
+
+KINDS: Final = ("flag", "field", "gate", "build", "version")
+
+_ON_WINDOWS: Final[Mapping[str, str]] = {
+    "linux_only": "unknown on Windows: the program would not start",
+    "rejected_at_runtime": "refused on Windows when it is set",
+    "error": "refused on Windows when it is set",
+    "ignored": "ignored on Windows",
+    "accounting_only": "counted on Windows, not enforced",
+    "partial": "partly effective on Windows",
+    "gated": "without effect on Windows unless its gate is on",
+    "set_explicitly": "must be set on Windows",
+    "must_disable": "must be off on Windows",
+    "windows_only": "for Windows alone",
+}
+
+
+def explain(compat: Compat, kind: str, name: str) -> str:
+    """Lines about a flag, field, gate, build or version; UsageError where the name is unknown, with the
+    nearest one."""
+    match kind:
+        case "flag":
+            return _both(compat, "flags", normal(name), "--")
+        case "field":
+            return _both(compat, "fields", name, "")
+        case "gate":
+            return _gate(compat, name)
+        case "build":
+            return _build(compat, name)
+        case "version":
+            return _version(compat, name)
+    raise UsageError(f"{kind!r} cannot be explained", hint="One of " + ", ".join((*KINDS, "network")) + ".")
+
+
+def _both(compat: Compat, what: str, name: str, dashes: str) -> str:
+    """The entry of kubelet and of kube-proxy; many names exist in both."""
+    texts, names = [], set()
+    for component, section in (("kubelet", f"kubelet_{what}"), ("kube-proxy", f"kube_proxy_{what}")):
+        table: Mapping[str, Facts] = compat.section(section)
+        names |= set(table)
+        if name in table:
+            texts.append(_entry(compat, f"{component} {dashes}{name}", table[name]))
+    if not texts:
+        right = compat.section("misspelled").get(name)
+        raise _unknown(what[:-1], name, names, right)
+    return "\n".join(texts)
+
+
+def _entry(compat: Compat, title: str, entry: Facts) -> str:
+    lines = [title, f"  in Kubernetes   {_span(compat, entry)}"]
+    if "type" in entry:
+        lines.append(f"  type            {entry['type']}")
+    if "default" in entry:
+        lines.append(f"  default         {entry['default']}")
+    if "field" in entry:
+        lines.append(f"  configuration   {entry['field']} (from {entry['field_since']} on)")
+    lines.append(
+        f"  on Windows      {_ON_WINDOWS.get(entry.get('windows', ''), 'works, or no difference is known')}"
+    )
+    why, instead = compat.reason(entry.get("say", ""))
+    if why:
+        lines.append(f"  why             {why}")
+    if instead:
+        lines.append(f"  instead         {instead}")
+    return "\n".join(lines)
+
+
+def _span(compat: Compat, entry: Facts) -> str:
+    oldest = compat.section("about")["oldest"]
+    start = f"{entry['added']} or earlier" if entry["added"] == oldest else f"from {entry['added']} on"
+    end = f"; removed in {entry['removed']}" if entry.get("removed") else ""
+    leaving = (
+        f"; deprecated in {entry['deprecated']}" if entry.get("leaving") and entry.get("deprecated") else ""
+    )
+    return f"{start}{leaving}{end}"
+
+
+def _gate(compat: Compat, name: str) -> str:
+    gates: Mapping[str, Facts] = compat.section("gates")
+    entry = gates.get(name)
+    if entry is None:
+        raise _unknown("gate", name, gates)
+    lines = [f"feature gate {name}"]
+    for start, stage, default, locked in entry["stages"]:
+        state = "on" if default else "off"
+        lines.append(f"  from {start:<6} {stage:<11}{state}{', locked' if locked else ''}")
+    if entry.get("removed"):
+        lines.append(f"  removed in {entry['removed']}: naming it stops the program")
+    if entry.get("note"):
+        lines.append(f"  {entry['note']}")
+    return "\n".join(lines)
+
+
+def _build(compat: Compat, name: str) -> str:
+    builds: Mapping[str, Facts] = compat.section("builds")
+    number = str(BUILDS.get(name, name)).rpartition("10.0.")[2]
+    entry = builds.get(number)
+    if entry is None:
+        raise _unknown("build", name, [*builds, *BUILDS])
+    lines = [
+        f"{entry['name']} (10.0.{number})",
+        f"  support ends    {entry['end_of_life']}",
+        f"  base images     servercore:{entry['servercore']}, nanoserver:{entry['nanoserver']}",
+    ]
+    lines += [
+        f"  Kubernetes {one}  {support(compat, Version.parse(one), int(number))}" for one in compat.minors()
+    ]
+    for feature in compat.section("features").values():
+        able = "yes" if int(number) >= feature["build"] else "no"
+        revision = feature.get("revisions", {}).get(number)
+        needs = f", from 10.0.{number}.{revision[0]} ({revision[1] or 'update'})" if revision else ""
+        lines.append(f"  {feature['name']}: {able}{needs}")
+    return "\n".join(lines)
+
+
+def _version(compat: Compat, name: str) -> str:
+    try:
+        version = Version.parse(name)
+    except ValueError as error:
+        raise UsageError(str(error), hint="A version looks like 1.34 or 1.34.2.") from error
+    facts: Mapping[str, Any] = compat.minor(version)
+    names: Mapping[str, Facts] = compat.section("builds")
+    lines = [f"Kubernetes {version} (data of {compat.as_of})"]
+    if minor_key(version.minor) <= minor_key(compat.newest):
+        lines.append(f"  released        {facts['released']}, ends {facts['end_of_life']}")
+        lines.append("  Windows         " + ", ".join(names[str(build)]["name"] for build in facts["builds"]))
+        lines.append(
+            "  containerd      " + (", ".join(f"{one}+" for one in facts["containerd"]) or "none tested")
+        )
+        if minor_key(version.minor) >= minor_key(compat.floor):
+            lines.append(f"  winboot takes   containerd {default_containerd(compat, version)}")
+        lines.append(f"  pause image     {facts['pause']}")
+    lines.extend(f"  {finding.level:<15} {finding.reason}" for finding in check_kubernetes(compat, version))
+    return "\n".join(lines)
+
+
+def _unknown(kind: str, name: str, names: Iterable[str], right: str | None = None) -> UsageError:
+    meant = right or nearest(name, names)
+    return UsageError(f"no {kind} {name!r} is known", hint=f"Did you mean {meant!r}?" if meant else "")

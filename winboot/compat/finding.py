@@ -1,0 +1,46 @@
+"""One answer of the compatibility data: how bad, about what, why, and what to write instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["error", "warning", "info"]
+Reason = Literal[
+    "unknown",
+    "misspelled",
+    "not-yet",
+    "removed",
+    "deprecated",
+    "linux-only",
+    "ignored",
+    "must-be-off",
+    "fails-on-windows",
+    "wrong-value",
+    "locked",
+    "no-effect",
+    "moved",
+    "unsupported",
+    "untested",
+    "known-bad",
+    "end-of-life",
+    "newer-than-data",
+    "missing-update",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`error` refuses, `warning` goes on and says so, `info` only tells. `source` is an address to read
+    on."""
+
+    level: Level
+    id: Reason
+    about: str
+    reason: str
+    instead: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        instead = f"; instead: {self.instead}" if self.instead else ""
+        return f"{self.about}: {self.reason}{instead}"
