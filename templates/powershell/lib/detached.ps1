@@ -14,8 +14,7 @@ function Start-DetachedRun {
     Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
         id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
-        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).ToString('o', [Globalization.CultureInfo]::InvariantCulture)
-        guard = $Guard
+        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
     }
     $loader = New-DetachedLoader -Path $path -Hash (Get-TextHash $text) -Id $id
     Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
@@ -115,6 +114,8 @@ function Invoke-Guarded {
     # out, the cause is removed. That nobody is connected is no reason: only what the node itself can see counts.
     param([object]$Status)
     $guard = $Status.guard
+    # Change or Undo: the block may need to know what it was started for.
+    $script:Run.Facts.Purpose = $Status.purpose
     $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
     $snapshot = Read-NetworkSnapshot -Address $address
     Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot

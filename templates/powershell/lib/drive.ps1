@@ -3,7 +3,7 @@
 function New-Run {
     # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
     param([string]$Mode, [string]$Id, [hashtable]$Plan, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Step = ''; Fence = 0 }
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
     foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
     @{
         Mode     = $Mode

@@ -130,7 +130,7 @@ function Get-RunningDetached {
         $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
         if ($null -eq $status -or $status.state -ne 'running') { continue }
         # One whose machine went down, or whose time is long over, runs no more.
-        $deadline = [DateTime]::Parse($status.deadline, [Globalization.CultureInfo]::InvariantCulture, 'RoundtripKind')
-        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow -lt $deadline) { return $status }
+        $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
+        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
     }
 }

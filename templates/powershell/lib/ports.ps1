@@ -1,0 +1,41 @@
+# The range of ports that Windows gives to clients.
+
+function Get-PortRange {
+    # The range in use as `start+count`, for TCP or UDP.
+    param([ValidateSet('tcp', 'udp')][string]$Protocol)
+    # All TCP setting profiles share one range; the first that has it tells it.
+    if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
+    else { $settings = @(Get-NetUDPSetting) }
+    if ($settings.Count -eq 0) { return }
+    '{0}+{1}' -f $settings[0].DynamicPortRangeStartPort, $settings[0].DynamicPortRangeNumberOfPorts
+}
+
+function Get-PortRangeDifference {
+    param([int]$Start, [int]$Count)
+    foreach ($protocol in @('tcp', 'udp')) {
+        Compare-Wanted -What ('dynamic ports: ' + $protocol) -Is (Get-PortRange -Protocol $protocol) -Want ('{0}+{1}' -f $Start, $Count)
+    }
+}
+
+function Set-PortRange {
+    # Notes the former ranges (undone by Restore-PortRange) and sets both.
+    param([int]$Start, [int]$Count)
+    foreach ($protocol in @('tcp', 'udp')) {
+        Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
+        Write-PortRange -Protocol $protocol -Start $Start -Count $Count
+    }
+}
+
+function Write-PortRange {
+    # netsh sets the one range that all profiles share, for new sockets at once and without a restart.
+    param([string]$Protocol, [int]$Start, [int]$Count)
+    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
+    [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
+}
+
+function Restore-PortRange {
+    param([object]$Former)
+    if ($null -eq $Former.range) { return }
+    $parts = $Former.range.Split('+')
+    Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
+}

@@ -1,0 +1,116 @@
+# Facts about the machine that decide whether it can become this node at all.
+
+function Get-PreflightProblems {
+    # Everything that stands in the way, each as id, message and hint. Nothing is changed and nothing is guessed.
+    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+    Test-Build -Build $Build
+    Test-Session
+    Test-Space -FreeGib $FreeGib
+    Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+}
+
+function New-PreflightProblem {
+    param([string]$Id, [string]$Message, [string]$Hint)
+    [pscustomobject]@{ id = $Id; message = $Message; hint = $Hint }
+}
+
+function Test-Build {
+    # The build decides features, known faults and images; a profile for another one would be a wrong promise.
+    param([int]$Build)
+    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+    $is = [int](Read-Registry $version 'CurrentBuildNumber')
+    if ($is -ne $Build) {
+        New-PreflightProblem -Id 'WrongBuild' -Message ('Windows build {0}, but the inventory says {1}' -f $is, $Build) `
+            -Hint 'Set `os` of this host in the inventory to what the machine is.'
+    }
+    $kind = [string](Read-Registry $version 'InstallationType')
+    if ($kind -notlike 'Server*') {
+        New-PreflightProblem -Id 'NotServer' -Message ('this is Windows {0}, not Windows Server' -f $kind) `
+            -Hint 'Kubernetes supports Windows Server only.'
+    }
+    if (-not [Environment]::Is64BitProcess) {
+        New-PreflightProblem -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' -Hint 'Use the 64-bit endpoint Microsoft.PowerShell.'
+    }
+}
+
+function Test-Session {
+    # The rights and the language mode of this session.
+    $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
+    $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
+    if (-not $administrator) {
+        New-PreflightProblem -Id 'NotAdministrator' -Message ('{0} has no administrator token here' -f $identity.Name) `
+            -Hint 'Use a domain account, the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1 for local accounts.'
+    }
+    $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
+    if ($mode -ne 'FullLanguage') {
+        New-PreflightProblem -Id 'LanguageMode' -Message ('PowerShell runs in {0} mode' -f $mode) `
+            -Hint 'AppLocker or Device Guard restricts scripts: allow this account, or use another one.'
+    }
+}
+
+function Test-Space {
+    # Images and layers need room; a disk that fills up in mid-pull is hard to see from outside.
+    param([int]$FreeGib)
+    $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
+    $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
+    if ($free -lt $FreeGib) {
+        New-PreflightProblem -Id 'DiskSpace' -Message ('{0} has {1} GiB free, {2} are needed' -f $drive.Name, $free, $FreeGib) `
+            -Hint 'Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.'
+    }
+}
+
+function Test-Addressing {
+    # One way out, a settled address, and a TCP connection to the API server.
+    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+    $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
+    if ($adapters.Count -gt 1) {
+        New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
+            -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
+    }
+    $address = Get-NodeAddress -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+    if ($null -eq $address) {
+        New-PreflightProblem -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address' `
+            -Hint 'An IPv6-only adapter cannot carry Windows pods; or correct node_ip in the inventory.'
+        return
+    }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
+        New-PreflightProblem -Id 'AddressState' -Message ('the address {0} is {1}' -f $address.ip, $address.state) `
+            -Hint 'Wait for DHCP, or mend the address: HNS would latch on to this one.'
+    }
+    if (-not (Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort)) {
+        New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $ServerHost, $ServerPort) `
+            -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
+    }
+}
+
+function Get-PreflightNotices {
+    # Worth knowing, in nobody's way: reported with the plan, never changed by this step.
+    $pending = Get-PendingReboot
+    if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+    if ($null -ne (Get-ServiceState -Name 'docker')) {
+        New-Difference -What 'competing software: service docker' -Is (Get-ServiceState -Name 'docker') -Want $null -Policy
+    }
+    foreach ($network in @(Get-HnsObject -Kind networks -Name 'nat')) {
+        New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
+    }
+    $year = [DateTime]::UtcNow.Year
+    if ($year -lt 2025) { New-Difference -What 'clock' -Is ('the year {0}' -f $year) -Want 'the time of day' -Policy }
+    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'Manufacturer'
+    if ($system.Model -like '*Virtual*' -or $system.Model -like '*VMware*') {
+        New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
+            -Want 'MAC spoofing (Hyper-V) or forged transmits (VMware) allowed' -Policy
+    }
+}
+
+function Get-PendingReboot {
+    # Who waits for a restart of this machine, other than winboot itself; an empty text when nobody.
+    $noted = Read-StateJson 'reboot.json'
+    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return '' }
+    $waiting = @()
+    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { $waiting += 'servicing' }
+    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired') { $waiting += 'Windows Update' }
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    $active = Read-Registry ($names + 'ActiveComputerName') 'ComputerName'
+    if ($active -ine (Read-Registry ($names + 'ComputerName') 'ComputerName')) { $waiting += 'a new computer name' }
+    $waiting -join ', '
+}

@@ -1,0 +1,112 @@
+"""A `ServiceSpec` as the table that `lib/service.ps1` compares and writes, for both managers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from winboot.spec import LogSpec, NodeSpec, ServiceSpec
+from winboot.steps.texts import text
+
+MIB = 1024 * 1024
+
+# The numbers behind the names: PROCESS_CREATION_FLAGS of CreateProcess; NSSM keeps the number.
+_PRIORITIES = {
+    "IDLE_PRIORITY_CLASS": 0x40,
+    "BELOW_NORMAL_PRIORITY_CLASS": 0x4000,
+    "NORMAL_PRIORITY_CLASS": 0x20,
+    "ABOVE_NORMAL_PRIORITY_CLASS": 0x8000,
+    "HIGH_PRIORITY_CLASS": 0x80,
+    "REALTIME_PRIORITY_CLASS": 0x100,
+}
+
+
+def service_table(spec: NodeSpec, name: str) -> dict[str, object]:
+    """The wanted definition of the service `name`; texts may hold `<<name>>` parts."""
+    service = spec.services[name]
+    common: dict[str, object] = {
+        "name": service.name,
+        "display": service.display_name,
+        "description": service.description,
+        "start": "auto",
+        "depends": list(service.depends_on),
+        "restart_ms": list(service.restart_ms),
+        "reset_s": service.reset_s,
+    }
+    if service.manager == "nssm":
+        return common | _nssm(spec, service)
+    environment = [f"{key}={value}" for key, value in sorted(service.environment.items())]
+    return common | {"command_line": _native(spec, service), "environment": environment, "parameters": {}}
+
+
+def _native(spec: NodeSpec, service: ServiceSpec) -> str:
+    """The command line of the service itself. kube-log-runner, where used, keeps and rotates what it prints."""
+    words = [service.program, *map(text, service.arguments)]
+    if service.log_runner:
+        log = spec.runtime.log
+        words = [
+            spec.paths.kube_log_runner,
+            f"-log-file={service.log_file}",
+            *_log_runner_rotation(log, spec),
+            "-redirect-stderr=true",
+            *words,
+        ]
+    return command_line(words)
+
+
+def _log_runner_rotation(log: LogSpec, spec: NodeSpec) -> tuple[str, ...]:
+    # -log-file-size came with 1.33.
+    if not spec.kubernetes.version.at_least("1.33"):
+        return ()
+    return (f"-log-file-size={log.max_size_mib}Mi",)
+
+
+def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
+    """NSSM reads its parameters from the registry when the service starts; the service itself is nssm.exe."""
+    log = spec.runtime.log
+    parameters: dict[str, object] = {
+        "Application": service.program,
+        "AppParameters": _joined(map(text, service.arguments)),
+        # Programs that think in /run and /etc mean the current drive.
+        "AppDirectory": "C:\\",
+        "AppStdout": service.log_file,
+        "AppStderr": service.log_file,
+        "AppRotateFiles": 1,
+        "AppRotateOnline": 1,
+        "AppRotateBytes": log.max_size_mib * MIB,
+        "AppRestartDelay": service.restart_ms[0],
+        # NSSM 2.24 shows no start on Windows 10 1703 and later without this one.
+        "AppNoConsole": 1,
+    }
+    if service.priority_class is not None:
+        parameters["AppPriority"] = _PRIORITIES[service.priority_class]
+    if service.environment:
+        parameters["AppEnvironmentExtra"] = [f"{key}={value}" for key, value in sorted(service.environment.items())]
+    return {"command_line": spec.paths.nssm, "environment": [], "parameters": parameters}
+
+
+def command_line(words: Iterable[str]) -> str:
+    """One command line that CommandLineToArgvW takes apart into these words. The program is always quoted: an
+    unquoted path with spaces can be hijacked."""
+    program, *arguments = words
+    return " ".join([f'"{program}"', *map(_quoted, arguments)])
+
+
+def _joined(words: Iterable[str]) -> str:
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """One argument; backslashes are doubled only where a quotation mark follows."""
+    if word and not any(character in word for character in ' \t"'):
+        return word
+    result, backslashes = "", 0
+    for character in word:
+        if character == "\\":
+            backslashes += 1
+            continue
+        if character == '"':
+            result += "\\" * (2 * backslashes + 1) + '"'
+        else:
+            result += "\\" * backslashes + character
+        backslashes = 0
+    return '"' + result + "\\" * (2 * backslashes) + '"'
