@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from winboot.compat.data import FILES, load
+from winboot.compat.facts import FILES, load
 
 DATA = Path(__file__).parent / "data"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from winboot.compat.data import Compat, Facts
+from winboot.compat.facts import Compat, Facts
 from winboot.compat.flags import normal
 from winboot.compat.platform import BUILDS, check_kubernetes, default_containerd, support
 from winboot.compat.version import Version, minor_key

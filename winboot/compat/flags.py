@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from winboot.compat.data import Compat, Facts
+from winboot.compat.facts import Compat, Facts
 from winboot.compat.finding import Finding
 from winboot.compat.version import Version, minor_key
 from winboot.source import nearest

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from winboot.compat.data import Compat, Facts
+from winboot.compat.facts import Compat, Facts
 from winboot.compat.finding import Finding
 from winboot.compat.version import Version, minor_key
 
