@@ -41,8 +41,8 @@ class Accounts:
     names.
     """
 
-    def __init__(self, folder: Path, computer_name: str, passwords: Mapping[str, str]) -> None:
-        self._file = folder / f"{computer_name}.accounts"
+    def __init__(self, file: Path, computer_name: str, passwords: Mapping[str, str]) -> None:
+        self._file = file
         self._computer_name = computer_name
         self._passwords: dict[str, str] = {}
         for user, password in passwords.items():

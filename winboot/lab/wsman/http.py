@@ -203,13 +203,14 @@ class Connection(asyncio.Protocol):
 
     def _rest(self) -> None:
         if self.open:
-            self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._hang_up)
+            self._idle = asyncio.get_running_loop().call_later(self._idle_s, self.hang_up)
 
     def _wake(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
+        """End the connection after what was written has been sent."""
         if self._transport is not None:
             self._transport.close()

@@ -7,6 +7,7 @@ familiar.
 
 from __future__ import annotations
 
+import base64
 import re
 import uuid
 from collections.abc import Iterable, Mapping
@@ -141,14 +142,15 @@ def parse(data: bytes) -> Envelope:
         address=address,
         message_id=text("a:MessageID"),
         resource=text("w:ResourceURI"),
-        timeout_s=_seconds(text("w:OperationTimeout")),
+        timeout_s=seconds(text("w:OperationTimeout")),
         options=options,
         shell_id=selectors.get("ShellId"),
         body=body,
     )
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A duration such as PT20S; a minute where it is missing or in another form."""
     match = re.fullmatch(r"PT(\d+(?:\.\d+)?)S", text)
     return float(match.group(1)) if match else 60.0
 
@@ -208,6 +210,15 @@ def shell_state(fields: Mapping[str, str]) -> str:
     """The rsp:Shell element that describes a shell."""
     inside = "".join(f"<rsp:{name}>{escape(value)}</rsp:{name}>" for name, value in fields.items())
     return f'<rsp:Shell xmlns:rsp="{_SHELL}">{inside}</rsp:Shell>'
+
+
+def connected(fragments: bytes) -> str:
+    """The body of a ConnectResponse."""
+    data = base64.b64encode(fragments).decode()
+    return (
+        f'<rsp:ConnectResponse><pwsh:connectResponseXml xmlns:pwsh="{NAMESPACES["pwsh"]}">{data}'
+        "</pwsh:connectResponseXml></rsp:ConnectResponse>"
+    )
 
 
 def command_created(command_id: str) -> str:
