@@ -59,7 +59,8 @@ class Output:
     """Fragments waiting for a Receive, of a pool or of one command.
 
     A Receive that comes twice (same MessageID) gets the same answer twice, so a client that lost an answer
-    asks again.
+    asks again. Once there is output, up to `gather_s` seconds go by for more to come with it (Windows'
+    BufferMode Block), less when the end is known.
     """
 
     def __init__(self, gather_s: float) -> None:
