@@ -325,7 +325,7 @@ class DotNetType:
 
 _BY_NAME: dict[str, DotNetType] = {}
 _BY_CLASS: dict[type, DotNetType] = {}
-_ACCELERATORS: dict[str, str] = {}
+_ACCELERATORS: dict[str, DotNetType] = {}
 _ARRAYS: dict[tuple[int, int], DotNetType] = {}
 _MAKERS: dict[str, Callable[[tuple[DotNetType, ...]], DotNetType]] = {}
 _CLOSED: dict[tuple[str, tuple[int, ...]], DotNetType] = {}
@@ -356,7 +356,7 @@ def register(made: DotNetType, python: type | None = None, accelerators: Iterabl
     """Enter a type under its name, its accelerators, and its Python class."""
     _BY_NAME[made.name.lower()] = made
     for alias in accelerators:
-        _ACCELERATORS[alias.lower()] = made.name
+        _ACCELERATORS[alias.lower()] = made
     if python is not None:
         _BY_CLASS[python] = made
     return made
@@ -414,10 +414,7 @@ def array_of(element: DotNetType, rank: int = 1) -> DotNetType:
 def lookup(name: str) -> DotNetType | None:
     """A plain (not generic, not array) name: accelerator, full name, or name without `System.`; or None."""
     key = name.lower()
-    full = _ACCELERATORS.get(key)
-    if full is not None:
-        return _BY_NAME[full.lower()]
-    return _BY_NAME.get(key) or _BY_NAME.get("system." + key)
+    return _ACCELERATORS.get(key) or _BY_NAME.get(key) or _BY_NAME.get("system." + key)
 
 
 def is_generic_definition(name: str) -> str | None:
@@ -458,6 +455,16 @@ def _split_arguments(inner: str) -> Iterator[str]:
             yield inner[start:index]
             start = index + 1
     yield inner[start:]
+
+
+def accelerate(alias: str, made: DotNetType) -> None:
+    """Give a type a further short name."""
+    _ACCELERATORS[alias.lower()] = made
+
+
+def accelerator_of(made: DotNetType) -> str | None:
+    """The first short name of a type, or None: `[string]$type` writes it."""
+    return next((alias for alias, kind in _ACCELERATORS.items() if kind is made), None)
 
 
 def named(name: str) -> DotNetType:

@@ -42,6 +42,7 @@ from winboot.lab.engine.dotnet import (
     Reference,
     Runtime,
     Value,
+    accelerate,
     array_of,
     class_type,
     close_generic,
@@ -52,6 +53,7 @@ from winboot.lab.engine.dotnet import (
 )
 from winboot.lab.engine.exceptions import DotNetException, ErrorDetails, ErrorRecord, RuntimeException
 from winboot.lab.engine.moments import DateTime, DateTimeOffset, TimeSpan
+from winboot.lab.engine.uri import Uri
 
 __all__ = [
     "NOTHING",
@@ -91,6 +93,7 @@ __all__ = [
     "UInt16",
     "UInt32",
     "UInt64",
+    "Uri",
     "Value",
     "enum_value",
     "enumerate_value",
@@ -455,7 +458,10 @@ class PSCustomObject(Instance):
 
 DEFAULT_CUSTOM_NAMES = ("System.Management.Automation.PSCustomObject", "System.Object")
 PS_CUSTOM_OBJECT = dotnet("System.Management.Automation.PSCustomObject", PSCustomObject)
-PS_OBJECT = dotnet("System.Management.Automation.PSObject", accelerators=["psobject", "pscustomobject"])
+PS_OBJECT = dotnet("System.Management.Automation.PSObject", accelerators=["psobject"])
+PS_CUSTOM = DotNetType("System.Management.Automation.PSObject", base=OBJECT)
+"""What `[pscustomobject]` names: to a script the same type as [psobject], but casting to it makes objects."""
+accelerate("pscustomobject", PS_CUSTOM)
 PS_CUSTOM_OBJECT.complete()
 
 
@@ -987,22 +993,6 @@ class IPAddress:
         return str(self.address) + (f"%{self.scope}" if self.scope else "")
 
 
-class Uri:
-    """System.Uri: the text as given; parts are read in types/system.py."""
-
-    __slots__ = ("absolute", "original")
-
-    def __init__(self, original: str, *, absolute: bool) -> None:
-        self.original = original
-        self.absolute = absolute
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Uri) and self.original == other.original
-
-    def __hash__(self) -> int:
-        return hash(self.original)
-
-
 SCRIPT_BLOCK = dotnet("System.Management.Automation.ScriptBlock", ScriptBlock, accelerators=["scriptblock"])
 SECURE_STRING = dotnet(
     "System.Security.SecureString", SecureString, interfaces=[IDISPOSABLE], accelerators=["securestring"]
@@ -1168,7 +1158,7 @@ def _generic_maker(name: str, arity: int, interfaces: Sequence[DotNetType]) -> N
     definition = dotnet(short, interfaces=interfaces)
 
     def make(arguments: tuple[DotNetType, ...]) -> DotNetType:
-        text = ",".join(f"[{argument.name}]" for argument in arguments)
+        text = ",".join(argument.name for argument in arguments)
         return DotNetType(
             f"{short}[{text}]",
             base=OBJECT,
