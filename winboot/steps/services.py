@@ -80,7 +80,9 @@ def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
     if service.priority_class is not None:
         parameters["AppPriority"] = _PRIORITIES[service.priority_class]
     if service.environment:
-        parameters["AppEnvironmentExtra"] = [f"{key}={value}" for key, value in sorted(service.environment.items())]
+        parameters["AppEnvironmentExtra"] = [
+            f"{key}={value}" for key, value in sorted(service.environment.items())
+        ]
     return {"command_line": spec.paths.nssm, "environment": [], "parameters": parameters}
 
 

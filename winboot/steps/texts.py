@@ -63,7 +63,10 @@ def kubeconfig_text(spec: NodeSpec, *, user: str, credential: Mapping[str, str])
             "clusters": [
                 {
                     "name": "cluster",
-                    "cluster": {"server": spec.cluster.server, "certificate-authority": spec.paths.cluster_ca},
+                    "cluster": {
+                        "server": spec.cluster.server,
+                        "certificate-authority": spec.paths.cluster_ca,
+                    },
                 }
             ],
             "users": [{"name": user, "user": credential}],
@@ -76,4 +79,6 @@ def kubeconfig_text(spec: NodeSpec, *, user: str, credential: Mapping[str, str])
 def node_kubeconfig_text(spec: NodeSpec, user: str) -> str:
     """A kubeconfig that uses the kubelet's rotating client certificate: nothing to renew, nothing secret in it."""
     certificate = spec.paths.kubelet_client_certificate
-    return kubeconfig_text(spec, user=user, credential={"client-certificate": certificate, "client-key": certificate})
+    return kubeconfig_text(
+        spec, user=user, credential={"client-certificate": certificate, "client-key": certificate}
+    )

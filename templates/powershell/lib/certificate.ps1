@@ -34,3 +34,28 @@ function Get-CredentialFault {
     if ($name -cne ('system:node:' + $Credential.node)) { return 'client certificate of ' + $name }
     if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
+
+function Get-CredentialDifference {
+    # Valid credentials need nothing; without them a bootstrap file of this very run is enough, because the kubelet
+    # makes the rest of it.
+    param([hashtable]$Credential)
+    $fault = Get-CredentialFault -Credential $Credential
+    if ($null -eq $fault) { return }
+    if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
+    New-Difference -What 'kubelet client certificate' -Is $fault -Want ('system:node:{0}, for {1}' -f $Credential.node, $Credential.server)
+}
+
+function Set-Credential {
+    # Takes useless credentials away and gives the kubelet a token to ask for new ones.
+    param([hashtable]$Credential)
+    if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
+    Stop-RunningService -Name 'kubelet'
+    Remove-OldFile -Path $Credential.kubeconfig
+    if ([IO.Directory]::Exists($Credential.pki)) {
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
+    }
+    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
+    Save-CreatedFile -Path $Credential.bootstrap_path
+    Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
+    $script:Run['Bootstrapped'] = $true
+}

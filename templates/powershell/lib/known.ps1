@@ -36,11 +36,12 @@ function Get-Known {
 function Read-Known {
     param([hashtable]$Source)
     $known = @{}
-    $address = Find-NodeAddress -Source $Source
+    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
     if ($null -ne $address) {
-        $known.node_ip = $address
-        $subnet = Get-SubnetOf -Address $address
-        if ($null -ne $subnet) { $known.node_subnet = $subnet }
+        $known.node_ip = $address.ip
+        $number = ConvertTo-AddressNumber $address.ip
+        $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
+        $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
     }
     foreach ($cidr in @(Get-PodCidr -Source $Source)) {
         if ($cidr -like '*:*') { $known.pod_cidr_v6 = $cidr; continue }
@@ -52,33 +53,6 @@ function Read-Known {
         if ($Source.ContainsKey('ipam_store')) { $known.source_vip = Get-SourceVip -Store $Source.ipam_store -Cidr $cidr }
     }
     $known
-}
-
-function Find-NodeAddress {
-    # The address the profile names, else the one from which this machine reaches the API server.
-    param([hashtable]$Source)
-    if ($Source.node_ip) { return $Source.node_ip }
-    $client = [Net.Sockets.TcpClient]::new()
-    try {
-        if ($client.ConnectAsync($Source.server_host, $Source.server_port).Wait(5000)) {
-            $client.Client.LocalEndPoint.Address.ToString()
-        }
-    }
-    # Nothing answers: then it is not known. The preflight step says why.
-    catch [AggregateException] { return }
-    finally { $client.Dispose() }
-}
-
-function Get-SubnetOf {
-    # The network that one of this machine's addresses is in, as a CIDR.
-    param([string]$Address)
-    $found = @(Get-NetIPAddress -IPAddress $Address -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 0) { return }
-    $length = [int]$found[0].PrefixLength
-    $number = ConvertTo-AddressNumber $Address
-    # Two steps, because a shift by 32 would be a shift by 0.
-    $size = [long][Math]::Pow(2, 32 - $length)
-    '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $length
 }
 
 function Get-CidrAddress {
@@ -136,5 +110,44 @@ function Set-RenderedFiles {
         if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
         if ($Service -ne '') { Save-RestartNeed -Name $Service }
         Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path] -Source $Source)
+    }
+}
+
+function Complete-Service {
+    # The wanted service with every <<name>> filled in; what cannot be known yet reads (known after join).
+    param([hashtable]$Service, [hashtable]$Source)
+    $complete = $Service.Clone()
+    $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
+    $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
+    $complete.parameters = @{}
+    foreach ($name in @($Service.parameters.Keys)) {
+        $value = $Service.parameters[$name]
+        if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
+        elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
+        $complete.parameters[$name] = $value
+    }
+    $complete
+}
+
+function Complete-Text {
+    param([AllowEmptyString()][string]$Text, [hashtable]$Source)
+    $filled = Expand-Known -Text $Text -Source $Source
+    if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
+    $filled
+}
+
+function Assert-ServiceKnown {
+    # Ends the step when a part of the service's definition does not exist yet.
+    param([hashtable]$Service, [hashtable]$Source)
+    [void](Assert-Known -Text $Service.command_line -Source $Source)
+    foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known -Text ([string]$value) -Source $Source) }
+}
+
+function Get-ForeignFile {
+    # The files of a folder that are not ours: containerd takes the first valid one in the order of their names.
+    param([string]$Folder, [hashtable]$Own)
+    if (-not [IO.Directory]::Exists($Folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Folder)) {
+        if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
     }
 }

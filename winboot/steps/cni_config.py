@@ -1,0 +1,32 @@
+"""Tell containerd how a pod gets its network, once that network stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+from winboot.steps.texts import json_text, source
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"source": source(spec), "folder": spec.paths.cni_conf}
+
+
+def _files(spec: NodeSpec) -> Mapping[str, str]:
+    assert spec.network.cni_conf is not None  # `wanted` says so
+    return {spec.network.cni_conf_path: json_text(spec.network.cni_conf)}
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return spec.network.cni_conf is not None
+
+
+CNI_CONFIG = Step(
+    name="cni-config",
+    why="a node is Ready as soon as this file is there, so it comes after the network it names; a second file beside it wins or loses by its name",
+    inputs=_inputs,
+    needs=("registration", "ipam-reservations", "pod-network"),
+    wanted=_wanted,
+    files=_files,
+)

@@ -1,0 +1,22 @@
+"""Register containerd as a service and keep it running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.services import service_table
+from winboot.steps.step import Step
+from winboot.steps.texts import source
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"source": source(spec), "service": service_table(spec, "containerd")}
+
+
+CONTAINERD = Step(
+    name="containerd",
+    why="the kubelet starts no pod without a container runtime, and containerd writes no log unless it is told where",
+    inputs=_inputs,
+    needs=("containerd-config", "windows-features"),
+)

@@ -1,0 +1,51 @@
+"""Tell containerd where things are, which pause image it uses, and where registries are mirrored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec, RegistrySpec
+from winboot.steps.step import Step
+from winboot.steps.texts import source
+
+
+def hosts_path(spec: NodeSpec, registry: RegistrySpec) -> str:
+    """Where the hosts.toml of a registry lies on the node."""
+    return rf"{spec.paths.containerd_certs}\{registry.folder}\hosts.toml"
+
+
+def _files(spec: NodeSpec) -> Mapping[str, str]:
+    endpoint = spec.paths.containerd_endpoint
+    crictl = f"runtime-endpoint: {endpoint}\nimage-endpoint: {endpoint}\ntimeout: 10\n"
+    return {spec.paths.containerd_config: spec.runtime.config_toml, spec.paths.crictl_config: crictl}
+
+
+def _registries(spec: NodeSpec) -> list[dict[str, object]]:
+    return [
+        {
+            "path": hosts_path(spec, registry),
+            "text": registry.hosts_toml,
+            "authorize": list(registry.authorize),
+            "secret": registry.secret or "",
+            "user": registry.user or "",
+        }
+        for registry in spec.runtime.registries
+    ]
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"source": source(spec), "registries": _registries(spec)}
+
+
+def _secrets(spec: NodeSpec) -> tuple[str, ...]:
+    return tuple(registry.secret for registry in spec.runtime.registries if registry.secret)
+
+
+CONTAINERD_CONFIG = Step(
+    name="containerd-config",
+    why="containerd's defaults look for CNI files where nobody puts them, and its pause image must have this Windows build",
+    inputs=_inputs,
+    needs=("artifacts", "directories"),
+    secrets=_secrets,
+    files=_files,
+)

@@ -1,0 +1,29 @@
+"""Register flanneld as a service. NSSM runs it: flanneld itself does not answer the service control manager."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.flanneld_config import flannel_wanted
+from winboot.steps.pod_network import network_table
+from winboot.steps.services import service_table
+from winboot.steps.step import Step
+from winboot.steps.texts import source
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {
+        "source": source(spec),
+        "service": service_table(spec, "flanneld"),
+        "network": network_table(spec),
+    }
+
+
+FLANNELD = Step(
+    name="flanneld",
+    why="flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease",
+    inputs=_inputs,
+    needs=("flanneld-config", "registration", "artifacts"),
+    wanted=flannel_wanted,
+)

@@ -1,0 +1,36 @@
+"""Tell flanneld which network it builds, and give it the kubelet's credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+from winboot.steps.texts import json_text, node_kubeconfig_text, source
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"source": source(spec)}
+
+
+def _files(spec: NodeSpec) -> Mapping[str, str]:
+    assert spec.network.net_conf is not None  # `wanted` says so
+    return {
+        spec.paths.net_conf: json_text(spec.network.net_conf),
+        spec.paths.flanneld_kubeconfig: node_kubeconfig_text(spec, "flanneld"),
+    }
+
+
+def flannel_wanted(spec: NodeSpec) -> bool:
+    """Whether flanneld runs on this node as a service of ours."""
+    return spec.network.net_conf is not None and spec.network.agent is not None
+
+
+FLANNELD_CONFIG = Step(
+    name="flanneld-config",
+    why="flanneld reads its network from a file whose names must be those of the CNI configuration and of kube-proxy",
+    inputs=_inputs,
+    needs=("directories",),
+    wanted=flannel_wanted,
+    files=_files,
+)

@@ -1,0 +1,22 @@
+"""Register the kubelet as a service and keep it running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.services import service_table
+from winboot.steps.step import Step
+from winboot.steps.texts import source
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"source": source(spec), "service": service_table(spec, "kubelet")}
+
+
+KUBELET = Step(
+    name="kubelet",
+    why="the kubelet makes the machine a node; it must outlive logons, come back after a crash, and leave a log",
+    inputs=_inputs,
+    needs=("kubelet-config", "kubelet-credentials", "containerd", "artifacts", "firewall-rules"),
+)

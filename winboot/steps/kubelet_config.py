@@ -1,0 +1,26 @@
+"""Write the kubelet's configuration with the values that Windows needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+from winboot.steps.texts import json_text, source
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"source": source(spec)}
+
+
+def _files(spec: NodeSpec) -> Mapping[str, str]:
+    return {spec.paths.kubelet_config: json_text(spec.kubelet.config)}
+
+
+KUBELET_CONFIG = Step(
+    name="kubelet-config",
+    why="several of the kubelet's defaults are for Linux and end it at once, or break each pod, on Windows",
+    inputs=_inputs,
+    needs=("directories",),
+    files=_files,
+)
