@@ -1,1 +1,72 @@
 """Each network solution as a value: what it makes on the node, who owns what, and the files it needs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Final
+
+from winboot.errors import UsageError
+from winboot.networks.azure import AZURE_BRIDGE, AZURE_TUNNEL
+from winboot.networks.base import Choices, Known, Network
+from winboot.networks.calico import CALICO_OPERATOR, CALICO_SERVICES
+from winboot.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
+from winboot.networks.others import NONE, OVN
+from winboot.networks.reference import WIN_BRIDGE, WIN_OVERLAY
+from winboot.source import nearest
+
+__all__ = ["NETWORKS", "Choices", "Known", "Network", "choose", "explain", "modes"]
+
+NETWORKS: Final[tuple[Network, ...]] = (
+    FLANNEL_HOST_GW,
+    FLANNEL_VXLAN,
+    WIN_BRIDGE,
+    WIN_OVERLAY,
+    AZURE_BRIDGE,
+    AZURE_TUNNEL,
+    CALICO_OPERATOR,
+    CALICO_SERVICES,
+    NONE,
+    OVN,
+)
+
+
+def modes(cni: str) -> tuple[str, ...]:
+    """The modes of a CNI, the default first; empty where it has none."""
+    return tuple(dict.fromkeys(one.mode for one in NETWORKS if one.cni == cni and one.mode))
+
+
+def choose(cni: str, mode: str | None = None, managed_by: str | None = None) -> Network:
+    """The solution for the profile's keys; what is None takes the first that fits. ValueError where nothing
+    fits."""
+    for network in NETWORKS:
+        if network.cni == cni and mode in (None, network.mode) and managed_by in (None, network.managed_by):
+            return network
+    raise ValueError(f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}")
+
+
+def explain(name: str) -> str:
+    """Lines about one solution; UsageError where the name is unknown, with the nearest one."""
+    for network in NETWORKS:
+        if network.id == name:
+            return "\n".join(_lines(network))
+    ids = [network.id for network in NETWORKS]
+    meant = nearest(name, ids)
+    hint = f"Did you mean {meant!r}?" if meant else "One of " + ", ".join(ids) + "."
+    raise UsageError(f"no network {name!r} is known", hint=hint)
+
+
+def _lines(network: Network) -> list[str]:
+    mode = f", mode: {network.mode}" if network.mode else ""
+    lines = [
+        f"{network.id} (cni: {network.cni}{mode}, managed_by: {network.managed_by})",
+        f"  {network.what}",
+    ]
+    if network.later:
+        lines.append(f"  not yet: {network.later}")
+    if network.hns_type:
+        lines.append(f"  HNS network     {network.hns_type}, named {network.default_name.format(vni=4096)}")
+    owners = network.owners
+    lines += [f"  {one.name.replace('_', ' '):<16}{getattr(owners, one.name)}" for one in fields(owners)]
+    lines += [f"  {port.protocol} {port.ports} {port.direction:<8} {port.why}" for port in network.ports]
+    lines += [f"  needs {need.check}: {need.why}" for need in network.needs]
+    return lines

@@ -5,16 +5,16 @@ cluster) and carries the functions that turn the profile's choices into files. T
 nested dicts and lists whose leaves may be `Known`, a value that exists only on the node.
 
 How a `Known` becomes text
-    On the node   the renderer writes the data as a PowerShell literal and each `Known` as the expression of
-                  its variable, `Known("pod_cidr")` as `$Known.PodCidr` (name in PascalCase; `prefix` and
-                  `suffix` are concatenated). The template that uses them computes `$Known` first, once.
+    On the node   `winboot.steps.texts` writes it as `<<pod_cidr>>` (its name, with `prefix` and `suffix`
+    around it);
+                  the library function Expand-Known finds the value out there and fills it in.
     In a preview  `str(known)` is `(known after join)`, with prefix and suffix around it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 KnownName = Literal[
@@ -39,11 +39,6 @@ class Known:
     prefix: str = ""
     suffix: str = ""
 
-    @property
-    def variable(self) -> str:
-        """The member of `$Known` that holds it on the node: `node_ip` is `NodeIp`."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
-
     def __str__(self) -> str:
         return f"{self.prefix}{NOT_YET}{self.suffix}"
 
@@ -52,11 +47,10 @@ class Known:
 Data: TypeAlias = "str | int | float | bool | Known | Sequence[Data] | Mapping[str, Data] | None"
 Text: TypeAlias = "str | Known"
 
-# winboot creates and repairs it; the agent (a service that winboot runs) does; an operator in the cluster
-# does, and winboot only looks at it; or the solution has no such thing.
+# winboot creates and repairs it; the agent does (a service that winboot runs, or a plugin that it places); an
+# operator in the cluster does, or a person, and winboot only looks at it; or the solution has no such thing.
 Owner = Literal["winboot", "agent", "operator", "none"]
-
-HnsType = Literal["L2Bridge", "Overlay", "Transparent"]
+HnsType = Literal["L2Bridge", "L2Tunnel", "Overlay", "Transparent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +109,9 @@ class Choices:
     mac_prefix: str
     node_ip: Text
     dsr: bool
-    kubeconfig: str
     node_name: str
-    server: str
+    # Where things are on the node, by the names of `winboot.spec.Paths`.
+    paths: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +126,21 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One network solution. `id` is what `explain network <id>` takes; `cni` and `mode` are the profile's
-    keys."""
+    """One network solution. `id` is what `explain network <id>` takes; `cni`, `mode` and `managed_by` are the
+    profile's keys.
+
+    cni_conf, net_conf, agent  make what winboot writes or runs; None where the solution has no such thing or
+    another
+                               owns it
+    default_name     of the HNS network; `{vni}` stands for the profile's VNI
+    host_endpoint    the endpoint of the host in the pod network; kube-proxy must know it. `{name}` is the
+    network's source_vip       kube-proxy needs an address of its own in the pod network; with
+    `source_vip_endpoint` it is the
+                     address of that endpoint, else it is reserved in the IPAM store
+    artifacts        names of the downloads that hold its programs
+    features         what Windows must be able to do (names of the compatibility data)
+    later            why it is not offered yet; empty for all that are
+    """
 
     id: str
     cni: str
@@ -142,24 +149,23 @@ class Network:
     hns_type: HnsType | None
     default_name: str
     owners: Owners
-    conf_file: str
+    conf_file: str = ""
+    managed_by: Literal["winboot", "operator"] = "winboot"
     cni_conf: Callable[[Choices], Mapping[str, Data]] | None = None
     net_conf: Callable[[Choices], Mapping[str, Data]] | None = None
     agent: Callable[[Choices], Agent] | None = None
     reservations: tuple[Reservation, ...] = ()
     plugins: tuple[str, ...] = ()
-    # The endpoint of the host in the pod network: kube-proxy must be told its name. "{name}" is the network's
-    # name.
+    artifacts: tuple[str, ...] = ()
     host_endpoint: str | None = None
-    # Does winboot itself build that endpoint and the routes (no agent does)?
     source_vip: bool = False
+    source_vip_endpoint: str | None = None
     non_persistent: bool = False
     ports: tuple[PortRule, ...] = ()
-    min_build: int = 17763
-    min_revisions: Mapping[int, int] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
     dual_stack: bool = False
     needs: tuple[ClusterNeed, ...] = ()
-    later: str = ""  # not offered yet, and why
+    later: str = ""
     source: str = ""
 
     def host_endpoint_name(self, network_name: str) -> str | None:

@@ -1,0 +1,124 @@
+"""Calico with VXLAN, in two forms: run by its operator in HostProcess pods, or by services a person
+installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.networks.base import Choices, ClusterNeed, Data, Network, Owners, PortRule
+
+_NODENAME_FILE = "C:/CalicoWindows/nodename"
+_ENDPOINT = "Calico_ep"
+
+
+def _policy(value: Mapping[str, Data]) -> Data:
+    return {"Name": "EndpointPolicy", "Value": value}
+
+
+def _conf(choices: Choices) -> Mapping[str, Data]:
+    routes = [
+        _policy({"Type": "SDNROUTE", "DestinationPrefix": cidr, "NeedEncap": True})
+        for cidr in choices.service_cidrs
+    ]
+    return {
+        "name": choices.network_name,
+        "cniVersion": "1.0.0",
+        "type": "calico",
+        "mode": "vxlan",
+        "vxlan_mac_prefix": choices.mac_prefix,
+        "vxlan_vni": choices.vni,
+        "policy": {"type": "k8s"},
+        "windows_use_single_network": True,
+        "windows_loopback_DSR": choices.dsr,
+        "capabilities": {"dns": True},
+        "DNS": {"Nameservers": list(choices.dns_service_ips), "Search": [f"svc.{choices.dns_domain}"]},
+        "nodename_file": _NODENAME_FILE,
+        "datastore_type": "kubernetes",
+        "kubernetes": {"kubeconfig": choices.paths["kubeconfig"]},
+        "ipam": {"type": "calico-ipam"},
+        "policies": [
+            _policy({"Type": "OutBoundNAT", "ExceptionList": list(choices.service_cidrs)}),
+            *routes,
+        ],
+    }
+
+
+_NEEDS = (
+    ClusterNeed(
+        "calico-vxlan", "IP-in-IP must be off: Windows speaks VXLAN, with VNI 4096 and UDP port 4789"
+    ),
+    ClusterNeed(
+        "calico-strict-affinity", "Calico's IPAM must not borrow addresses of another node (strictAffinity)"
+    ),
+)
+_PORTS = (
+    PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),
+    PortRule("winboot-typha", "5473", "TCP", "Felix asks Typha", direction="out"),
+)
+_SOURCE = "https://github.com/projectcalico/calico"
+
+CALICO_OPERATOR = Network(
+    id="calico-vxlan",
+    cni="calico",
+    mode="vxlan",
+    managed_by="operator",
+    what="Calico run by the Tigera operator in HostProcess pods; winboot brings kubelet and containerd, and looks",
+    hns_type="Overlay",
+    default_name="Calico",
+    owners=Owners(
+        hns_network="operator",
+        binaries="operator",
+        cni_conf="operator",
+        ipam_store="operator",
+        routes="operator",
+        kube_proxy="operator",
+    ),
+    conf_file="10-calico.conflist",
+    source_vip=True,
+    source_vip_endpoint=_ENDPOINT,
+    ports=_PORTS,
+    features=("overlay", "host-process"),
+    needs=(
+        *_NEEDS,
+        ClusterNeed(
+            "calico-windows",
+            "the operator's Installation must name windowsDataplane HNS and the service CIDRs",
+        ),
+        ClusterNeed(
+            "kube-proxy-daemonset", "kube-proxy runs as a DaemonSet for Windows, so winboot starts none"
+        ),
+    ),
+    source=_SOURCE,
+)
+
+CALICO_SERVICES = Network(
+    id="calico-vxlan-services",
+    cni="calico",
+    mode="vxlan",
+    managed_by="winboot",
+    what="Calico's own Windows services, installed by hand; winboot writes the CNI configuration and runs kube-proxy",
+    hns_type="Overlay",
+    default_name="Calico",
+    owners=Owners(
+        hns_network="operator",
+        binaries="operator",
+        cni_conf="winboot",
+        ipam_store="operator",
+        routes="operator",
+        kube_proxy="winboot",
+    ),
+    conf_file="10-calico.conf",
+    cni_conf=_conf,
+    plugins=("calico", "calico-ipam"),
+    source_vip=True,
+    source_vip_endpoint=_ENDPOINT,
+    ports=_PORTS,
+    features=("overlay",),
+    needs=(
+        *_NEEDS,
+        ClusterNeed(
+            "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
+        ),
+    ),
+    source=_SOURCE,
+)

@@ -1,0 +1,66 @@
+"""The HNS endpoint policies that several solutions write, in the schema of HNS version 2.
+
+containerd hands a namespace to the plugins that only this schema knows: `apiVersion: 2` and `Type` with
+`Settings`. The older form (`ExceptionList`, `ROUTE`) is read by plugins of the Docker days, by Azure's and by
+Calico's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from winboot.networks.base import Choices, Data, Known, Text
+
+CNI_VERSION = "1.0.0"
+CAPABILITIES = {"portMappings": True, "dns": True}
+
+
+def with_suffix(value: Text, suffix: str) -> Text:
+    """A text or a value of the node with more text behind it."""
+    if isinstance(value, Known):
+        return Known(value.name, value.prefix, value.suffix + suffix)
+    return value + suffix
+
+
+def outbound_nat(exceptions: Sequence[Text]) -> Data:
+    """Pods reach the outside behind the node's address, except these destinations.
+
+    The first exception is flannel's Network word for word: win-bridge compares bytes, and adds a second
+    policy of this type where it does not find it, with which traffic to the outside breaks.
+    """
+    return _policy("OutBoundNAT", {"Exceptions": list(exceptions)})
+
+
+def encapsulated_route(destination: Text) -> Data:
+    """Traffic to this destination takes the host's stack, so that the load balancer sees it."""
+    return _policy("SDNRoute", {"DestinationPrefix": destination, "NeedEncap": True})
+
+
+def provider_address(address: Text) -> Data:
+    """The address that encapsulated packets carry outside."""
+    return _policy("ProviderAddress", {"ProviderAddress": address})
+
+
+def l2bridge_policies(choices: Choices) -> list[Data]:
+    """What a pod on an L2 bridge needs: no NAT inside the cluster, services and its own node through the
+    host."""
+    inside = [*choices.pod_cidrs, *choices.service_cidrs, Known("node_subnet")]
+    return [
+        outbound_nat(inside),
+        *(encapsulated_route(cidr) for cidr in choices.service_cidrs),
+        encapsulated_route(with_suffix(choices.node_ip, "/32")),
+    ]
+
+
+def overlay_policies(choices: Choices) -> list[Data]:
+    """What a pod on an overlay needs; its node is not among the exceptions, for an overlay cannot reach it
+    anyway."""
+    return [
+        outbound_nat([*choices.pod_cidrs, *choices.service_cidrs]),
+        *(encapsulated_route(cidr) for cidr in choices.service_cidrs),
+        provider_address(choices.node_ip),
+    ]
+
+
+def _policy(kind: str, settings: Data) -> Data:
+    return {"name": "EndpointPolicy", "value": {"Type": kind, "Settings": settings}}

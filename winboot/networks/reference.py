@@ -1,0 +1,122 @@
+"""The reference plugins without an agent: winboot makes the HNS network, routes are the business of the
+network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.networks.base import (
+    Choices,
+    ClusterNeed,
+    Data,
+    Known,
+    Network,
+    Owners,
+    PortRule,
+    Reservation,
+)
+from winboot.networks.policies import CAPABILITIES, CNI_VERSION, l2bridge_policies, overlay_policies
+
+_OWNERS = Owners(
+    hns_network="winboot",
+    binaries="winboot",
+    cni_conf="winboot",
+    ipam_store="winboot",
+    routes="operator",
+    kube_proxy="winboot",
+)
+_NEEDS = (
+    ClusterNeed(
+        "node-cidrs", "pods get their addresses from spec.podCIDR, which the controller manager allocates"
+    ),
+    ClusterNeed(
+        "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
+    ),
+)
+_SOURCE = "https://github.com/containernetworking/plugins"
+
+
+def _win_bridge_conf(choices: Choices) -> Mapping[str, Data]:
+    ranges: list[Data] = [
+        [{"subnet": Known("pod_cidr"), "rangeStart": Known("pod_first"), "gateway": Known("pod_endpoint")}]
+    ]
+    if len(choices.pod_cidrs) > 1:
+        ranges.append([{"subnet": Known("pod_cidr_v6")}])
+    plugin: dict[str, Data] = {
+        "type": "win-bridge",
+        "apiVersion": 2,
+        "capabilities": CAPABILITIES,
+        "ipam": {"type": "host-local", "ranges": ranges},
+        "policies": l2bridge_policies(choices),
+    }
+    if choices.dsr:
+        plugin["loopbackDSR"] = True
+    return {"name": choices.network_name, "cniVersion": CNI_VERSION, "plugins": [plugin]}
+
+
+def _win_overlay_conf(choices: Choices) -> Mapping[str, Data]:
+    plugin: dict[str, Data] = {
+        "type": "win-overlay",
+        "apiVersion": 2,
+        "capabilities": CAPABILITIES,
+        "endpointMacPrefix": choices.mac_prefix,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": Known("pod_cidr")}]]},
+        "policies": overlay_policies(choices),
+    }
+    if choices.dsr:
+        plugin["loopbackDSR"] = True
+    return {"name": choices.network_name, "cniVersion": CNI_VERSION, "plugins": [plugin]}
+
+
+WIN_BRIDGE = Network(
+    id="win-bridge",
+    cni="win-bridge",
+    mode=None,
+    what="an L2 bridge without an agent, for networks whose routers (or cloud routes) know every node's pod subnet",
+    hns_type="L2Bridge",
+    default_name="cbr0",
+    owners=_OWNERS,
+    conf_file="10-win-bridge.conflist",
+    cni_conf=_win_bridge_conf,
+    reservations=(
+        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS takes the first address as gateway"),
+        Reservation(
+            Known("pod_endpoint"), "winboot", "endpoint", "the host's own endpoint, the gateway of pods"
+        ),
+    ),
+    plugins=("win-bridge", "host-local"),
+    artifacts=("cni-plugins",),
+    host_endpoint="{name}_ep",
+    dual_stack=True,
+    needs=(
+        *_NEEDS,
+        ClusterNeed("pod-routes", "every router (or cloud route table) leads a pod subnet to its node"),
+    ),
+    source=_SOURCE,
+)
+
+WIN_OVERLAY = Network(
+    id="win-overlay",
+    cni="win-overlay",
+    mode=None,
+    what="an overlay without an agent, for clusters with a controller of their own that writes remote subnets to HNS",
+    hns_type="Overlay",
+    default_name="vxlan0",
+    owners=_OWNERS,
+    conf_file="10-win-overlay.conflist",
+    cni_conf=_win_overlay_conf,
+    reservations=(
+        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS takes the first address as gateway"),
+        Reservation(
+            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy answers overlay traffic from it"
+        ),
+    ),
+    plugins=("win-overlay", "host-local"),
+    artifacts=("cni-plugins",),
+    source_vip=True,
+    non_persistent=True,
+    ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
+    features=("overlay",),
+    needs=(*_NEEDS, ClusterNeed("remote-subnets", "something writes the subnets of other nodes to HNS")),
+    source=_SOURCE,
+)
