@@ -16,21 +16,22 @@ function Start-DetachedRun {
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
         deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
     }
-    $loader = New-DetachedLoader -Path $path -Hash (Get-TextHash $text) -Id $id
+    $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
+    $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
     Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
 }
 
-function New-DetachedLoader {
-    # The few lines that the task runs: they refuse a script that is not the one that was stored.
-    param([string]$Path, [string]$Hash, [string]$Id)
-    # Path, hash and id are made by winboot itself and hold no quotation mark.
+function New-ScriptLoader {
+    # The few lines that a task runs: they refuse a script that is not the one that was stored.
+    param([string]$Path, [string]$Hash, [string]$Arguments)
+    # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
     $lines = @(
         '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
         'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
         '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
-        '& $script -Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $Id
+        '& $script {0}' -f $Arguments
     )
     $lines -join "`n"
 }

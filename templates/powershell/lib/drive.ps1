@@ -33,11 +33,12 @@ function Add-Step {
         [scriptblock]$Look = {},
         [scriptblock]$Change = {},
         [scriptblock]$Undo = {},
-        [scriptblock]$Detached = {}
+        [scriptblock]$Detached = {},
+        [scriptblock]$Boot = {}
     )
     $script:Run.Steps.Add(@{
             Name = $Name; Needs = $Needs; Secrets = $Secrets
-            Values = $Values; Look = $Look; Change = $Change; Undo = $Undo; Detached = $Detached
+            Values = $Values; Look = $Look; Change = $Change; Undo = $Undo; Detached = $Detached; Boot = $Boot
         })
 }
 
@@ -56,7 +57,8 @@ function Invoke-Plan {
         'Change' { Invoke-Locked -Work { Invoke-Change } }
         'Undo' { Invoke-Locked -Work { Invoke-Undo } }
         'Detached' { Invoke-Detached }
-        default { throw ('the mode must be Look, Change, Undo or Detached, not ' + $script:Run.Mode) }
+        'Boot' { Invoke-Boot }
+        default { throw ('the mode must be Look, Change, Undo, Detached or Boot, not ' + $script:Run.Mode) }
     }
 }
 

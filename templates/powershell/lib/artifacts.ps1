@@ -1,0 +1,142 @@
+# Downloads: into a .part file that a later run resumes, hashed, unpacked, and each file put in its place by a rename.
+# An artifact is a hashtable: name, version, file, url, sha256, kind (file | tar.gz | zip), proxy, members; a member:
+# path (in the archive), destination, sha256 (or null), services (those that run it).
+
+function Get-ArtifactDifference {
+    # Compares every placed file by its hash. Where the profile knows only the archive's hash, the file's own was
+    # noted under it when it was placed.
+    param([hashtable[]]$Artifacts)
+    foreach ($artifact in $Artifacts) {
+        $noted = Read-PlacedHashes -Artifact $artifact
+        foreach ($member in $artifact.members) {
+            $want = $member.sha256
+            if ($null -eq $want) { $want = $noted[$member.destination] }
+            $is = Get-PathHash -Path $member.destination
+            if ($null -ne $want -and $is -eq $want) { continue }
+            $shown = $want
+            if ($null -eq $want) { $shown = 'as in {0} {1}' -f $artifact.file, $artifact.version }
+            New-Difference -What ('file {0}: sha256' -f $member.destination) -Is $is -Want $shown -Disturbs:($null -ne $is)
+        }
+    }
+}
+
+function Get-PlacedPath {
+    param([hashtable]$Artifact)
+    'placed-{0}.json' -f $Artifact.name
+}
+
+function Read-PlacedHashes {
+    # Destination and hash of what came out of this very archive; empty when another one was placed.
+    param([hashtable]$Artifact)
+    $hashes = @{}
+    $noted = Read-StateJson (Get-PlacedPath $Artifact)
+    if ($null -eq $noted -or $noted.archive -ne $Artifact.sha256) { return $hashes }
+    foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
+    $hashes
+}
+
+function Install-Artifacts {
+    # Downloads and places what differs.
+    param([hashtable[]]$Artifacts)
+    foreach ($artifact in $Artifacts) {
+        if (@(Get-ArtifactDifference -Artifacts @($artifact)).Count -gt 0) { Install-Artifact -Artifact $artifact }
+    }
+}
+
+function Install-Artifact {
+    param([hashtable]$Artifact)
+    $folder = Get-StatePath 'downloads'
+    Set-PrivateFolder -Path $folder
+    $archive = [IO.Path]::Combine($folder, $Artifact.file)
+    if ((Get-PathHash -Path $archive) -ne $Artifact.sha256) { Receive-Artifact -Artifact $Artifact -Path $archive }
+    $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
+    if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
+    [void][IO.Directory]::CreateDirectory($unpacked)
+    if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
+    else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
+    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+    Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact.sha256; files = [object[]]$files }
+    [IO.Directory]::Delete($unpacked, $true)
+    [IO.File]::Delete($archive)
+}
+
+function Expand-Members {
+    # tar.exe has been in Windows since 2019 and unpacks zip as well.
+    param([hashtable]$Artifact, [string]$Archive, [string]$Folder)
+    $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
+    [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
+}
+
+function Install-Member {
+    # Puts one unpacked file in its place (undone by Restore-File) and gives its destination and hash.
+    param([hashtable]$Member, [string]$Folder)
+    $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
+    $hash = Get-PathHash -Path $from
+    if ($null -ne $Member.sha256 -and $hash -ne $Member.sha256) {
+        Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member.sha256) `
+            -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
+    }
+    if ((Get-PathHash -Path $Member.destination) -ne $hash) {
+        foreach ($service in $Member.services) { Save-RestartNeed -Name $service }
+        Save-FormerFile -Path $Member.destination
+        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
+        Move-FileOver -From $from -To $Member.destination
+    }
+    @{ destination = $Member.destination; sha256 = $hash }
+}
+
+function Receive-Artifact {
+    # Downloads to a .part file, as often as it takes to have it whole, and renames it when its hash is right.
+    param([hashtable]$Artifact, [string]$Path)
+    if (-not $Artifact.sha256) {
+        Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
+            -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
+    }
+    $part = $Path + '.part'
+    for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact.sha256; $attempt++) {
+        if ($attempt -gt 4) {
+            $hash = Get-PathHash -Path $part
+            [IO.File]::Delete($part)
+            Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact.sha256) `
+                -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
+        }
+        # The first attempts go on where an earlier one ended; the last ones start from nothing.
+        if ($attempt -gt 2) { [IO.File]::Delete($part) }
+        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact.proxy -Last:($attempt -eq 4)
+    }
+    [IO.File]::Delete($Path)
+    [IO.File]::Move($part, $Path)
+}
+
+function Receive-Rest {
+    # Appends what is missing. A connection that breaks in the middle leaves what came; the next attempt goes on.
+    param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
+    # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
+    [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+    $have = [long]0
+    if ([IO.File]::Exists($Path)) { $have = [IO.FileInfo]::new($Path).Length }
+    $request = [Net.WebRequest]::Create($Url)
+    $request.Timeout = 60000
+    $request.ReadWriteTimeout = 60000
+    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
+    if ($have -gt 0) { $request.AddRange($have) }
+    try {
+        $response = $request.GetResponse()
+        try {
+            $mode = [IO.FileMode]::Append
+            # 206 says that the server goes on where we ask; anything else is the whole file again.
+            if ([int]$response.StatusCode -ne 206) { $mode = [IO.FileMode]::Create }
+            $file = [IO.File]::Open($Path, $mode, [IO.FileAccess]::Write)
+            try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
+        }
+        finally { $response.Dispose() }
+    }
+    catch {
+        if ($Last) {
+            Stop-Step -Id 'DownloadFailed' -Message ('{0}: {1}' -f $Url, $_.Exception.GetBaseException().Message) `
+                -Hint 'Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.'
+        }
+        # 416: what we have is not the beginning of that file.
+        Start-Sleep -Seconds 2
+    }
+}

@@ -1,0 +1,64 @@
+# Windows features, by DISM's names: one question each, which is true on every edition and far quicker than
+# Get-WindowsFeature, which asks for all of them.
+
+function Get-FeatureDifference {
+    param([string[]]$Features)
+    foreach ($feature in $Features) {
+        $state = Get-FeatureState -Feature $feature
+        if ($state -ne 'Enabled') { New-Difference -What ('feature ' + $feature) -Is $state -Want 'Enabled' -Reboot }
+    }
+}
+
+function Get-FeatureState {
+    # Enabled, EnablePending, Disabled, DisabledWithPayloadRemoved, … ; nothing when Windows knows no such feature.
+    param([string]$Feature)
+    $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
+    if ($found.Count -eq 0) { return }
+    $found[0].State.ToString()
+}
+
+function Enable-Features {
+    # Turns features on (undone by Restore-Feature). Files come from Source when Windows does not have them.
+    param([string[]]$Features, [AllowNull()][string]$Source)
+    foreach ($feature in $Features) {
+        $state = Get-FeatureState -Feature $feature
+        if ($null -eq $state) {
+            Stop-Step -Id 'NoFeature' -Message ('Windows knows no feature {0}' -f $feature) `
+                -Hint 'Use the name that Get-WindowsOptionalFeature -Online lists.'
+        }
+        if ($state -eq 'Enabled') { continue }
+        Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
+        # EnablePending waits for nothing but the restart.
+        if ($state -ne 'EnablePending') { Enable-OneFeature -Feature $feature -Source $Source }
+    }
+    New-Reboot
+}
+
+function Enable-OneFeature {
+    param([string]$Feature, [AllowNull()][string]$Source)
+    $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
+    if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
+    try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
+    catch {
+        # DISM's codes are the same in every language.
+        switch ($_.Exception.HResult) {
+            0x800f081f {
+                Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
+                    -Hint 'WSUS does not offer them: set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
+            }
+            0x800f0922 {
+                Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
+                    -Hint 'Restart the machine to finish pending servicing, and see to free space on C: and the system partition.'
+            }
+        }
+        throw
+    }
+}
+
+function Restore-Feature {
+    # Turns a feature off again that was off before.
+    param([object]$Former)
+    if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
+    [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
+    New-Reboot
+}

@@ -1,0 +1,80 @@
+# Firewall rules by their stable names. Looking reads the registry, where a rule is one line of text: thousands of
+# rules in milliseconds, while Get-NetFirewallRule asks for each one's ports and addresses separately.
+
+function Get-FirewallDifference {
+    # Rules as hashtables: name, ports, protocol, direction, sources, why.
+    param([hashtable[]]$Rules)
+    foreach ($rule in $Rules) {
+        $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
+        Compare-Wanted -What ('firewall rule ' + $rule.name) -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+    }
+    foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
+        # A Group Policy may say that local rules do not count; then ours are there and do nothing.
+        if (0 -eq (Read-Registry ('SOFTWARE\Policies\Microsoft\WindowsFirewall\' + $name) 'AllowLocalPolicyMerge')) {
+            New-Difference -What ('firewall {0}: local rules' -f $name) -Is 'ignored by Group Policy' -Want 'in force' -Policy
+        }
+    }
+}
+
+function ConvertTo-FirewallShown {
+    # A wanted rule in the form of ConvertFrom-FirewallText.
+    param([hashtable]$Rule)
+    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | Sort-Object) -join ',')
+}
+
+function ConvertFrom-FirewallText {
+    # `v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|…` in short; nothing when
+    # there is no such rule. What is not an active rule that allows is shown as it stands.
+    param([AllowNull()][string]$Text)
+    if (-not $Text) { return }
+    $direction = 'in'
+    $protocol = 'any'
+    $ports = 'any'
+    $sources = @()
+    foreach ($field in $Text.Split('|')) {
+        $name, $value = $field.Split('=')
+        switch ($name) {
+            'Action' { if ($value -ne 'Allow') { return ('not allowing: ' + $value) } }
+            'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
+            'Dir' { $direction = $value.ToLowerInvariant() }
+            'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
+            { @('LPort', 'LPort2_10') -contains $_ } { $ports = $value }
+            { @('RA4', 'RA6', 'RA42', 'RA62') -contains $_ } { $sources += ConvertTo-Prefix $value }
+        }
+    }
+    if ($sources.Count -eq 0) { $sources = @('Any') }
+    '{0} {1} {2} from {3}' -f $direction, $protocol, $ports, (@($sources | Sort-Object -Unique) -join ',')
+}
+
+function ConvertTo-Prefix {
+    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; everything else as it is.
+    param([string]$Text)
+    $address, $mask = $Text.Split('/')
+    if (-not $mask -or $mask -notmatch '^\d+\.\d+\.\d+\.\d+$') { return $Text }
+    $bits = 0
+    foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
+    '{0}/{1}' -f $address, $bits
+}
+
+function Set-FirewallRules {
+    # Makes each rule that differs anew under its name (undone by Restore-FirewallRule).
+    param([hashtable[]]$Rules)
+    foreach ($rule in $Rules) {
+        if (@(Get-FirewallDifference -Rules @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
+        Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+        if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
+        $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
+        $wanted = @{
+            Name = $rule.name; DisplayName = ('Kubernetes node: ' + $rule.why); Group = 'winboot'; Direction = $direction
+            Action = 'Allow'; Protocol = $rule.protocol; LocalPort = $rule.ports; Enabled = 'True'; Profile = 'Any'
+        }
+        if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]@($rule.sources) }
+        [void](New-NetFirewallRule @wanted)
+    }
+}
+
+function Restore-FirewallRule {
+    # The names are winboot's own, so there was no rule before.
+    param([object]$Former)
+    if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
+}

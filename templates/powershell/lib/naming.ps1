@@ -1,0 +1,31 @@
+# The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
+
+function Get-ComputerNameDifference {
+    # The name in use, and the one that comes with the next restart. A domain member is never renamed: its account
+    # in the domain would be left behind.
+    param([string]$Want)
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
+    if ($active -ieq $Want) { return }
+    if ((Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain) {
+        New-Difference -What 'computer name' -Is ($active + ' (domain member)') -Want $Want -Policy
+        return
+    }
+    New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
+}
+
+function Set-ComputerName {
+    # Notes the former name (undone by Restore-ComputerName) and renames with the next restart.
+    param([string]$Name)
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry ($names + 'ActiveComputerName') 'ComputerName') }
+    # A rename that already waits for the restart would be refused a second time.
+    if ((Read-Registry ($names + 'ComputerName') 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+    New-Reboot
+}
+
+function Restore-ComputerName {
+    param([object]$Former)
+    Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
+    New-Reboot
+}

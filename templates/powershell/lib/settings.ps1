@@ -1,0 +1,114 @@
+# Settings of Windows that a node wants: registry values with their reasons, page file, power plan, time service.
+
+function Get-SettingDifference {
+    # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain
+    # may write (below SOFTWARE\Policies) is its own on a domain member: reported, never changed.
+    param([hashtable[]]$Settings)
+    foreach ($setting in $Settings) {
+        $is = Read-Registry $setting.path $setting.name
+        if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value)) { continue }
+        New-Difference -What ('registry HKLM\{0}: {1}' -f $setting.path, $setting.name) -Is $is -Want $setting.value `
+            -Reboot:$setting.reboot -Policy:(Test-PolicyOwned -Path $setting.path)
+    }
+}
+
+function Test-PolicyOwned {
+    param([string]$Path)
+    if ($Path -notlike 'SOFTWARE\Policies\*') { return $false }
+    [bool](Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain
+}
+
+function Set-Settings {
+    # Writes those that differ and asks for the restart that one of them needs.
+    param([hashtable[]]$Settings)
+    $reboot = $false
+    foreach ($setting in $Settings) {
+        $is = Read-Registry $setting.path $setting.name
+        if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value) -or (Test-PolicyOwned -Path $setting.path)) { continue }
+        Set-RegistryValue -Path $setting.path -Name $setting.name -Value $setting.value -Kind $setting.kind
+        if ($setting.reboot) { $reboot = $true }
+    }
+    if ($reboot) { New-Reboot }
+}
+
+function Get-PageFileDifference {
+    # `system` means that Windows sizes it, or that somebody chose: only no page file at all is wrong, because
+    # Windows has no out-of-memory killer. A number is a fixed size in MiB.
+    param([object]$MiB)
+    $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
+    $text = ConvertTo-Shown $is
+    if ($MiB -is [string]) {
+        if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
+        return
+    }
+    Compare-Wanted -What 'page file' -Is $text -Want ('C:\pagefile.sys {0} {0}' -f $MiB) -IgnoreCase -Reboot
+}
+
+function Set-PageFile {
+    param([object]$MiB)
+    if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
+    $value = '?:\pagefile.sys'
+    if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
+    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
+        -Value @($value) -Kind 'MultiString'
+    New-Reboot
+}
+
+function Get-PowerPlan {
+    Read-Registry 'SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes' 'ActivePowerScheme'
+}
+
+function Get-PowerPlanDifference {
+    param([AllowNull()][string]$Plan)
+    if (-not $Plan) { return }
+    Compare-Wanted -What 'power plan' -Is (Get-PowerPlan) -Want $Plan -IgnoreCase
+}
+
+function Set-PowerPlan {
+    # Notes the former plan (undone by Restore-PowerPlan) and switches at once.
+    param([AllowNull()][string]$Plan)
+    if (@(Get-PowerPlanDifference -Plan $Plan).Count -eq 0) { return }
+    Save-FormerValue -Kind 'PowerPlan' -Key 'active' -Value @{ plan = (Get-PowerPlan) }
+    [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Plan))
+}
+
+function Restore-PowerPlan {
+    param([object]$Former)
+    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
+}
+
+function Get-TimeDifference {
+    # Certificates and tokens need the right time. A domain member keeps the source that the domain gives it.
+    param([string[]]$Servers)
+    if ($Servers.Count -eq 0 -or (Test-DomainTime)) { return }
+    $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
+    Compare-Wanted -What 'time source: type' -Is (Read-Registry $parameters 'Type') -Want 'NTP'
+    Compare-Wanted -What 'time source: servers' -Is (Read-Registry $parameters 'NtpServer') -Want (ConvertTo-PeerList $Servers)
+    # Off the domain Windows starts the service by a trigger and stops it again.
+    Compare-Wanted -What 'service w32time: start type' -Is (Read-Service -Name 'w32time').start -Want 'auto'
+    Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState -Name 'w32time') -Want 'Running'
+}
+
+function Test-DomainTime {
+    [bool](Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain
+}
+
+function ConvertTo-PeerList {
+    # 0x8: ask as a client does, at the interval of the service.
+    param([string[]]$Servers)
+    @($Servers | ForEach-Object { '{0},0x8' -f $_ }) -join ' '
+}
+
+function Set-TimeSource {
+    param([string[]]$Servers)
+    if (@(Get-TimeDifference -Servers $Servers).Count -eq 0) { return }
+    $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
+    Set-RegistryValue -Path $parameters -Name 'Type' -Value 'NTP' -Kind 'String'
+    Set-RegistryValue -Path $parameters -Name 'NtpServer' -Value (ConvertTo-PeerList $Servers) -Kind 'String'
+    # Start is noted like a value and set through the control manager, which keeps its own copy.
+    $start = Read-Registry (Get-ServicePath 'w32time') 'Start'
+    Set-RegistryValue -Path (Get-ServicePath 'w32time') -Name 'Start' -Value $start
+    Invoke-ServiceControl -Arguments @('config', 'w32time', 'start=', 'auto')
+    Restart-Service -Name 'w32time' -Force
+    Wait-ServiceState -Name 'w32time' -State 'Running' -TimeoutSeconds 30
+}
