@@ -24,7 +24,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 CNI_CONFIG = Step(
     name="cni-config",
-    why="a node is Ready as soon as this file is there, so it comes after the network it names; a second file beside it wins or loses by its name",
+    why="a node is Ready as soon as this file is there, so it comes after the network it names",
     inputs=_inputs,
     needs=("registration", "ipam-reservations", "pod-network"),
     wanted=_wanted,

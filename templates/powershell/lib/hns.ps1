@@ -42,27 +42,27 @@ function Remove-HnsObject {
 function Get-HnsDeclaration {
     # C# 5, which is what Windows PowerShell compiles. The answer is freed by the marshaller (CoTaskMemFree).
     @'
-using System;
-using System.Runtime.InteropServices;
+    using System;
+    using System.Runtime.InteropServices;
 
-namespace Winboot
-{
-    public static class Hns
+    namespace Winboot
     {
-        [DllImport("vmcompute.dll", ExactSpelling = true)]
-        private static extern void HNSCall(
-            [MarshalAs(UnmanagedType.LPWStr)] string method,
-            [MarshalAs(UnmanagedType.LPWStr)] string path,
-            [MarshalAs(UnmanagedType.LPWStr)] string request,
-            [MarshalAs(UnmanagedType.LPWStr)] out string response);
-
-        public static string Call(string method, string path, string request)
+        public static class Hns
         {
-            string response;
-            HNSCall(method, path, request, out response);
-            return response;
+            [DllImport("vmcompute.dll", ExactSpelling = true)]
+            private static extern void HNSCall(
+                [MarshalAs(UnmanagedType.LPWStr)] string method,
+                [MarshalAs(UnmanagedType.LPWStr)] string path,
+                [MarshalAs(UnmanagedType.LPWStr)] string request,
+                [MarshalAs(UnmanagedType.LPWStr)] out string response);
+
+            public static string Call(string method, string path, string request)
+            {
+                string response;
+                HNSCall(method, path, request, out response);
+                return response;
+            }
         }
     }
-}
 '@
 }

@@ -1,0 +1,36 @@
+"""Open what the kubelet, kube-proxy and the network must be able to receive, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    rules = [
+        {
+            "name": rule.id,
+            "ports": rule.ports,
+            "protocol": rule.protocol,
+            "direction": rule.direction,
+            "sources": ["Any"],
+            "why": rule.why,
+        }
+        for rule in spec.windows.firewall
+    ]
+    return {"rules": rules}
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return bool(spec.windows.firewall)
+
+
+FIREWALL_RULES = Step(
+    name="firewall-rules",
+    why="the control plane reaches kubelet, and the other nodes reach the pods, only through ports that are open",
+    inputs=_inputs,
+    needs=("node-preflight",),
+    wanted=_wanted,
+)

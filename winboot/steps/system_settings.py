@@ -1,0 +1,76 @@
+"""Settings of Windows that a node wants: page file, long paths, crash dumps, power, time, updates, known fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+
+_CRASH_DUMPS: Final = {"complete": 1, "kernel": 2, "small": 3, "automatic": 7}
+_POWER_PLANS: Final = {"high-performance": "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c"}
+
+
+def _setting(
+    path: str, name: str, value: int | str, reason: str, *, kind: str = "DWord", reboot: bool = False
+) -> dict[str, object]:
+    return {"path": path, "name": name, "value": value, "kind": kind, "reboot": reboot, "reason": reason}
+
+
+def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
+    windows = spec.windows
+    if windows.long_paths is not None:
+        yield _setting(
+            r"SYSTEM\CurrentControlSet\Control\FileSystem",
+            "LongPathsEnabled",
+            int(windows.long_paths),
+            "deep image layers and volume mounts pass 260 characters",
+        )
+    if windows.crash_dump is not None:
+        crash_control = r"SYSTEM\CurrentControlSet\Control\CrashControl"
+        dump = _CRASH_DUMPS[windows.crash_dump]
+        yield _setting(crash_control, "CrashDumpEnabled", dump, "a stop error leaves something to read", reboot=True)
+        yield _setting(crash_control, "AutoReboot", 1, "a node that stopped comes back by itself")
+    if windows.dns_suffixes:
+        yield _setting(
+            r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters",
+            "SearchList",
+            ",".join(windows.dns_suffixes),
+            "short names are looked up below these suffixes",
+            kind="String",
+        )
+    if windows.update_hold:
+        yield _setting(
+            r"SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate\AU",
+            "NoAutoUpdate",
+            1,
+            "an update at a time of its own choosing restarts the node without a drain",
+        )
+    for fix in windows.known_fixes:
+        yield _setting(
+            fix.key.removeprefix("HKLM\\"),
+            fix.name,
+            fix.value,
+            f"{fix.pack}: {fix.reason} ({fix.source})",
+            kind=fix.kind,
+            reboot=fix.reboot,
+        )
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    plan = spec.windows.power_plan
+    return {
+        "settings": list(_settings(spec)),
+        "page_file_mib": spec.windows.page_file_mib,
+        "power_plan": None if plan is None else _POWER_PLANS[plan],
+        "time_servers": list(spec.windows.time_servers),
+    }
+
+
+SYSTEM_SETTINGS = Step(
+    name="system-settings",
+    why="a page file, the right time and updates at a chosen hour keep a node from failing in ways nobody looks for",
+    inputs=_inputs,
+    needs=("node-preflight",),
+)
