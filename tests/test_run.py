@@ -11,7 +11,8 @@ import pytest
 from winboot.errors import ConnectionLost, Interrupted, LoginRefused, NodeFailed, Superseded, Unreachable
 from winboot.events import Event
 from winboot.journal import Journal
-from winboot.run import Drive, Helpers, Patience, Stop
+from winboot.run import Drive, Patience, Stop
+from winboot.script import Helpers
 from winboot.secret import Secret
 
 HELPERS = Helpers(restart="the restart script", boot_id="the boot id script")
@@ -75,14 +76,22 @@ class Machine:
 
     def _say(self, run: str, reason: str) -> Lines:
         base = {"v": 1, "run": run}
-        boot = {"boot_id": self.boots[0], "smbios_uuid": "u", "build": "20348.1", "computer_name": "N", "fence": 1}
+        boot = {
+            "boot_id": self.boots[0],
+            "smbios_uuid": "u",
+            "build": "20348.1",
+            "computer_name": "N",
+            "fence": 1,
+        }
         yield json.dumps(base | {"event": "run", "seq": 1} | boot)
         yield "warning: this is noise"
         yield json.dumps(base | {"event": "step", "seq": 2, "step": "one", "state": "ok", "ms": 1})
         if reason == "reboot":
             yield json.dumps(base | {"event": "reboot", "seq": 3, "steps": ["one"]})
         if reason == "detached":
-            yield json.dumps(base | {"event": "detached", "seq": 3, "id": "d1", "step": "one", "timeout_s": 0})
+            yield json.dumps(
+                base | {"event": "detached", "seq": 3, "id": "d1", "step": "one", "timeout_s": 0}
+            )
         if reason != "cut":
             yield json.dumps(base | {"event": "done", "seq": 4, "reason": reason})
 
@@ -93,7 +102,13 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
     journal = Journal(tmp_path / "n1.jsonl")
 
     def build(machine: Machine, *, stop: Stop | None = None, **patience: float) -> Drive:
-        quick = {"poll": 0.0, "reconnect": 5.0, "restart": 5.0, "detached_margin": 5.0, "held": 5.0} | patience
+        quick = {
+            "poll": 0.0,
+            "reconnect": 5.0,
+            "restart": 5.0,
+            "detached_margin": 5.0,
+            "held": 5.0,
+        } | patience
         return Drive(
             "n1",
             "the script",

@@ -24,6 +24,7 @@ from winboot.errors import (
 )
 from winboot.events import Detached, Event, RebootWanted, RunEnded, RunStarted, StepDone, parse
 from winboot.journal import Journal
+from winboot.script import Helpers
 from winboot.secret import Secret
 from winboot.transport.base import Transport
 
@@ -73,14 +74,6 @@ class Patience:
     restart: float = 1800.0
     detached_margin: float = 120.0
     held: float = 900.0
-
-
-@dataclass(frozen=True, slots=True)
-class Helpers:
-    """Two small scripts beside the main one: restart the machine, and name its boot."""
-
-    restart: str
-    boot_id: str
 
 
 @dataclass(slots=True)
@@ -234,7 +227,9 @@ class Drive:
                     ended = event
             self._check_stop()
         if started is None or ended is None:
-            raise ConnectionLost(f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node)
+            raise ConnectionLost(
+                f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node
+            )
         self.tally.pipelines += 1
         self.tally.started = started
         self.tally.steps.extend(steps)
@@ -318,4 +313,6 @@ class Drive:
 
     def _check_stop(self) -> None:
         if self._stop.requested:
-            raise Interrupted(f"{self.node}: interrupted", hint="Run the same command again; it goes on.", node=self.node)
+            raise Interrupted(
+                f"{self.node}: interrupted", hint="Run the same command again; it goes on.", node=self.node
+            )

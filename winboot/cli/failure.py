@@ -6,7 +6,6 @@ import platform
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 
 import click
 import typer
@@ -38,9 +37,10 @@ def explain_bug(error: Exception, arguments: list[str]) -> None:
     versions = f"winboot {__version__}, Python {platform.python_version()}, {platform.platform()}"
     # Arguments name files, nodes and steps; secrets never travel on the command line.
     text = f"{versions}\narguments: {arguments}\n\n{''.join(traceback.format_exception(error))}"
-    descriptor = tempfile.NamedTemporaryFile("w", prefix="winboot-bug-", suffix=".txt", delete=False, encoding="utf-8")
-    with descriptor as file:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="winboot-bug-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
         file.write(text)
     typer.secho(f"winboot: a bug in winboot itself: {type(error).__name__}: {error}", err=True, fg="red")
-    typer.echo(f"next: report it with {Path(descriptor.name)}; running the command again loses nothing", err=True)
+    typer.echo(f"next: report it with {file.name}; running the command again loses nothing", err=True)
     sys.stderr.flush()

@@ -57,7 +57,9 @@ class Lines:
         """Write `seconds node text`."""
         with self._lock:
             self._console.print(
-                Text(f"{time.monotonic() - self._start:6.1f}s {node}: {text}"), soft_wrap=True, highlight=False
+                Text(f"{time.monotonic() - self._start:6.1f}s {node}: {text}"),
+                soft_wrap=True,
+                highlight=False,
             )
 
 
@@ -99,5 +101,7 @@ class Board:
         table = Table(box=None, pad_edge=False, show_header=False)
         with self._lock:
             for node, now in self._now.items():
-                table.add_row(Text(node, style="bold"), f"{self._changed[node]} changed", Text(now, overflow="ellipsis"))
+                table.add_row(
+                    Text(node, style="bold"), f"{self._changed[node]} changed", Text(now, overflow="ellipsis")
+                )
         return table

@@ -46,7 +46,12 @@ def node_data(node: NodeReport) -> dict[str, Any]:
         "steps": [step_data(step) for step in node.steps],
         "failure": None
         if failure is None
-        else {"name": failure.name, "message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code},
+        else {
+            "name": failure.name,
+            "message": failure.message,
+            "hint": failure.hint,
+            "exit_code": failure.exit_code,
+        },
         "reboots": node.reboots,
         "detached": node.detached,
         "reconnects": node.reconnects,
@@ -77,7 +82,9 @@ def junit(report: Report) -> str:
     for node in report.nodes:
         suite = ET.SubElement(root, "testsuite", name=node.node, tests=str(len(node.steps) or 1))
         for step in node.steps:
-            case = ET.SubElement(suite, "testcase", classname=node.node, name=step.name, time=f"{step.ms / 1000:.3f}")
+            case = ET.SubElement(
+                suite, "testcase", classname=node.node, name=step.name, time=f"{step.ms / 1000:.3f}"
+            )
             if step.problem is not None and step.state in ("failed", "blocked"):
                 failure = ET.SubElement(case, "failure", message=step.problem.message, type=step.problem.id)
                 failure.text = step.problem.hint

@@ -12,6 +12,8 @@ def html(report: Report) -> str:
     """The whole page as text; every value is escaped by the template engine."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     template = environment.from_string(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"))
     return template.render(report=report, summary=summary(report), line=difference_line)

@@ -66,9 +66,8 @@ def _table(report: Report) -> Table:
 
 def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:
     blocks: list[RenderableType] = []
-    for step in node.steps:
-        if step.problem is not None or (differences and step.differences):
-            blocks.append(_step(node.node, step))
+    worth_showing = (s for s in node.steps if s.problem is not None or (differences and s.differences))
+    blocks.extend(_step(node.node, step) for step in worth_showing)
     if node.failure is not None:
         text = Text.assemble((f"{node.node}: {node.failure.message}", "red"))
         blocks.append(Group(text, Text(f"  next: {node.failure.hint}")) if node.failure.hint else text)
@@ -79,8 +78,7 @@ def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:
 def _step(node: str, step: StepReport) -> RenderableType:
     head = Text.assemble(f"{node}: {step.name} ", (step.state, _COLOURS[step.state]))
     lines: list[Text] = [head]
-    for difference in step.differences:
-        lines.append(Text(f"  {difference_line(difference)}"))
+    lines.extend(Text(f"  {difference_line(difference)}") for difference in step.differences)
     if step.problem is not None:
         lines.append(Text(f"  {step.problem.id}: {step.problem.message}", style="red"))
         if step.problem.hint:

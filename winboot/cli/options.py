@@ -1,0 +1,61 @@
+"""The options that several commands share, declared once, so that they are spelled and explained alike."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Output(StrEnum):
+    """How a command answers."""
+
+    table = "table"
+    json = "json"
+    junit = "junit"
+
+
+InventoryFile = Annotated[
+    Path,
+    typer.Option(
+        "--inventory", "-i", help="The inventory: which machines, how to reach them, which profile."
+    ),
+]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option("--limit", "-l", help="Only these hosts or groups (repeat, or separate by commas)."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="Only these steps and what they need (repeat, or separate by commas)."),
+]
+Skip = Annotated[
+    list[str] | None, typer.Option("--skip", help="Not these steps (repeat, or separate by commas).")
+]
+OutputForm = Annotated[
+    Output, typer.Option("--output", "-o", help="table for people, json lines or junit for programs.")
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", help="Also write the report here: .html, .json, .jsonl or .xml (JUnit)."),
+]
+Drain = Annotated[
+    bool,
+    typer.Option("--drain", help="Cordon and evict live nodes before changes that would disturb them."),
+]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over", help="Take a node over from a run that still holds it; that run ends as superseded."
+    ),
+]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many nodes at a time.")]
+
+DEFAULT_INVENTORY = Path("inventory.yaml")
+
+
+def words(values: list[str] | None) -> tuple[str, ...]:
+    """`--limit a,b --limit c` as ("a", "b", "c")."""
+    return tuple(word for value in values or [] for word in value.split(",") if word)

@@ -1,0 +1,67 @@
+"""Where answers go: the console for people, standard output for programs, files for both."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from winboot.cli.options import Output
+from winboot.cli.progress import Board, Lines, Quiet
+from winboot.errors import UsageError
+from winboot.report import Report
+from winboot.report.data import json_lines, junit
+from winboot.report.page import html
+from winboot.report.table import print_report
+from winboot.run import Listener
+
+
+def console() -> Console:
+    """Standard output; rich turns colours off by itself where they do not belong (pipes, NO_COLOR)."""
+    return Console(soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def progress(form: Output, nodes: Sequence[str]) -> Iterator[Listener]:
+    """A live board on a terminal, plain lines elsewhere, on standard error; nothing for programs' output."""
+    errors = Console(stderr=True, highlight=False)
+    if form is not Output.table:
+        yield Quiet()
+    elif errors.is_terminal:
+        with Board(errors, nodes) as board:
+            yield board
+    else:
+        yield Lines(errors)
+
+
+def show(report: Report, form: Output, *, differences: bool = False) -> None:
+    """Print the report in the form asked for."""
+    if form is Output.json:
+        sys.stdout.write(json_lines(report))
+    elif form is Output.junit:
+        sys.stdout.write(junit(report))
+    else:
+        print_report(report, console(), differences=differences)
+
+
+_FORMS = {".html": html, ".htm": html, ".json": json_lines, ".jsonl": json_lines, ".xml": junit}
+
+
+def check_report_path(path: Path | None) -> None:
+    """Refuse a report file whose form cannot be told from its name, before any work is done."""
+    if path is not None and path.suffix.lower() not in _FORMS:
+        raise UsageError(
+            f"--report {path}: the ending {path.suffix!r} says no form",
+            hint="Use .html, .json, .jsonl or .xml.",
+        )
+
+
+def save(report: Report, path: Path | None) -> None:
+    """Write the report file, if one is wanted."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_FORMS[path.suffix.lower()](report), encoding="utf-8")

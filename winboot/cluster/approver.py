@@ -1,0 +1,61 @@
+"""Settle a node's certificate requests while its script waits for them."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from winboot.cluster.base import Cluster, ExpectedNode
+from winboot.errors import ClusterError
+
+
+class Approver:
+    """A thread that looks at one node's requests every `poll` seconds, for as long as the context lasts.
+
+    `refusals` are sentences about requests that were not approved, each once; a cluster that cannot be asked is one
+    of them, because the node's own step says what is missing.
+    """
+
+    def __init__(self, cluster: Cluster | None, expected: ExpectedNode, *, poll: float) -> None:
+        self._cluster = cluster
+        self._expected = expected
+        self._poll = poll
+        self._stop = threading.Event()
+        self._said: dict[str, None] = {}
+        self._thread = threading.Thread(target=self._loop, name=f"csr-{expected.name}", daemon=True)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """What was not approved, and why."""
+        return tuple(self._said)
+
+    def __enter__(self) -> Approver:
+        if self._cluster is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._cluster is not None:
+            self._thread.join()
+
+    def _loop(self) -> None:
+        while True:
+            self._settle()
+            if self._stop.wait(self._poll):
+                return
+
+    def _settle(self) -> None:
+        assert self._cluster is not None  # the thread runs only then
+        try:
+            verdicts = self._cluster.settle_requests(self._expected)
+        except ClusterError as error:
+            self._said[f"certificate requests were not looked at: {error.problem}"] = None
+            return
+        for verdict in verdicts:
+            if not verdict.approved:
+                self._said[
+                    f"{verdict.kind} certificate request {verdict.request}: {'; '.join(verdict.reasons)}"
+                ] = None
