@@ -127,6 +127,7 @@ MESSAGES: Final[dict[str, str]] = {
         "The SupportedCommand parameter of the Data section is missing a value. "
         "Supply a cmdlet or function name to the parameter."
     ),
+    "ArrayReferenceNotSupportedInDataSection": "Array references are " + _IN_DATA,
     "AssignmentStatementNotSupportedInDataSection": "Assignment statements are " + _IN_DATA,
     "ExpandableStringNotSupportedInDataSection": "Expandable strings are " + _IN_DATA,
     "FunctionDeclarationNotSupportedInDataSection": "Function declarations are " + _IN_DATA,

@@ -296,7 +296,6 @@ class ScriptBlock(Node):
     begin: NamedBlock | None
     process: NamedBlock | None
     end: NamedBlock | None
-    attributes: tuple[Attribute, ...] = ()
     using: tuple[Using, ...] = ()
     requirements: Requirements | None = None
 

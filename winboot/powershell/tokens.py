@@ -724,7 +724,7 @@ class Scanner:
     def _digit(self, at: int, mode: int) -> str:
         text = self.text
         if text[at + 1] == ">" and text[at] in "123456":
-            return self._redirection(at, mode)
+            return self._scan_redirection(at, mode)
         return self._number(at, mode)
 
     # -- operators and punctuation ---------------------------------------------------------------------
@@ -745,7 +745,7 @@ class Scanner:
         if following == "=":
             return self._operator(at, 2, "assign", mode)
         if char == "*" and following == ">":
-            return self._redirection(at, mode)
+            return self._scan_redirection(at, mode)
         if char == "+":
             if following == "+":
                 return self._operator(at, 2, "++", mode)
@@ -834,7 +834,7 @@ class Scanner:
         self.end = at + 1
         return "redirin"
 
-    def _redirection(self, at: int, mode: int) -> str:
+    def _scan_redirection(self, at: int, mode: int) -> str:
         match = _REDIRECTION.match(self.text, at)
         stream, arrows, into = match.groups() if match else ("", ">", None)
         # `2>&3` is a redirection to a file, followed by an ampersand; `>&1` and `>>&1` are no merges either.
@@ -917,7 +917,7 @@ _HANDLERS: dict[str, Callable[[Scanner, int, int], str]] = {
     "&": Scanner._ampersand,
     "|": Scanner._ampersand,
     "<": Scanner._less,
-    ">": Scanner._redirection,
+    ">": Scanner._scan_redirection,
     "\r": Scanner._carriage_return,
     "`": Scanner._backtick,
     END: Scanner._nul,
