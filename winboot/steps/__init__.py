@@ -5,13 +5,29 @@ from __future__ import annotations
 from typing import Final
 
 from winboot.steps.artifacts import ARTIFACTS
+from winboot.steps.cni_config import CNI_CONFIG
 from winboot.steps.computer_name import COMPUTER_NAME
+from winboot.steps.containerd import CONTAINERD
+from winboot.steps.containerd_config import CONTAINERD_CONFIG
 from winboot.steps.defender_exclusions import DEFENDER_EXCLUSIONS
 from winboot.steps.directories import DIRECTORIES
 from winboot.steps.dynamic_ports import DYNAMIC_PORTS
 from winboot.steps.firewall_rules import FIREWALL_RULES
+from winboot.steps.flanneld import FLANNELD
+from winboot.steps.flanneld_config import FLANNELD_CONFIG
+from winboot.steps.ipam_reservations import IPAM_RESERVATIONS
+from winboot.steps.kube_proxy import KUBE_PROXY
+from winboot.steps.kube_proxy_config import KUBE_PROXY_CONFIG
+from winboot.steps.kubelet import KUBELET
+from winboot.steps.kubelet_config import KUBELET_CONFIG
+from winboot.steps.kubelet_credentials import KUBELET_CREDENTIALS
+from winboot.steps.node_labels import NODE_LABELS
 from winboot.steps.node_preflight import NODE_PREFLIGHT
+from winboot.steps.pause_image import PAUSE_IMAGE
+from winboot.steps.pod_network import POD_NETWORK
 from winboot.steps.postboot_task import POSTBOOT_TASK
+from winboot.steps.registration import REGISTRATION
+from winboot.steps.startup_taint import STARTUP_TAINT_LIFT
 from winboot.steps.step import Step
 from winboot.steps.system_settings import SYSTEM_SETTINGS
 from winboot.steps.windows_features import WINDOWS_FEATURES
@@ -27,4 +43,20 @@ STEPS: Final[tuple[Step, ...]] = (
     DEFENDER_EXCLUSIONS,
     POSTBOOT_TASK,
     ARTIFACTS,
+    CONTAINERD_CONFIG,
+    CONTAINERD,
+    PAUSE_IMAGE,
+    KUBELET_CREDENTIALS,
+    KUBELET_CONFIG,
+    KUBELET,
+    REGISTRATION,
+    FLANNELD_CONFIG,
+    FLANNELD,
+    POD_NETWORK,
+    IPAM_RESERVATIONS,
+    CNI_CONFIG,
+    KUBE_PROXY_CONFIG,
+    KUBE_PROXY,
+    NODE_LABELS,
+    STARTUP_TAINT_LIFT,
 )
