@@ -36,6 +36,21 @@ KUBELET_LABELS: Final = frozenset(
 KUBELET_LABEL_NAMESPACES: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
+# The API always writes these, empty or not; strict clients rely on it.
+_NODE_INFO: Final = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+
+
 def kubelet_may_set(label: str) -> bool:
     """Whether NodeRestriction lets a kubelet put this label on its node."""
     namespace = label.partition("/")[0] if "/" in label else ""
@@ -79,6 +94,8 @@ def _admit_node(subresource: str, old: Object | None, new: Object, identity: Ide
     for taint in spec.get("taints") or []:
         if taint.get("effect") not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
             raise invalid("Node", new["metadata"]["name"], "metadata.taints", "a taint needs key and effect")
+    info = new.setdefault("status", {}).get("nodeInfo") or {}
+    new["status"]["nodeInfo"] = {**dict.fromkeys(_NODE_INFO, ""), **info}
     if old is None:
         if not any(t["key"] == NOT_READY for t in spec.get("taints") or []):
             spec["taints"] = [*(spec.get("taints") or []), {"key": NOT_READY, "effect": "NoSchedule"}]

@@ -1,0 +1,305 @@
+"""winboot and the cluster understand each other, over TLS, through the real client library."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import Scene, kubelet
+from winboot.cluster import connect
+from winboot.cluster.base import ExpectedNode, Need, NodeWish
+from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable
+from winboot.lab.cluster import ClusterPlan, ClusterServer, Credentials, LabCluster
+from winboot.lab.cluster.authority import Subject, new_key, request_pem
+from winboot.lab.cluster.controllers import SERVING_SIGNER
+from winboot.spec import Taint
+
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+WIN = Taint("os", "windows", "NoSchedule")
+
+
+def at_once(seconds: float) -> bool:
+    """Waiting that costs nothing."""
+    return False
+
+
+def serving_request(scene: Scene, subject: Subject, asker: str = "win-1") -> str:
+    """A kubelet asks for its serving certificate; gives the request's name."""
+    pem = request_pem(new_key(), subject)
+    spec = {
+        "request": base64.b64encode(pem.encode()).decode(),
+        "signerName": SERVING_SIGNER,
+        "usages": ["digital signature", "server auth"],
+    }
+    body = {"metadata": {"generateName": "csr-"}, "spec": spec}
+    return str(scene.ask(kubelet(asker), "POST", CSRS, body)["metadata"]["name"])
+
+
+def test_the_version_and_the_clock_are_the_servers(scene: Scene) -> None:
+    assert scene.cluster.version().minor == "1.34"
+    assert abs(scene.cluster.server_time() - scene.lab.now()) < timedelta(seconds=5)
+
+
+def test_a_missing_node_is_none_and_a_registered_one_tells_its_facts(scene: Scene) -> None:
+    assert scene.cluster.node("win-1") is None
+    status = {
+        "nodeInfo": {"systemUUID": "AB", "kubeletVersion": "v1.34.2", "operatingSystem": "windows"},
+        "addresses": [{"type": "InternalIP", "address": "10.0.1.11"}],
+    }
+    scene.join(spec={"taints": [{"key": "os", "value": "windows", "effect": "NoSchedule"}]}, status=status)
+
+    facts = scene.cluster.node("win-1")
+
+    assert facts is not None
+    assert facts.pod_cidrs == ("10.244.1.0/24",)
+    assert WIN in facts.taints
+    assert facts.addresses == (("InternalIP", "10.0.1.11"),)
+    assert not facts.ready
+    assert [n.name for n in scene.cluster.nodes()] == ["control-plane", "win-1"]
+
+
+def test_waiting_ends_when_the_node_is_ready_or_time_is_up(scene: Scene) -> None:
+    scene.join()
+    scene.make_ready(status="False", reason="KubeletNotReady")
+
+    late = scene.cluster.wait_ready("win-1", timeout=4, wait=at_once)
+
+    def becomes_ready(seconds: float) -> bool:
+        scene.make_ready()
+        return False
+
+    there = scene.cluster.wait_ready("win-1", timeout=4, wait=becomes_ready)
+    assert late is not None and not late.ready and late.reason == "KubeletNotReady"
+    assert there is not None and there.ready
+
+
+def test_a_minted_token_joins_and_is_forgotten_afterwards(scene: Scene) -> None:
+    token = scene.cluster.mint_token(node="win-1", lifetime=timedelta(hours=1))
+    shown = Credentials(token=token.value.reveal())
+
+    assert scene.lab.identify(shown).name == f"system:bootstrap:{token.id}"
+    assert scene.cluster.forget_tokens(node="win-2") == ()
+    assert scene.cluster.forget_tokens() == ()  # it is not over yet
+    assert scene.cluster.forget_tokens(node="win-1") == (token.id,)
+    assert scene.cluster.forget_tokens(node="win-1") == ()
+
+
+def test_a_token_that_is_over_is_swept_away_and_a_foreign_one_stays(scene: Scene) -> None:
+    over = scene.cluster.mint_token(node="win-1", lifetime=timedelta(seconds=-1))
+    scene.admin(
+        "POST",
+        "/api/v1/namespaces/kube-system/secrets",
+        {"metadata": {"name": "bootstrap-token-aaaaaa"}, "type": "bootstrap.kubernetes.io/token"},
+    )
+
+    assert scene.cluster.forget_tokens() == (over.id,)
+    assert scene.admin("GET", "/api/v1/namespaces/kube-system/secrets/bootstrap-token-aaaaaa")
+
+
+def test_a_serving_certificate_in_order_is_approved(scene: Scene) -> None:
+    scene.join()
+    name = serving_request(
+        scene, Subject("system:node:win-1", ("system:nodes",), ("win-1", "WIN-A1"), ("10.0.1.11",))
+    )
+    expected = ExpectedNode("win-1", frozenset({"win-a1"}), frozenset({"10.0.1.11"}))
+
+    verdicts = scene.cluster.settle_requests(expected)
+
+    assert [(v.request, v.kind, v.approved) for v in verdicts] == [(name, "serving", True)]
+    assert scene.admin("GET", f"{CSRS}/{name}")["status"]["certificate"]
+    assert scene.cluster.settle_requests(expected) == ()
+
+
+def test_a_serving_certificate_with_a_strange_address_stays_pending_with_a_reason(scene: Scene) -> None:
+    name = serving_request(scene, Subject("system:node:win-1", ("system:nodes",), ("win-1",), ("10.0.0.10",)))
+
+    (verdict,) = scene.cluster.settle_requests(ExpectedNode("win-1", addresses=frozenset({"10.0.1.11"})))
+
+    assert not verdict.approved
+    assert "the address 10.0.0.10 is not one of this machine's" in verdict.reasons[0]
+    assert scene.admin("GET", f"{CSRS}/{name}")["status"] == {}
+
+
+def test_requests_of_other_nodes_are_not_looked_at(scene: Scene) -> None:
+    serving_request(scene, Subject("system:node:win-2", ("system:nodes",), ("win-2",)), asker="win-2")
+
+    assert scene.cluster.settle_requests(ExpectedNode("win-1")) == ()
+
+
+def test_labels_and_taints_are_mended_and_foreign_ones_stay(scene: Scene) -> None:
+    scene.join()
+    scene.admin(
+        "PATCH",
+        "/api/v1/nodes/win-1",
+        {
+            "metadata": {"labels": {"other": "x"}},
+            "spec": {"taints": [{"key": "theirs", "effect": "NoExecute"}]},
+        },
+        content_type="application/merge-patch+json",
+    )
+    first = NodeWish({"pool": "windows", "gpu": "true"}, (WIN,))
+    second = NodeWish({"pool": "windows"}, ())
+
+    changed = scene.cluster.change_node("win-1", first)
+    again = scene.cluster.change_node("win-1", first)
+    scene.cluster.change_node("win-1", second)
+
+    facts = scene.cluster.node("win-1")
+    assert {d.what for d in changed} >= {"node label pool", "node label gpu", "node taint os:NoSchedule"}
+    assert again == ()
+    assert facts is not None
+    assert facts.labels == {"other": "x", "pool": "windows"}
+    assert {t.key for t in facts.taints} == {"theirs", "node.kubernetes.io/not-ready"}
+
+
+def test_the_startup_taint_is_lifted_once(scene: Scene) -> None:
+    taint = {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}
+    scene.join(spec={"taints": [taint]})
+
+    assert scene.cluster.lift_taint("win-1", "winboot.io/starting")
+    assert not scene.cluster.lift_taint("win-1", "winboot.io/starting")
+    facts = scene.cluster.node("win-1")
+    assert facts is not None and not facts.has_taint("winboot.io/starting")
+
+
+def test_many_threads_may_change_one_node(scene: Scene) -> None:
+    """Every patch carries the version it has seen; who is overtaken looks again."""
+    scene.join(spec={"taints": [{"key": f"k{i}", "effect": "NoSchedule"} for i in range(3)]})
+    threads = [threading.Thread(target=scene.cluster.lift_taint, args=("win-1", f"k{i}")) for i in range(3)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    facts = scene.cluster.node("win-1")
+    assert facts is not None and not any(facts.has_taint(f"k{i}") for i in range(3))
+
+
+def test_only_our_own_cordon_is_lifted(scene: Scene) -> None:
+    scene.join("win-1")
+    scene.join("win-2", spec={"unschedulable": True})
+
+    assert scene.cluster.cordon("win-1") and not scene.cluster.cordon("win-2")
+    assert scene.cluster.uncordon("win-1") and not scene.cluster.uncordon("win-2")
+    theirs = scene.cluster.node("win-2")
+    assert theirs is not None and theirs.unschedulable
+
+
+def test_a_drain_evicts_what_it_may_and_names_what_stays(scene: Scene) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+
+    def pod(name: str, **metadata: Any) -> None:
+        body = {
+            "metadata": {"name": name, "labels": {"app": name}, **metadata},
+            "spec": {"nodeName": "win-1"},
+        }
+        scene.admin("POST", pods, body)
+
+    pod("web")
+    pod("kept")
+    pod("agent", ownerReferences=[{"kind": "DaemonSet", "name": "a", "apiVersion": "apps/v1", "uid": "1"}])
+    budget = {
+        "metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
+    }
+    scene.admin("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+
+    drained = scene.cluster.drain("win-1", timeout=2, wait=at_once)
+
+    assert drained.evicted == ("default/web",)
+    assert [name for name, _ in drained.left] == ["default/kept"]
+    assert "disruption budget" in drained.left[0][1]
+
+
+def test_a_missing_right_names_the_binding_that_would_give_it(tmp_path: Path) -> None:
+    bare = LabCluster(ClusterPlan(grant_nodes=False))
+    needs = {
+        "kube-proxy": [Need("list", "endpointslices", "discovery.k8s.io")],
+        "flanneld": [Need("get", "services")],
+    }
+    with ClusterServer(bare) as server:
+        path = tmp_path / "admin.conf"
+        server.write_admin_kubeconfig(path)
+        with connect(path) as cluster:
+            missing = cluster.missing_rights(needs, "system:node:win-1", ["system:nodes"])
+
+    assert [(m.program, str(m.need), m.binding) for m in missing] == [
+        ("kube-proxy", "list endpointslices.discovery.k8s.io", "winboot:node-proxier")
+    ]
+
+
+def test_flannels_configuration_is_read(scene: Scene) -> None:
+    conf = scene.cluster.flannel()
+
+    assert conf is not None
+    assert (conf.place, conf.network, conf.backend) == (
+        "kube-flannel/kube-flannel-cfg",
+        "10.244.0.0/16",
+        "host-gw",
+    )
+
+
+def test_daemon_sets_for_any_system_are_named(scene: Scene) -> None:
+    def daemon_set(name: str, **spec: Any) -> None:
+        body = {
+            "metadata": {"name": name},
+            "spec": {
+                "selector": {"matchLabels": {"app": name}},
+                "template": {"spec": {"containers": [{"name": "c", "image": "i"}], **spec}},
+            },
+        }
+        scene.admin("POST", "/apis/apps/v1/namespaces/kube-system/daemonsets", body)
+
+    daemon_set("proxy", nodeSelector={"kubernetes.io/os": "linux"})
+    daemon_set("logs")
+
+    assert scene.cluster.unselective_daemon_sets() == ("kube-system/logs",)
+
+
+def test_a_silent_server_is_unreachable_and_worth_another_try(scene: Scene) -> None:
+    scene.lab.faults.unreachable = True
+
+    with pytest.raises(ClusterUnreachable, match="does not answer") as caught:
+        scene.cluster.node("win-1")
+    assert caught.value.worth_retrying
+
+
+def test_a_user_without_rights_is_refused_with_verb_and_resource(scene: Scene, tmp_path: Path) -> None:
+    config = json.loads(scene.kubeconfig.read_text())
+    token = scene.cluster.mint_token(node="x", lifetime=timedelta(hours=1))
+    config["users"][0]["user"] = {"token": token.value.reveal()}
+    other = tmp_path / "weak.conf"
+    other.write_text(json.dumps(config))
+
+    with connect(other) as weak, pytest.raises(ClusterRefused, match="cannot list resource") as caught:
+        weak.nodes()
+    assert caught.value.exit_code == 77
+
+
+def test_another_clusters_certificate_is_named_as_such(scene: Scene, tmp_path: Path) -> None:
+    config = json.loads(scene.kubeconfig.read_text())
+    stranger = LabCluster().authority.pem
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(
+        stranger.encode()
+    ).decode()
+    other = tmp_path / "wrong-ca.conf"
+    other.write_text(json.dumps(config))
+
+    with connect(other) as cluster, pytest.raises(ClusterError, match="not signed by the kubeconfig's CA"):
+        cluster.version()
+
+
+@pytest.mark.parametrize("text", ["", "clusters: [", "{}", '{"clusters": [], "contexts": []}'])
+def test_a_broken_kubeconfig_is_an_error_with_its_path(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "broken.conf"
+    path.write_text(text)
+
+    with pytest.raises(ClusterError, match=r"broken\.conf"):
+        connect(path)

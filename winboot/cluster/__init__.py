@@ -1,0 +1,23 @@
+"""What winboot asks of the Kubernetes cluster, behind one small protocol (`base`).
+
+    with connect(kubeconfig, context=None) as cluster:
+        facts = cluster.node("win-a1")
+
+The client library is imported by `connect` alone, so that `winboot render` starts without it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from winboot.cluster.base import Cluster
+
+
+def connect(kubeconfig: Path, *, context: str | None = None) -> Cluster:
+    """Open the cluster that a kubeconfig file names; raises ClusterError when the file is no good."""
+    from winboot.cluster.lightkube import LightkubeCluster  # heavy, and only a join needs it
+
+    return LightkubeCluster(kubeconfig, context=context)
+
+
+__all__ = ["Cluster", "connect"]

@@ -1,0 +1,227 @@
+"""The cluster as winboot sees it: the protocol, and the values that pass it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+from winboot.compat.version import Version
+from winboot.events import Difference
+from winboot.secret import Secret
+from winboot.spec import Taint
+
+# Waits so many seconds; True means: stop waiting for good (`winboot.run.Stop.wait` is one).
+Wait = Callable[[float], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A Node object, as far as winboot acts on it."""
+
+    name: str
+    version: str  # resourceVersion, for patches that must not overwrite what they have not seen
+    ready: bool
+    reason: str
+    message: str
+    system_uuid: str
+    pod_cidrs: tuple[str, ...]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    addresses: tuple[tuple[str, str], ...]  # (type, value)
+    kubelet_version: str
+    operating_system: str
+    unschedulable: bool = False
+
+    def has_taint(self, key: str) -> bool:
+        """Whether a taint with this key is on the node."""
+        return any(taint.key == key for taint in self.taints)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bootstrap token that winboot made; only `value` is secret."""
+
+    id: str
+    value: Secret
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNode:
+    """What a certificate for this node may say.
+
+    `names` and `addresses` are those that the inventory and the machine itself gave, not those that the
+    Node object claims. `requestors` are users besides the node's own that may ask for its client
+    certificate: the bootstrap token's.
+    """
+
+    name: str
+    names: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+    requestors: frozenset[str] = frozenset()
+
+    @property
+    def user(self) -> str:
+        """The user name, and certificate subject, of this node's kubelet."""
+        return f"system:node:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one certificate request. `reasons` is empty when it was approved."""
+
+    request: str
+    kind: Literal["client", "serving"]
+    approved: bool
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWish:
+    """Labels and taints the profile wants on the Node. The startup taint is not among them."""
+
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a user must be allowed to do: `get nodes`, `patch nodes/status`."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRight:
+    """A program's user lacks something. `binding` names what `winboot manifests rbac` would add."""
+
+    program: str
+    user: str
+    need: Need
+    binding: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlannelConf:
+    """flannel's net-conf.json as the cluster's ConfigMap holds it."""
+
+    place: str  # namespace/name
+    network: str
+    backend: str
+    vni: int | None = None
+    port: int | None = None
+    direct_routing: bool = False
+    gbp: bool = False
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """How a drain went. `left` names pods that would not go, with the reason."""
+
+    evicted: tuple[str, ...]
+    left: tuple[tuple[str, str], ...] = ()
+
+
+class Cluster(Protocol):
+    """What winboot does with a cluster. Every method may be called from any thread.
+
+    All failures are `winboot.errors.ClusterError` or below it.
+    """
+
+    def version(self) -> Version:
+        """The API server's version."""
+        ...
+
+    def server_time(self) -> datetime:
+        """The API server's clock (UTC, whole seconds)."""
+        ...
+
+    def node(self, name: str) -> NodeFacts | None:
+        """The node, or None while there is none."""
+        ...
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        """All nodes."""
+        ...
+
+    def delete_node(self, name: str) -> bool:
+        """Remove the Node object; False when there was none."""
+        ...
+
+    def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
+        """Ask until the node is Ready, `timeout` seconds are over or `wait` says stop.
+
+        Gives the last facts seen (None: there never was a Node); the caller looks at `ready`.
+        """
+        ...
+
+    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
+        """A bootstrap token for one join, by the cluster's clock."""
+        ...
+
+    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
+        """Delete the tokens winboot minted (for one node, or all that are over); gives their ids."""
+        ...
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        """Look at each pending certificate request of this node; approve those that are in order.
+
+        What is refused stays pending: denying would be a decision for good.
+        """
+        ...
+
+    def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
+        """Make labels and taints what the wish says; gives what was different. Foreign ones stay."""
+        ...
+
+    def lift_taint(self, name: str, key: str) -> bool:
+        """Remove the taints with this key; False when there was none."""
+        ...
+
+    def cordon(self, name: str) -> bool:
+        """Make the node unschedulable, marked as ours; False when somebody else already had."""
+        ...
+
+    def uncordon(self, name: str) -> bool:
+        """Make it schedulable again, only when the cordon is ours; False otherwise."""
+        ...
+
+    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
+        """Evict the node's pods (not DaemonSet and mirror pods), respecting disruption budgets."""
+        ...
+
+    def missing_rights(
+        self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
+    ) -> tuple[MissingRight, ...]:
+        """Which needs (by program) this user lacks."""
+        ...
+
+    def flannel(self) -> FlannelConf | None:
+        """flannel's configuration, or None where the cluster has none."""
+        ...
+
+    def unselective_daemon_sets(self) -> tuple[str, ...]:
+        """DaemonSets (`namespace/name`) that would put Linux pods on a Windows node."""
+        ...
+
+    def close(self) -> None:
+        """Give the connections back."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,517 @@
+"""The cluster protocol over lightkube."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import secrets
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import httpx2
+from lightkube import Client, KubeConfig, SingleConfig
+from lightkube.config import client_adapter
+from lightkube.exceptions import ApiError
+from lightkube.models.authorization_v1 import ResourceAttributes, SubjectAccessReviewSpec
+from lightkube.models.certificates_v1 import (
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestStatus,
+)
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.authorization_v1 import SubjectAccessReview
+from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
+from lightkube.types import PatchType
+
+from winboot.cluster import labels, requests
+from winboot.cluster.base import (
+    Drained,
+    ExpectedNode,
+    FlannelConf,
+    MissingRight,
+    Need,
+    NodeFacts,
+    NodeWish,
+    Token,
+    Verdict,
+    Wait,
+)
+from winboot.cluster.failures import reading, translated
+from winboot.compat.version import Version
+from winboot.errors import ClusterError
+from winboot.events import Difference
+from winboot.secret import Secret as HiddenText
+from winboot.spec import Taint
+
+SYSTEM: Final = "kube-system"
+JOINERS: Final = "system:bootstrappers:kubeadm:default-node-token"
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
+NODE_LABEL: Final = "winboot.io/node"
+CORDON: Final = "winboot.io/cordoned"
+FLANNEL_PLACES: Final = (("kube-flannel", "kube-flannel-cfg"), (SYSTEM, "kube-flannel-cfg"))
+# Which binding gives a program its rights; the names are those that `winboot manifests rbac` prints.
+BINDINGS: Final[Mapping[str, str]] = {"kube-proxy": "winboot:node-proxier", "flanneld": "winboot:flannel"}
+_TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
+_POLL_S: Final = 2.0
+_CONFLICTS: Final = 5  # tries of a patch that others overtake
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+T = TypeVar("T")
+
+
+class LightkubeCluster:
+    """One API server, reached with one kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, *, context: str | None = None) -> None:
+        with reading(str(kubeconfig)):
+            config = _single(kubeconfig, context)
+            self._server: Final = config.cluster.server
+            self._client: Final = Client(config, field_manager="winboot", lazy=False)
+            # For what is no resource (the version, the server's clock), the same connection settings.
+            self._plain: Final = client_adapter.Client(config, client_adapter.ConnectionParams())
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+        self._plain.close()
+
+    def __enter__(self) -> LightkubeCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # The API server itself
+
+    def version(self) -> Version:
+        """The API server's version."""
+        with translated("reading the version", self._server):
+            answer = self._version_answer()
+            text = str(answer.json()["gitVersion"])
+        try:
+            return Version.parse(text)
+        except ValueError:
+            raise ClusterError(f"{self._server} calls its version {text!r}", hint="") from None
+
+    def server_time(self) -> datetime:
+        """The API server's clock, from the Date header of an answer; our own where it sends none."""
+        with translated("reading the server's clock", self._server):
+            header = self._version_answer().headers.get("Date")
+        return parsedate_to_datetime(header).astimezone(UTC) if header else datetime.now(UTC)
+
+    def _version_answer(self) -> httpx2.Response:
+        answer = self._plain.get("version")
+        answer.raise_for_status()
+        return answer
+
+    # Nodes
+
+    def node(self, name: str) -> NodeFacts | None:
+        """The node, or None while there is none."""
+        found = self._found(f"reading node {name}", lambda: self._client.get(Node, name))
+        return node_facts(found) if found is not None else None
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        """All nodes."""
+        with translated("listing nodes", self._server):
+            return tuple(node_facts(n) for n in self._client.list(Node))
+
+    def delete_node(self, name: str) -> bool:
+        """Remove the Node object; False when there was none."""
+
+        def delete() -> bool:
+            self._client.delete(Node, name)
+            return True
+
+        return self._found(f"deleting node {name}", delete) or False
+
+    def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
+        """Ask every two seconds; see the protocol."""
+        left = timeout
+        while True:
+            facts = self.node(name)
+            if (facts is not None and facts.ready) or left <= 0 or wait(min(_POLL_S, left)):
+                return facts
+            left -= _POLL_S
+
+    def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
+        """Make labels and taints what the wish says; gives what was different."""
+        found = labels.differences(self._present(name), wish)
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            return labels.patch(facts, wish) if labels.differences(facts, wish) else None
+
+        self._patch_node(name, "labelling", patch)
+        return found
+
+    def lift_taint(self, name: str, key: str) -> bool:
+        """Remove the taints with this key; False when there was none."""
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            if not facts.has_taint(key):
+                return None
+            kept = [labels.as_object(t) for t in facts.taints if t.key != key]
+            return {"metadata": {"resourceVersion": facts.version}, "spec": {"taints": kept or None}}
+
+        return self._patch_node(name, "lifting a taint of", patch)
+
+    def cordon(self, name: str) -> bool:
+        """Make the node unschedulable, marked as ours."""
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            if facts.unschedulable:
+                return None
+            return {
+                "metadata": {"resourceVersion": facts.version, "annotations": {CORDON: "true"}},
+                "spec": {"unschedulable": True},
+            }
+
+        return self._patch_node(name, "cordoning", patch)
+
+    def uncordon(self, name: str) -> bool:
+        """Make it schedulable again, only when the cordon is ours."""
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            if CORDON not in facts.annotations:
+                return None
+            return {
+                "metadata": {"resourceVersion": facts.version, "annotations": {CORDON: None}},
+                "spec": {"unschedulable": None},
+            }
+
+        return self._patch_node(name, "uncordoning", patch)
+
+    def _present(self, name: str) -> NodeFacts:
+        facts = self.node(name)
+        if facts is None:
+            raise ClusterError(
+                f"there is no node {name}", hint="Its kubelet has not registered yet.", node=name
+            )
+        return facts
+
+    def _patch_node(self, name: str, doing: str, patch: Callable[[NodeFacts], dict[str, Any] | None]) -> bool:
+        """Patch what is there now; look again when somebody else was quicker. False: nothing to do."""
+        for attempt in range(_CONFLICTS):
+            wanted = patch(self._present(name))
+            if wanted is None:
+                return False
+            with translated(f"{doing} node {name}", self._server):
+                try:
+                    self._client.patch(Node, name, wanted, patch_type=PatchType.MERGE)
+                    return True
+                except ApiError as e:
+                    if e.status.code != 409 or attempt == _CONFLICTS - 1:
+                        raise
+        return False
+
+    # Bootstrap tokens
+
+    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
+        """A bootstrap token for one join, by the cluster's clock."""
+        token_id, token_secret = _letters(6), _letters(16)
+        expires = self.server_time() + lifetime
+        secret = Secret(
+            metadata=ObjectMeta(
+                name=f"bootstrap-token-{token_id}", namespace=SYSTEM, labels={**MANAGED_BY, NODE_LABEL: node}
+            ),
+            type="bootstrap.kubernetes.io/token",
+            stringData={
+                "description": f"made by winboot for the join of {node}",
+                "token-id": token_id,
+                "token-secret": token_secret,
+                "expiration": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
+                "usage-bootstrap-authentication": "true",
+                "auth-extra-groups": JOINERS,
+            },
+        )
+        with translated(f"making a bootstrap token for {node}", self._server):
+            self._client.create(secret)
+        return Token(token_id, HiddenText(f"{token_id}.{token_secret}"), expires)
+
+    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
+        """Delete the tokens winboot minted: one node's, or all that are over."""
+        now = self.server_time()
+        forgotten = []
+        with translated("listing our bootstrap tokens", self._server):
+            selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
+            found = list(self._client.list(Secret, namespace=SYSTEM, labels=selector))
+        for secret in found:
+            name = _name(secret.metadata)
+            if not name.startswith("bootstrap-token-") or (node is None and not _over(secret, now)):
+                continue
+            self._delete_secret(name)
+            forgotten.append(name.removeprefix("bootstrap-token-"))
+        return tuple(forgotten)
+
+    def _delete_secret(self, name: str) -> None:
+        self._found(f"deleting {name}", lambda: self._client.delete(Secret, name, namespace=SYSTEM))
+
+    # Certificates
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        """Look at each pending certificate request of this node; approve those that are in order."""
+        with translated("listing certificate requests", self._server):
+            pending = [c for c in self._client.list(CertificateSigningRequest) if not _decided(c)]
+        verdicts = []
+        for found in pending:
+            request = _request(found)
+            kind = request.kind
+            if kind is None or not requests.concerns(request, expected):
+                continue
+            reasons = requests.problems(request, expected)
+            approved = not reasons and self._approve(found, request)
+            verdicts.append(Verdict(request.name, kind, approved, reasons))
+        return tuple(verdicts)
+
+    def _approve(self, csr: CertificateSigningRequest, request: requests.Request) -> bool:
+        """Approve exactly the object that was judged; False when somebody else decided meanwhile."""
+        condition = CertificateSigningRequestCondition(
+            type="Approved",
+            status="True",
+            reason="WinbootApproved",
+            message="winboot checked subject, usages, names and requestor against the inventory",
+        )
+        approval = CertificateSigningRequestApproval(
+            metadata=csr.metadata,
+            spec=csr.spec,
+            status=CertificateSigningRequestStatus(conditions=[condition]),
+        )
+        with translated(f"approving {request.name}", self._server):
+            try:
+                self._client.replace(approval, request.name)
+            except ApiError as e:
+                if e.status.code in (404, 409):
+                    return False
+                raise
+        return True
+
+    # Pods
+
+    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
+        """Evict the node's pods, asking again while a disruption budget says no, until none is left."""
+        evicted: dict[str, None] = {}
+        reasons: dict[str, str] = {}
+        left = timeout
+        while True:
+            pods = self._evictable(name)
+            for pod in pods:
+                key = _full_name(pod.metadata)
+                problem = None if key in evicted else self._evict(pod)
+                if problem is None:
+                    evicted[key] = None
+                reasons[key] = problem or "its containers have not ended"
+            if not pods or left <= 0 or wait(min(_POLL_S, left)):
+                remaining = [_full_name(p.metadata) for p in self._evictable(name)]
+                gone = tuple(key for key in evicted if key not in remaining)
+                return Drained(gone, tuple((key, reasons.get(key, "it is new")) for key in remaining))
+            left -= _POLL_S
+
+    def _evictable(self, node: str) -> list[Pod]:
+        with translated(f"listing the pods of {node}", self._server):
+            pods = list(self._client.list(Pod, namespace="*", fields={"spec.nodeName": node}))
+        return [p for p in pods if not _stays(p)]
+
+    def _evict(self, pod: Pod) -> str | None:
+        """Ask for one eviction; the reason when a budget forbids it for now."""
+        name, namespace = _name(pod.metadata), _namespace(pod.metadata)
+        eviction = Pod.Eviction(metadata=ObjectMeta(name=name, namespace=namespace))
+        with translated(f"evicting {namespace}/{name}", self._server):
+            try:
+                self._client.create(eviction, name, namespace=namespace)
+            except ApiError as e:
+                if e.status.code == 404:
+                    return None
+                if e.status.code == 429:
+                    return e.status.message or "a disruption budget forbids it"
+                raise
+        return None
+
+    # What preflight reads
+
+    def missing_rights(
+        self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
+    ) -> tuple[MissingRight, ...]:
+        """Which needs (by program) this user lacks."""
+        return tuple(
+            MissingRight(program, user, need, BINDINGS.get(program, ""))
+            for program, wanted in needs.items()
+            for need in wanted
+            if not self._may(user, groups, need)
+        )
+
+    def _may(self, user: str, groups: Sequence[str], need: Need) -> bool:
+        resource, _, subresource = need.resource.partition("/")
+        review = SubjectAccessReview(
+            metadata=ObjectMeta(),
+            spec=SubjectAccessReviewSpec(
+                user=user,
+                groups=[*groups, "system:authenticated"],
+                resourceAttributes=ResourceAttributes(
+                    verb=need.verb, group=need.group, resource=resource, subresource=subresource or None
+                ),
+            ),
+        )
+        with translated(f"asking whether {user} may {need}", self._server):
+            answer = self._client.create(review)
+        return answer.status is not None and bool(answer.status.allowed)
+
+    def flannel(self) -> FlannelConf | None:
+        """flannel's configuration, or None where the cluster has none."""
+        for namespace, name in FLANNEL_PLACES:
+            found = self._config_map(namespace, name)
+            if found is not None:
+                return flannel_conf(f"{namespace}/{name}", (found.data or {}).get("net-conf.json", ""))
+        return None
+
+    def _config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        return self._found(
+            f"reading {namespace}/{name}", lambda: self._client.get(ConfigMap, name, namespace=namespace)
+        )
+
+    def unselective_daemon_sets(self) -> tuple[str, ...]:
+        """DaemonSets that would put Linux pods on a Windows node."""
+        with translated("listing DaemonSets", self._server):
+            found = list(self._client.list(DaemonSet, namespace="*"))
+        return tuple(_full_name(d.metadata) for d in found if _takes_windows(d))
+
+    def _found(self, doing: str, ask: Callable[[], T]) -> T | None:
+        """What `ask` gives; None when the API says 404."""
+        with translated(doing, self._server):
+            try:
+                return ask()
+            except ApiError as e:
+                if e.status.code == 404:
+                    return None
+                raise
+
+
+def _single(kubeconfig: Path, context: str | None) -> SingleConfig:
+    config = KubeConfig.from_file(kubeconfig).get(context)
+    if config is None:
+        raise ValueError("no context is set")
+    if config.user is None:
+        raise ValueError(f"the context {config.context_name} has no user")
+    if config.user.exec is not None and config.user.exec.apiVersion == "client.authentication.k8s.io/v1":
+        # The library knows the beta only; what a plug-in answers is the same in both.
+        config.user.exec.apiVersion = "client.authentication.k8s.io/v1beta1"
+    return config
+
+
+def node_facts(node: Node) -> NodeFacts:
+    """Read a Node object."""
+    metadata, spec, status = node.metadata, node.spec, node.status
+    conditions = (status.conditions if status is not None else None) or []
+    ready = next((c for c in conditions if c.type == "Ready"), None)
+    info = status.nodeInfo if status is not None else None
+    cidrs = (spec.podCIDRs or ([spec.podCIDR] if spec.podCIDR else [])) if spec is not None else []
+    taints = (spec.taints if spec is not None else None) or []
+    addresses = (status.addresses if status is not None else None) or []
+    return NodeFacts(
+        name=_name(metadata),
+        version=(metadata.resourceVersion if metadata is not None else None) or "",
+        ready=ready is not None and ready.status == "True",
+        reason=(ready.reason if ready is not None else None) or "",
+        message=(ready.message if ready is not None else None) or "",
+        system_uuid=info.systemUUID if info is not None else "",
+        pod_cidrs=tuple(cidrs),
+        labels=dict((metadata.labels if metadata is not None else None) or {}),
+        annotations=dict((metadata.annotations if metadata is not None else None) or {}),
+        taints=tuple(Taint(t.key, t.value or "", t.effect) for t in taints),
+        addresses=tuple((a.type, a.address) for a in addresses),
+        kubelet_version=info.kubeletVersion if info is not None else "",
+        operating_system=info.operatingSystem if info is not None else "",
+        unschedulable=bool(spec is not None and spec.unschedulable),
+    )
+
+
+def flannel_conf(place: str, text: str) -> FlannelConf:
+    """Read a net-conf.json; ClusterError when it is none."""
+    try:
+        data = json.loads(text)
+        backend = data.get("Backend") or {}
+        return FlannelConf(
+            place=place,
+            network=str(data.get("Network", "")),
+            backend=str(backend.get("Type", "udp")),
+            vni=backend.get("VNI"),
+            port=backend.get("Port"),
+            direct_routing=bool(backend.get("DirectRouting", False)),
+            gbp=bool(backend.get("GBP", False)),
+            raw=data,
+        )
+    except (ValueError, AttributeError) as e:
+        raise ClusterError(f"ConfigMap {place}: net-conf.json cannot be read: {e}", hint="") from None
+
+
+def _request(csr: CertificateSigningRequest) -> requests.Request:
+    spec = csr.spec
+    return requests.Request(
+        name=_name(csr.metadata),
+        signer=spec.signerName,
+        user=spec.username or "",
+        groups=tuple(spec.groups or ()),
+        usages=frozenset(spec.usages or ()),
+        pem=spec.request,
+    )
+
+
+def _decided(csr: CertificateSigningRequest) -> bool:
+    return csr.status is not None and bool(csr.status.conditions)
+
+
+def _over(secret: Secret, now: datetime) -> bool:
+    try:
+        text = base64.b64decode((secret.data or {})["expiration"], validate=True).decode("ascii")
+        return datetime.fromisoformat(text.replace("Z", "+00:00")) <= now
+    except (KeyError, ValueError, binascii.Error):
+        return False
+
+
+def _stays(pod: Pod) -> bool:
+    """Pods that a drain leaves: those of DaemonSets, mirror pods, and those that have ended."""
+    metadata = pod.metadata
+    owners: Iterable[Any] = (metadata.ownerReferences if metadata is not None else None) or ()
+    annotations = (metadata.annotations if metadata is not None else None) or {}
+    ended = pod.status is not None and pod.status.phase in ("Succeeded", "Failed")
+    return ended or _MIRROR in annotations or any(o.kind == "DaemonSet" for o in owners)
+
+
+def _takes_windows(daemon_set: DaemonSet) -> bool:
+    """Whether no selector keeps this DaemonSet's pods on Linux, nor asks for Windows on purpose."""
+    spec = daemon_set.spec
+    pod = spec.template.spec if spec is not None else None
+    if pod is None:
+        return False
+    selector = pod.nodeSelector or {}
+    if "kubernetes.io/os" in selector or "beta.kubernetes.io/os" in selector:
+        return False
+    affinity = pod.affinity.nodeAffinity if pod.affinity is not None else None
+    required = affinity.requiredDuringSchedulingIgnoredDuringExecution if affinity is not None else None
+    terms = required.nodeSelectorTerms if required is not None else []
+    by_os = [t for t in terms if any(e.key.endswith("kubernetes.io/os") for e in t.matchExpressions or [])]
+    return not terms or len(by_os) < len(terms)
+
+
+def _name(metadata: ObjectMeta | None) -> str:
+    return (metadata.name if metadata is not None else None) or ""
+
+
+def _namespace(metadata: ObjectMeta | None) -> str:
+    return (metadata.namespace if metadata is not None else None) or ""
+
+
+def _full_name(metadata: ObjectMeta | None) -> str:
+    return f"{_namespace(metadata)}/{_name(metadata)}"
+
+
+def _letters(count: int) -> str:
+    return "".join(secrets.choice(_TOKEN_LETTERS) for _ in range(count))

@@ -1,0 +1,156 @@
+"""Whether a certificate request may be approved: every rule is a sentence that says why not.
+
+A kubelet's certificate is the key to its node, so nothing is approved on resemblance: subject, organization,
+usages, alternative names and requestor must be exactly what this join expects.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import NameOID
+
+from winboot.cluster.base import ExpectedNode
+
+CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+KINDS: Final[dict[str, Literal["client", "serving"]]] = {CLIENT_SIGNER: "client", SERVING_SIGNER: "serving"}
+_USAGE: Final = {"client": "client auth", "serving": "server auth"}
+_RSA_BITS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A CertificateSigningRequest object, as far as it decides anything. `pem` is base64, as stored."""
+
+    name: str
+    signer: str
+    user: str
+    groups: tuple[str, ...]
+    usages: frozenset[str]
+    pem: str
+
+    @property
+    def kind(self) -> Literal["client", "serving"] | None:
+        """Which of a kubelet's two certificates this asks for; None for a signer that is not a kubelet's."""
+        return KINDS.get(self.signer)
+
+
+def subject_name(request: Request) -> str | None:
+    """The common name asked for; None when the request cannot be read."""
+    parsed = _parse(request)
+    if parsed is None:
+        return None
+    names = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if len(names) == 1 else None
+
+
+def concerns(request: Request, node: ExpectedNode) -> bool:
+    """Whether this request is about the node: it asks for its name, or comes from it."""
+    return request.kind is not None and (request.user == node.user or subject_name(request) == node.user)
+
+
+def problems(request: Request, node: ExpectedNode) -> tuple[str, ...]:
+    """Why the request must not be approved; empty when all is in order."""
+    parsed = _parse(request)
+    if parsed is None:
+        return ("the request is not a readable PKCS#10 request with a valid signature",)
+    return tuple(_problems(request, parsed, node))
+
+
+def _parse(request: Request) -> x509.CertificateSigningRequest | None:
+    try:
+        parsed = x509.load_pem_x509_csr(base64.b64decode(request.pem, validate=True))
+        return parsed if parsed.is_signature_valid else None
+    except (ValueError, binascii.Error):
+        return None
+
+
+def _problems(request: Request, parsed: x509.CertificateSigningRequest, node: ExpectedNode) -> Iterator[str]:
+    if request.kind is None:
+        yield f"the signer {request.signer} is not a kubelet's"
+        return
+    yield from _subject_problems(parsed, node)
+    yield from _usage_problems(request)
+    yield from _requestor_problems(request, node)
+    yield from _key_problems(parsed)
+    if request.kind == "client":
+        if _alternative_names(parsed) is not None:
+            yield "a client certificate must have no alternative names"
+    else:
+        yield from _name_problems(parsed, node)
+
+
+def _subject_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -> Iterator[str]:
+    def values(oid: x509.ObjectIdentifier) -> list[str]:
+        return [str(a.value) for a in parsed.subject.get_attributes_for_oid(oid)]
+
+    common, organizations = values(NameOID.COMMON_NAME), values(NameOID.ORGANIZATION_NAME)
+    if common != [node.user]:
+        yield f"the subject must be {node.user}, it is {', '.join(common) or 'empty'}"
+    if organizations != ["system:nodes"]:
+        yield f"the organization must be exactly system:nodes, it is {', '.join(organizations) or 'empty'}"
+
+
+def _usage_problems(request: Request) -> Iterator[str]:
+    required = {"digital signature", _USAGE[request.kind or "client"]}
+    if not required <= request.usages <= required | {"key encipherment"}:
+        wanted = ", ".join(sorted(required))
+        found = ", ".join(sorted(request.usages))
+        yield f"the usages must be {wanted} (key encipherment may be added), not {found}"
+
+
+def _requestor_problems(request: Request, node: ExpectedNode) -> Iterator[str]:
+    if request.user == node.user:
+        if "system:nodes" not in request.groups:
+            yield f"the requestor {request.user} is not in the group system:nodes"
+    elif request.kind == "serving":
+        yield f"a serving certificate must be asked for by {node.user}, not by {request.user}"
+    elif request.user not in node.requestors:
+        yield f"the requestor {request.user} is neither {node.user} nor the token of this join"
+
+
+def _key_problems(parsed: x509.CertificateSigningRequest) -> Iterator[str]:
+    match parsed.public_key():
+        case rsa.RSAPublicKey() as key if key.key_size < _RSA_BITS:
+            yield f"the key has {key.key_size} bits, fewer than {_RSA_BITS}"
+        case rsa.RSAPublicKey() | ec.EllipticCurvePublicKey() | ed25519.Ed25519PublicKey():
+            pass
+        case other:
+            yield f"the key type {type(other).__name__} is not one a kubelet makes"
+
+
+def _alternative_names(parsed: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
+    try:
+        return parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _name_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -> Iterator[str]:
+    names = _alternative_names(parsed)
+    if names is None or not list(names):
+        yield "a serving certificate needs at least one name or address"
+        return
+    known_names = {node.name.lower(), *(n.lower() for n in node.names)}
+    known_addresses = {ipaddress.ip_address(a) for a in node.addresses}
+    for name in names:
+        match name:
+            case x509.DNSName(value=value) if value.lower() in known_names:
+                pass
+            case x509.IPAddress(value=address) if address in known_addresses:
+                pass
+            case x509.DNSName(value=value):
+                yield f"the name {value} is not one of this machine's ({', '.join(sorted(known_names))})"
+            case x509.IPAddress(value=address):
+                known = ", ".join(sorted(map(str, known_addresses))) or "none known"
+                yield f"the address {address} is not one of this machine's ({known})"
+            case other:
+                yield f"alternative names of the kind {type(other).__name__} are not for kubelets"
