@@ -198,7 +198,7 @@ def test_a_drain_evicts_what_it_may_and_names_what_stays(scene: Scene) -> None:
     def pod(name: str, **metadata: Any) -> None:
         body = {
             "metadata": {"name": name, "labels": {"app": name}, **metadata},
-            "spec": {"nodeName": "win-1"},
+            "spec": {"nodeName": "win-1", "containers": []},
         }
         scene.admin("POST", pods, body)
 
