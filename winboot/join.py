@@ -86,9 +86,9 @@ def survey(specs: Sequence[NodeSpec], world: World, options: Options) -> Report:
     return _each("plan", _survey_node, specs, world, options)
 
 
-def join(specs: Sequence[NodeSpec], world: World, options: Options) -> Report:
+def join(specs: Sequence[NodeSpec], world: World, options: Options, *, command: str = "join") -> Report:
     """Make every node what its profile says. A node that is so already costs one pipeline."""
-    return _each("join", _join_node, specs, world, options)
+    return _each(command, _join_node, specs, world, options)
 
 
 def _each(

@@ -1,0 +1,23 @@
+"""The text of `render --explain`: each step with its reason, and each file with the settings worth a reason."""
+
+from __future__ import annotations
+
+from winboot.join import Task
+
+
+def explanation(task: Task) -> str:
+    """One node's plan in words."""
+    spec = task.spec
+    lines = [
+        f"# {spec.node.name}: profile {spec.profile.name}, Kubernetes {spec.kubernetes.version}, "
+        f"Windows Server {spec.machine.os}, {spec.network.solution.what}",
+        f"# plan {task.plan.digest[:12]}, script {task.script.size_bytes / 1024:.0f} KiB",
+        "",
+    ]
+    for step in task.plan.steps:
+        lines.append(f"{step.name}: {step.why}")
+        lines.extend(f"    writes {path}" for path in step.files(spec))
+        lines.extend(f"    takes the secret {name}, beside the script" for name in step.secrets(spec))
+    if task.plan.left_out:
+        lines.append(f"left out: {', '.join(task.plan.left_out)}")
+    return "\n".join(lines)

@@ -1,0 +1,97 @@
+"""`winboot join` and `winboot repair`: make the nodes what the profile says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    Drain,
+    InventoryFile,
+    Limit,
+    Only,
+    Output,
+    OutputForm,
+    ReportFile,
+    Skip,
+    TakeOver,
+    Workers,
+    words,
+)
+
+if TYPE_CHECKING:
+    from winboot.join import Options, World
+    from winboot.spec import NodeSpec
+
+
+def join(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    only: Only = None,
+    skip: Skip = None,
+    drain: Drain = False,
+    take_over: TakeOver = False,
+    output: OutputForm = Output.table,
+    report: ReportFile = None,
+    workers: Workers = 32,
+) -> None:
+    """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
+    from winboot.join import Options
+
+    options = Options(
+        only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers
+    )
+    _run("join", inventory, words(limit), options, output, report)
+
+
+def repair(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    only: Only = None,
+    skip: Skip = None,
+    drain: Drain = False,
+    take_over: TakeOver = False,
+    output: OutputForm = Output.table,
+    report: ReportFile = None,
+    workers: Workers = 32,
+) -> None:
+    """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
+    from winboot.join import Options
+
+    options = Options(
+        only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers
+    )
+    _run("repair", inventory, words(limit), options, output, report)
+
+
+def _run(
+    command: str, inventory: Path, limit: tuple[str, ...], options: Options, output: Output, report: Path | None
+) -> None:
+    from winboot.cli.output import check_report_path, progress, save, show
+    from winboot.cli.targets import load_targets, run_context
+    from winboot.join import join as join_nodes
+
+    check_report_path(report)
+    specs = load_targets(inventory, limit)
+    with progress(output, [spec.node.name for spec in specs]) as listener, run_context(specs, listener) as (world, tuned):
+        chosen = _existing(specs, world) if command == "repair" else specs
+        result = join_nodes(chosen, world, tuned(options), command=command)
+    show(result, output)
+    save(result, report)
+    raise typer.Exit(result.exit_code)
+
+
+def _existing(specs: Sequence[NodeSpec], world: World) -> list[NodeSpec]:
+    """The machines whose Node exists; the others are named, because leaving them out in silence would surprise."""
+    found = []
+    for spec in specs:
+        cluster = world.cluster(spec)
+        if cluster is not None and cluster.node(spec.node.name) is not None:
+            found.append(spec)
+        else:
+            world.listener.say(spec.node.name, "left alone: the cluster has no Node of this name (join makes one)")
+    return found

@@ -1,0 +1,177 @@
+"""`winboot ping`: can each machine be worked on, and if not, what would mend it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import typer
+
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
+
+if TYPE_CHECKING:
+    from winboot.spec import NodeSpec
+    from winboot.transport.base import Probe
+
+# Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
+CLOCK_FAILS_S: Final = 300
+CLOCK_WARNS_S: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing worth saying about a machine. `fix` is what to do; empty when there is nothing to mend."""
+
+    level: Literal["ok", "warning", "error"]
+    subject: str
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinged:
+    """What became of one machine: its findings, or the error that kept us out."""
+
+    node: str
+    address: str
+    findings: tuple[Finding, ...]
+    exit_code: int
+
+
+def ping(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    output: OutputForm = Output.table,
+    workers: Workers = 32,
+) -> None:
+    """Log in to every machine, change nothing, and say what stands in the way, each with its fix."""
+    from winboot import fleet
+    from winboot.cli.targets import load_targets
+    from winboot.run import Stop
+
+    specs = load_targets(inventory, words(limit))
+    results = fleet.each(specs, _ping, stop=Stop(), workers=workers)
+    if output is Output.json:
+        for result in results:
+            findings = [{"level": f.level, "subject": f.subject, "text": f.text, "fix": f.fix} for f in result.findings]
+            typer.echo(json.dumps({"node": result.node, "address": result.address, "findings": findings}))
+    else:
+        for result in results:
+            _show(result)
+    raise typer.Exit(_exit_code([result.exit_code for result in results]))
+
+
+def _exit_code(codes: list[int]) -> int:
+    bad = [code for code in codes if code]
+    if not bad:
+        return 0
+    if len(bad) < len(codes):
+        return 3
+    return bad[0] if len(set(bad)) == 1 else 1
+
+
+def _ping(spec: NodeSpec) -> Pinged:
+    from winboot.cli.targets import open_transport
+    from winboot.errors import WinbootError
+
+    machine = spec.machine
+    try:
+        with open_transport(spec) as transport:
+            findings = tuple(judge(transport.probe(), spec))
+    except WinbootError as error:
+        finding = Finding("error", type(error).__name__, error.problem, error.hint)
+        return Pinged(spec.node.name, machine.address, (finding,), error.exit_code)
+    return Pinged(spec.node.name, machine.address, findings, int(any(f.level == "error" for f in findings)))
+
+
+def judge(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
+    """What a probe means for winboot, subject by subject."""
+    yield from _wire(probe, spec)
+    yield from _session(probe)
+    yield from _machine(probe, spec)
+
+
+def _wire(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
+    certificate = probe.certificate
+    if certificate is not None:
+        until = certificate.not_after.date().isoformat()
+        yield Finding("ok", "TLS", f"{certificate.protocol}, {certificate.subject}, valid until {until}")
+    else:
+        yield Finding("ok", "TLS", "none: HTTP, and the login seals every message")
+    offered = ", ".join(probe.offered_auth) or "nothing"
+    yield Finding("ok", "authentication", f"offered: {offered}; used: {spec.machine.connection.auth}")
+    if "basic" in (scheme.lower() for scheme in probe.offered_auth):
+        yield Finding(
+            "warning",
+            "authentication",
+            "the machine offers Basic, which sends passwords in clear over HTTP",
+            r"Set-Item WSMan:\localhost\Service\Auth\Basic -Value $false",
+        )
+
+
+def _session(probe: Probe) -> Iterator[Finding]:
+    if probe.language_mode != "FullLanguage":
+        yield Finding(
+            "error",
+            "language mode",
+            f"{probe.language_mode}: a JEA endpoint or an application control policy restricts the session",
+            "Use an account that gets the full Microsoft.PowerShell endpoint, or allow winboot's script in the policy.",
+        )
+    else:
+        yield Finding("ok", "language mode", probe.language_mode)
+    if probe.filtered_token:
+        yield Finding(
+            "error",
+            "token",
+            "the account is an administrator, but remote logons of local accounts get a filtered token",
+            r"Use the built-in Administrator or a domain account, or set HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion"
+            r"\Policies\System LocalAccountTokenFilterPolicy = 1",
+        )
+    elif not probe.administrator:
+        yield Finding("error", "token", "not an administrator", "Add the account to the local group Administrators.")
+    else:
+        yield Finding("ok", "token", "administrator")
+    yield Finding("ok", "execution policy", f"{probe.execution_policy} (does not apply to what winboot sends)")
+
+
+def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
+    where = f"domain {probe.domain}" if probe.domain else "workgroup"
+    yield Finding("ok", "machine", f"{probe.computer_name}, {where}, build {probe.os_build}, PowerShell {probe.ps_version}")
+    build = probe.os_build.split(".")
+    if str(spec.machine.build) not in build:
+        yield Finding(
+            "error",
+            "build",
+            f"the inventory says Windows Server {spec.machine.os} ({spec.machine.build}), the machine says {probe.os_build}",
+            "Correct `os` of the host or its group in the inventory.",
+        )
+    if not probe.ps_version.startswith("5.1"):
+        yield Finding(
+            "error",
+            "PowerShell",
+            f"the endpoint runs {probe.ps_version}; winboot's scripts are for Windows PowerShell 5.1",
+            "Connect to the endpoint Microsoft.PowerShell.",
+        )
+    offset = probe.clock_offset.total_seconds()
+    if abs(offset) > CLOCK_WARNS_S:
+        level: Literal["warning", "error"] = "error" if abs(offset) > CLOCK_FAILS_S else "warning"
+        yield Finding(
+            level,
+            "clock",
+            f"{offset:+.0f} s from ours; certificates and tokens fail when clocks disagree",
+            "w32tm /resync on the machine, or windows.time in the profile.",
+        )
+    else:
+        yield Finding("ok", "clock", f"{offset:+.1f} s from ours")
+
+
+def _show(result: Pinged) -> None:
+    colours = {"ok": "green", "warning": "yellow", "error": "red"}
+    worst = "error" if result.exit_code else "ok"
+    typer.secho(f"{result.node} ({result.address})", bold=True, fg=colours[worst])
+    for finding in result.findings:
+        typer.echo(f"  {finding.level:<8}{finding.subject}: {finding.text}")
+        if finding.fix:
+            typer.echo(f"          fix: {finding.fix}")

@@ -1,0 +1,42 @@
+"""`winboot plan`: what is, what is wanted, and what it would cost, for every node and step."""
+
+from __future__ import annotations
+
+import typer
+
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    InventoryFile,
+    Limit,
+    Only,
+    Output,
+    OutputForm,
+    ReportFile,
+    Skip,
+    Workers,
+    words,
+)
+
+
+def plan(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    only: Only = None,
+    skip: Skip = None,
+    output: OutputForm = Output.table,
+    report: ReportFile = None,
+    workers: Workers = 32,
+) -> None:
+    """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
+    from winboot.cli.output import check_report_path, progress, save, show
+    from winboot.cli.targets import load_targets, run_context
+    from winboot.join import Options, survey
+
+    check_report_path(report)
+    specs = load_targets(inventory, words(limit))
+    options = Options(only=words(only), skip=words(skip), workers=workers)
+    with progress(output, [spec.node.name for spec in specs]) as listener, run_context(specs, listener) as (world, tuned):
+        result = survey(specs, world, tuned(options))
+    show(result, output, differences=True)
+    save(result, report)
+    raise typer.Exit(result.exit_code)

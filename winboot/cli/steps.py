@@ -1,0 +1,24 @@
+"""`winboot steps`: the catalogue, in the order it runs."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from winboot.cli.options import Output, OutputForm
+
+
+def steps(output: OutputForm = Output.table) -> None:
+    """List every step: what it is called, what it needs, and why it exists."""
+    from winboot.steps import STEPS
+
+    if output is Output.json:
+        rows = [{"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side} for s in STEPS]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    width = max(len(step.name) for step in STEPS)
+    for step in STEPS:
+        typer.echo(f"{step.name.ljust(width)}  {step.why}")
+        if step.needs:
+            typer.echo(f"{' ' * width}  after {', '.join(step.needs)}")

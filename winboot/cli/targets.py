@@ -1,0 +1,140 @@
+"""From the command line's files to specs, and from specs to ways: to the machines, to the cluster, to a journal."""
+
+from __future__ import annotations
+
+import getpass
+import signal
+import socket
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from winboot.errors import UsageError
+
+if TYPE_CHECKING:
+    from winboot.cluster.base import Cluster
+    from winboot.join import Options, World
+    from winboot.run import Listener
+    from winboot.spec import NodeSpec
+    from winboot.transport.base import Transport
+
+Tune = Callable[["Options"], "Options"]
+
+
+def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
+    """Every host of the inventory that `limit` names (hosts or groups; all when empty), resolved.
+
+    Raises InvalidInput with every complaint about the files, UsageError for a limit that names nothing.
+    """
+    from winboot.inventory import load
+    from winboot.spec import resolve
+
+    if not inventory.exists():
+        raise UsageError(
+            f"there is no inventory {inventory}", hint="Name one with --inventory, or make one with `winboot init`."
+        )
+    loaded = load(inventory)
+    return [resolve(profile, machine) for profile, machine in loaded.targets(limit)]
+
+
+def open_transport(spec: NodeSpec) -> Transport:
+    """A session on the node's machine; nothing is sent before it is used."""
+    from winboot.transport import connect
+    from winboot.transport.endpoint import endpoint_of
+
+    return connect(endpoint_of(spec.machine), name=spec.node.name)
+
+
+class Clusters:
+    """One client for each kubeconfig and context, shared by all nodes, closed together."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str | None], Cluster] = {}
+        self._lock = threading.Lock()
+        self._files: list[Path] = []
+
+    def __call__(self, spec: NodeSpec) -> Cluster | None:
+        """The cluster of a node; None when its profile names no kubeconfig. Raises ClusterError."""
+        reference = spec.cluster.kubeconfig
+        if reference is None:
+            return None
+        with self._lock:
+            key = (str(reference), spec.cluster.context)
+            if key not in self._open:
+                from winboot.cluster import connect
+
+                self._open[key] = connect(self._file(spec), context=spec.cluster.context)
+            return self._open[key]
+
+    def _file(self, spec: NodeSpec) -> Path:
+        reference = spec.cluster.kubeconfig
+        assert reference is not None  # __call__ has asked
+        if reference.file is not None:
+            return reference.file
+        # The client wants a file; this one is readable by us alone and goes with the run.
+        descriptor = tempfile.NamedTemporaryFile("w", prefix="winboot-kubeconfig-", delete=False)  # noqa: SIM115
+        with descriptor as file:
+            file.write(reference.read("cluster.kubeconfig").reveal())
+        self._files.append(Path(descriptor.name))
+        return Path(descriptor.name)
+
+    def close(self) -> None:
+        """Give all connections back and remove what was written."""
+        for cluster in self._open.values():
+            cluster.close()
+        for file in self._files:
+            file.unlink(missing_ok=True)
+
+
+@contextmanager
+def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple[World, Tune]]:
+    """The world of one run. Ctrl-C and SIGTERM ask the nodes' work to stop at its next safe point."""
+    from winboot.join import World
+    from winboot.journal import default_folder
+    from winboot.run import Stop
+
+    stop, clusters = Stop(), Clusters()
+    world = World(
+        connect=open_transport,
+        cluster=clusters,
+        listener=listener,
+        journals=default_folder() / "runs",
+        run=uuid.uuid4().hex[:12],
+        holder=f"{getpass.getuser()}@{socket.gethostname()}",
+        stop=stop,
+    )
+    try:
+        with _signals(stop.request):
+            yield world, lambda options: _tuned(options, specs)
+    finally:
+        clusters.close()
+
+
+@contextmanager
+def _signals(request: Callable[[], None]) -> Iterator[None]:
+    def handle(number: int, frame: FrameType | None) -> None:
+        request()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _tuned(options: Options, specs: Sequence[NodeSpec]) -> Options:
+    """The inventory may shorten the controller's polling: the lab's does, whose time runs faster."""
+    polls = [spec.machine.poll_s for spec in specs if spec.machine.poll_s is not None]
+    if not polls:
+        return options
+    return replace(options, patience=replace(options.patience, poll=min(polls)))
