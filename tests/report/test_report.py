@@ -1,0 +1,134 @@
+"""What happened, as data: states, exit codes, and every form of the report."""
+
+from __future__ import annotations
+
+import io
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from winboot.errors import LoginRefused, Unreachable
+from winboot.events import Difference, Problem, StepDone, StepState
+from winboot.report import Failure, NodeReport, Report, StepReport, collect
+from winboot.report.data import json_lines, junit
+from winboot.report.page import html
+from winboot.report.table import difference_line, print_report
+
+
+def a_step(state: StepState = "ok", name: str = "kubelet", *differences: Difference) -> StepDone:
+    """A step event with nothing special about it."""
+    return StepDone("run", name, state, 5, differences)
+
+
+def a_node(*states: StepState, failure: Failure | None = None, node: str = "win-1") -> NodeReport:
+    """A node whose steps ended in these states."""
+    steps = tuple(StepReport(f"step-{n}", state) for n, state in enumerate(states))
+    return NodeReport(node, "10.0.0.1", "2022", steps, failure)
+
+
+def a_report(*nodes: NodeReport, command: str = "join") -> Report:
+    """A report over these nodes."""
+    return Report(command, "r1", "2026-01-01T00:00:00+00:00", nodes)
+
+
+GONE = Failure.of(Unreachable("win-1: nothing answers", hint="winboot ping"))
+REFUSED = Failure.of(LoginRefused("win-1: refused", hint="check user"))
+
+EXIT_CODES = [
+    ("all as wanted", [a_node("ok")], 0),
+    ("all changed", [a_node("changed", "ok")], 0),
+    ("a plan with something to do", [a_node("would-change"), a_node("ok")], 2),
+    ("one failed, one done", [a_node("failed"), a_node("ok")], 3),
+    ("all failed in the steps", [a_node("failed"), a_node("failed")], 1),
+    ("all out of reach", [a_node(failure=GONE), a_node(failure=GONE)], 69),
+    ("all refused", [a_node(failure=REFUSED)], 77),
+    ("failed for different reasons", [a_node(failure=GONE), a_node(failure=REFUSED)], 1),
+    ("one blocked for want of a drain", [a_node("blocked"), a_node("ok")], 3),
+    ("no node at all", [], 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code"), [row[1:] for row in EXIT_CODES], ids=[row[0] for row in EXIT_CODES]
+)
+def test_the_exit_code_tells_how_the_run_ended(nodes: list[NodeReport], code: int) -> None:
+    """0 done, 2 changes found, 3 some failed; the common code where all failed alike."""
+    assert a_report(*nodes).exit_code == code
+
+
+def test_a_step_that_was_changed_stays_changed_when_a_later_pass_finds_it_in_order() -> None:
+    """The second look of the next pass must not hide that this run changed something."""
+    found = Difference("service kubelet: state", "Stopped", "Running")
+    (step,) = collect([a_step("would-change", "kubelet", found), a_step("changed"), a_step("ok")])
+
+    assert (step.state, step.differences, step.ms) == ("changed", (found,), 15)
+
+
+def test_a_step_that_was_right_all_along_is_ok() -> None:
+    """Passes that find nothing leave nothing."""
+    assert collect([a_step(), a_step()])[0].state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("difference", "line"),
+    [
+        (Difference("x", None, "1"), "+ x: 1"),
+        (Difference("x", "1", None), "- x: 1"),
+        (Difference("x", "1", "2"), "~ x: 1 -> 2"),
+        (Difference("x", "1", "2", reboot=True, disturbs=True), "~ x: 1 -> 2  (reboots, disturbs pods)"),
+        (Difference("x", "1", "2", policy=True), "~ x: 1 -> 2  (held by policy)"),
+    ],
+)
+def test_a_difference_reads_like_a_terraform_plan(difference: Difference, line: str) -> None:
+    """Plus, minus and tilde, with what the change would cost."""
+    assert difference_line(difference) == line
+
+
+def _full() -> Report:
+    problem = Problem("NotReady", "no <network>", "look & see", "line 3")
+    bad = StepReport("cni", "failed", 3, (Difference("f", None, "<b>"),), problem)
+    node = NodeReport("win-1", "10.0.0.1", "2022", (bad, StepReport("x", "skipped")), None, notes=("a note",))
+    return a_report(node, a_node(failure=GONE, node="win-2"))
+
+
+def test_json_lines_hold_everything() -> None:
+    """One object a node, the run last."""
+    lines = [json.loads(line) for line in json_lines(_full()).splitlines()]
+
+    assert [line["kind"] for line in lines] == ["node", "node", "run"]
+    assert lines[0]["steps"][0]["problem"]["id"] == "NotReady"
+    assert lines[1]["failure"]["exit_code"] == 69
+    assert lines[2]["exit_code"] == 1
+
+
+def test_junit_tells_failures_with_their_hints() -> None:
+    """A CI shows the step as a test case of the node."""
+    root = ET.fromstring(junit(_full()))
+
+    failure = root.find("./testsuite[@name='win-1']/testcase[@name='cni']/failure")
+    assert failure is not None
+    assert (failure.get("type"), failure.text) == ("NotReady", "look & see")
+    assert root.find("./testsuite[@name='win-2']/testcase/error") is not None
+
+
+def test_the_page_escapes_what_machines_say_and_fetches_nothing() -> None:
+    """A value from a machine cannot become markup; the page works without a network."""
+    page = html(_full())
+
+    assert "no &lt;network&gt;" in page
+    assert "<b>" not in page.split("</style>")[1]
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_table_names_the_failed_step_its_cause_and_the_next_step() -> None:
+    """What needs attention stands above the table."""
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_report(_full(), console)
+    text = console.export_text()
+
+    assert "NotReady: no <network>" in text
+    assert "next: look & see" in text
+    assert "next: winboot ping" in text
