@@ -66,12 +66,19 @@ class _Function:
     text: str
 
 
-def render(plan: Plan, spec: NodeSpec) -> Script:
-    """The script of one node. Raises ScriptError where a template and its step do not fit each other."""
-    steps = "\n".join(_step_text(step, spec) for step in plan.node_side)
+def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
+    """The script of one node: what `join` and `plan` run, or with `undo` what `remove` runs.
+
+    Raises ScriptError where a template and its step do not fit each other.
+    """
+    steps = "\n".join(_step_text(step, spec, undo=undo) for step in plan.node_side)
     frame = _environment().get_template("_script.ps1.j2")
-    used = _closure(steps + _template_source("_script.ps1.j2"))
+    used = _closure(steps + frame.render(_FRAME_ONLY, undoing=undo))
+    if undo:
+        # Former values may come from an older profile with other steps: every kind can be put back.
+        used = _closure(" ".join([*used, *_restorers()]))
     text = frame.render(
+        undoing=undo,
         winboot=winboot.__version__,
         node=spec.node.name,
         profile=spec.profile.name,
@@ -102,9 +109,10 @@ def _helper(name: str) -> str:
     return _environment().get_template(name).render(library=_Code(_library_text(_closure(source))))
 
 
-def _step_text(step: Step, spec: NodeSpec) -> str:
+def _step_text(step: Step, spec: NodeSpec, *, undo: bool) -> str:
     values = {
         **step.inputs(spec),
+        "undoing": undo,
         "files": dict(step.files(spec)),
         "step": {"name": step.name, "needs": list(step.needs), "secrets": list(step.secrets(spec))},
     }
@@ -124,12 +132,30 @@ def _step_text(step: Step, spec: NodeSpec) -> str:
 
 
 def _finalize(value: object) -> str:
-    return value.text if isinstance(value, _Code) else literal(value)
+    return value.text if isinstance(value, _Code) else _laid_out(value, 4)
+
+
+def _laid_out(value: object, indent: int) -> str:
+    """A literal that a person can read: a table or a list too long for a line gets a line for each entry."""
+    short = literal(value)
+    if len(short) + indent <= _WIDTH or not value:
+        return short
+    inner, outer = " " * (indent + 4), " " * indent
+    match value:
+        case dict():
+            # A key that is a plain word needs no quotes; `literal` has refused what is no key.
+            names = {key: key if _PLAIN_KEY.fullmatch(key) else literal(key) for key in value}
+            rows = [f"{inner}{names[key]} = {_laid_out(item, indent + 4)}\n" for key, item in value.items()]
+            return f"@{{\n{''.join(rows)}{outer}}}"
+        case list() | tuple() if not any(isinstance(item, list | tuple) for item in value):
+            rows = [f"{inner}{_laid_out(item, indent + 4)}" for item in value]
+            return "@(\n" + ",\n".join(rows) + f"\n{outer})"
+    return short
 
 
 @functools.cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(templates_root()),
         undefined=StrictUndefined,
         finalize=_finalize,
@@ -139,11 +165,22 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    # For text that passed this environment already: the contents of a block.
+    environment.filters["code"] = _Code
+    return environment
 
 
 def _template_source(name: str) -> str:
     return (templates_root() / name).read_text(encoding="utf-8")
 
+
+# The frame without what stands in it, to see which functions it calls itself.
+_FRAME_ONLY: Final[Mapping[str, object]] = {
+    "winboot": "", "node": "", "profile": "", "digest": "", "library": _Code(""), "steps": _Code("")
+}
+
+_WIDTH: Final = 110
+_PLAIN_KEY: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 # A library file holds a comment that says what it is for, then functions that begin and end in the first column.
 _FUNCTION: Final = re.compile(r"^function ([A-Za-z]+-[A-Za-z0-9]+) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
@@ -170,8 +207,7 @@ def _heading(file: str) -> str:
 
 
 def _closure(text: str) -> frozenset[str]:
-    """The library functions that `text` names, and those that these name. A name in a comment counts: that is how a
-    function says that it needs another one which is only called by a name put together at run time."""
+    """The library functions that `text` names, and those that these name."""
     used: set[str] = set()
     texts = [text]
     while texts:
@@ -183,7 +219,15 @@ def _closure(text: str) -> frozenset[str]:
 
 
 def _names(text: str) -> Iterator[str]:
-    return (word for word in _WORD.findall(text) if word in _library())
+    """Library functions that the code of `text` names; its comment lines do not count."""
+    for line in text.splitlines():
+        if not line.lstrip().startswith("#"):
+            yield from (word for word in _WORD.findall(line) if word in _library())
+
+
+def _restorers() -> Iterator[str]:
+    """The functions that put a former value back; Restore-FormerValue calls them by a name it puts together."""
+    return (function.name for function in _library().values() if "param([object]$Former)" in function.text)
 
 
 def _library_text(used: Iterable[str]) -> str:

@@ -50,18 +50,6 @@ function Invoke-Block {
     & $Step[$Block]
 }
 
-function Invoke-Plan {
-    # The whole run. Only this function and those it calls by name emit to the controller.
-    switch ($script:Run.Mode) {
-        'Look' { Invoke-Look }
-        'Change' { Invoke-Locked -Work { Invoke-Change } }
-        'Undo' { Invoke-Locked -Work { Invoke-Undo } }
-        'Detached' { Invoke-Detached }
-        'Boot' { Invoke-Boot }
-        default { throw ('the mode must be Look, Change, Undo, Detached or Boot, not ' + $script:Run.Mode) }
-    }
-}
-
 function Invoke-Look {
     # Says how the machine differs. What is as it should be goes out in one batch at the end: a run that finds
     # nothing to do costs the fewest messages.
@@ -131,6 +119,7 @@ function Invoke-Undo {
     # Puts back what was before, last step first. A step without former values is left as it is and says so.
     $rebooting = New-Object -TypeName 'Collections.Generic.List[string]'
     $allBack = $true
+    Add-ForgottenSteps
     for ($index = $script:Run.Steps.Count - 1; $index -ge 0; $index--) {
         if (-not (Test-Fence)) {
             New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
@@ -151,6 +140,15 @@ function Invoke-Undo {
     if ($rebooting.Count -gt 0) { New-EventLine @{ event = 'reboot'; steps = $rebooting.ToArray() } }
     if ($allBack) { Remove-StateFolder }
     New-EndEvent -Reason 'complete'
+}
+
+function Add-ForgottenSteps {
+    # Steps that an older profile had and that left former values here: they are undone first, as if they came last.
+    $known = @($script:Run.Steps | ForEach-Object { $_.Name })
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
+        $name = [IO.Path]::GetFileNameWithoutExtension($path)
+        if ($known -notcontains $name) { Add-Step -Name $name -Undo { Restore-FormerValue } }
+    }
 }
 
 function New-Result {
