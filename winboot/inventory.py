@@ -13,8 +13,10 @@ from winboot.profile import Reference
 class Tls(Model):
     """How the machine's certificate is judged: by a CA, or by the certificate's own fingerprint."""
 
-    ca: Reference | None = Field(None, description="the PEM file of the CA that signed the WinRM certificate")
-    fingerprint: str | None = Field(None, description="sha256:<hex> of the certificate itself (DER)")
+    ca: Reference | None = Field(
+        default=None, description="the PEM file of the CA that signed the WinRM certificate"
+    )
+    fingerprint: str | None = Field(default=None, description="sha256:<hex> of the certificate itself (DER)")
 
 
 class Connection(Model):
@@ -24,27 +26,29 @@ class Connection(Model):
     messages.
     """
 
-    transport: Literal["winrm", "ssh", "local"] = Field("winrm", description="winrm | ssh | local")
-    host: str = Field("", description="what to connect to; default: the address of the host")
-    port: int | None = Field(None, ge=1, le=65535, description="default: 5986 (winrm), 22 (ssh)")
+    transport: Literal["winrm", "ssh", "local"] = Field(default="winrm", description="winrm | ssh | local")
+    host: str = Field(default="", description="what to connect to; default: the address of the host")
+    port: int | None = Field(default=None, ge=1, le=65535, description="default: 5986 (winrm), 22 (ssh)")
     scheme: Literal["http", "https"] | None = Field(
-        None, description="default: http on port 5985, else https"
+        default=None, description="default: http on port 5985, else https"
     )
     auth: Literal["negotiate", "ntlm", "kerberos", "basic"] = Field(
-        "negotiate", description="negotiate | ntlm | kerberos | basic (loopback only)"
+        default="negotiate", description="negotiate | ntlm | kerberos | basic (loopback only)"
     )
     tls: Tls | None = Field(
-        None, description="{ca: {file: …}} or {fingerprint: sha256:…}; default: the system's CAs"
+        default=None, description="{ca: {file: …}} or {fingerprint: sha256:…}; default: the system's CAs"
     )
-    user: str = Field("", description=r"DOMAIN\name, .\name or name@domain")
-    password: Reference | None = Field(None, description="{env | file | command}")
-    key: Reference | None = Field(None, description="ssh: the private key, {file: …}")
-    passphrase: Reference | None = Field(None, description="ssh: the passphrase of the private key")
-    host_key: str | None = Field(None, description="ssh: SHA256:<base64> of the machine's host key")
+    user: str = Field(default="", description=r"DOMAIN\name, .\name or name@domain")
+    password: Reference | None = Field(default=None, description="{env | file | command}")
+    key: Reference | None = Field(default=None, description="ssh: the private key, {file: …}")
+    passphrase: Reference | None = Field(default=None, description="ssh: the passphrase of the private key")
+    host_key: str | None = Field(default=None, description="ssh: SHA256:<base64> of the machine's host key")
     known_hosts: LocalPath | None = Field(
-        None, description="ssh: a known_hosts file; default: ~/.ssh/known_hosts"
+        default=None, description="ssh: a known_hosts file; default: ~/.ssh/known_hosts"
     )
-    connect_timeout_s: int = Field(30, ge=1, description="how long to wait for an answer to the first packet")
+    connect_timeout_s: int = Field(
+        default=30, ge=1, description="how long to wait for an answer to the first packet"
+    )
 
     @property
     def https(self) -> bool:

@@ -159,15 +159,15 @@ def _unknown_key(model: type[Model], node: Node, path: PathParts, shown: str) ->
     known = list(owner.model_fields) if owner else []
     instead = owner.elsewhere.get(key, "") if owner else ""
     if instead:
-        return Complaint(
-            locate(node, path, key=True), shown, f"the key {key!r} is not known here", expected=instead
-        )
+        place = locate(node, path, key=True)
+        return Complaint(place, shown, f"the key {key!r} is not known here", expected=instead)
+    meant = nearest(key, known)
     return Complaint(
         locate(node, path, key=True),
         shown,
         f"the key {key!r} is not known here",
-        expected="one of " + ", ".join(known) if known else "",
-        did_you_mean=nearest(key, known),
+        expected="" if meant or not known else "one of " + ", ".join(known),
+        did_you_mean=meant,
     )
 
 

@@ -43,7 +43,11 @@ _SOURCE = "https://github.com/flannel-io/flannel"
 
 
 def _conflist(choices: Choices, delegate: Mapping[str, Data]) -> Mapping[str, Data]:
-    plugin = {"type": "flannel", "capabilities": CAPABILITIES, "delegate": {**delegate, "apiVersion": 2}}
+    plugin: dict[str, Data] = {
+        "type": "flannel",
+        "capabilities": CAPABILITIES,
+        "delegate": {**delegate, "apiVersion": 2},
+    }
     return {"name": choices.network_name, "cniVersion": CNI_VERSION, "plugins": [plugin]}
 
 

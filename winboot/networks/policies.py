@@ -44,7 +44,7 @@ def provider_address(address: Text) -> Data:
 def l2bridge_policies(choices: Choices) -> list[Data]:
     """What a pod on an L2 bridge needs: no NAT inside the cluster, services and its own node through the
     host."""
-    inside = [*choices.pod_cidrs, *choices.service_cidrs, Known("node_subnet")]
+    inside: list[Text] = [*choices.pod_cidrs, *choices.service_cidrs, Known("node_subnet")]
     return [
         outbound_nat(inside),
         *(encapsulated_route(cidr) for cidr in choices.service_cidrs),

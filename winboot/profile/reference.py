@@ -1,5 +1,4 @@
-"""What every node of a pool should be: the profile file as frozen models, and everything that can be wrong
-with it."""
+"""Where a secret is. The value itself never stands in a file of ours."""
 
 from __future__ import annotations
 
@@ -16,13 +15,12 @@ from winboot.source import Wrong
 
 
 class Reference(Model):
-    """Where a secret is; exactly one of `env`, `file`, `command`. The value itself never stands in a file of
-    ours."""
+    """Where a secret is; exactly one of `env`, `file`, `command`."""
 
-    env: str | None = Field(None, description="the name of an environment variable here")
-    file: LocalPath | None = Field(None, description="a file here; relative to the file that says so")
+    env: str | None = Field(default=None, description="the name of an environment variable here")
+    file: LocalPath | None = Field(default=None, description="a file here; relative to the file that says so")
     command: tuple[str, ...] | None = Field(
-        None, description="a program and its arguments; its output is the value"
+        default=None, description="a program and its arguments; its output is the value"
     )
 
     @model_validator(mode="before")

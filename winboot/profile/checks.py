@@ -1,0 +1,577 @@
+"""What the sections of a profile say about one another: every check gives complaints, none stops the others.
+
+A section that is itself wrong is None here; the checks that need it are passed over, the others still run.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from winboot import compat, networks
+from winboot.compat import Compat, Finding, Version
+from winboot.compat.flags import Component, normal
+from winboot.profile import sections
+from winboot.profile.values import NAME
+from winboot.source import Complaint, Level, Node, PathParts, dotted, locate, nearest
+
+# An HNS network of this range is made first so that the pod network does not bounce the adapter again.
+_EXTERNAL: Final = ipaddress.ip_network("192.168.255.0/30")
+_RESERVED: Final[Mapping[str, ipaddress.IPv4Network | ipaddress.IPv6Network]] = {
+    "the range of winboot's first switch": _EXTERNAL,
+    "loopback": ipaddress.ip_network("127.0.0.0/8"),
+    "link-local addresses": ipaddress.ip_network("169.254.0.0/16"),
+    "multicast": ipaddress.ip_network("224.0.0.0/4"),
+}
+_NODE_PORTS: Final = range(30000, 32768)
+_STARTUP_TAINT: Final = "winboot.io/starting"
+_STEP_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_REGISTRY_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?")
+
+# Flags that winboot writes from other keys; saying them here would say it twice.
+OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
+    "kubelet": {
+        "config": "",
+        "config-dir": "",
+        "kubeconfig": "",
+        "bootstrap-kubeconfig": "",
+        "cert-dir": "",
+        "root-dir": "",
+        "hostname-override": "the host key of the inventory",
+        "node-ip": "node_ip in the inventory",
+        "windows-service": "services.manager",
+        "node-labels": "node.labels",
+        "register-with-taints": "node.taints",
+        "container-runtime-endpoint": "",
+    },
+    "kube-proxy": {
+        "config": "",
+        "kubeconfig": "kube_proxy.kubeconfig",
+        "hostname-override": "the host key of the inventory",
+        "windows-service": "services.manager",
+        "network-name": "network.network_name",
+        "source-vip": "",
+        "cluster-cidr": "cluster.pod_cidr",
+        "enable-dsr": "kube_proxy.dsr",
+        "root-hnsendpoint-name": "",
+        "proxy-mode": "",
+    },
+}
+OWNED_FIELDS: Final[Mapping[Component, Mapping[str, str]]] = {
+    "kubelet": {
+        "registerWithTaints": "node.taints",
+        "containerRuntimeEndpoint": "",
+        "clusterDomain": "cluster.dns_domain",
+        "clusterDNS": "cluster.dns_service_ip",
+        "authentication.x509.clientCAFile": "cluster.ca",
+    },
+    "kube-proxy": {
+        "mode": "",
+        "hostnameOverride": "the host key of the inventory",
+        "clusterCIDR": "cluster.pod_cidr",
+        "windowsRunAsService": "services.manager",
+        "clientConnection.kubeconfig": "kube_proxy.kubeconfig",
+        "winkernel.networkName": "network.network_name",
+        "winkernel.sourceVip": "",
+        "winkernel.enableDSR": "kube_proxy.dsr",
+        "winkernel.rootHnsEndpointName": "",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The sections that are valid by themselves, with the nodes they were made of."""
+
+    node: Node
+    facts: Compat
+    version: Version | None
+    cluster: sections.Cluster | None
+    network: sections.Network | None
+    runtime: sections.Runtime | None
+    services: sections.Services | None
+    kubelet: sections.Kubelet | None
+    kube_proxy: sections.KubeProxy | None
+    labels_and_taints: sections.Node | None
+    proxy: sections.Proxy | None
+    windows: sections.Windows | None
+    artifacts: sections.Artifacts | None
+    steps: tuple[sections.OwnStep, ...]
+
+    @property
+    def solution(self) -> networks.Network | None:
+        """The network solution, where the keys name one."""
+        if self.network is None:
+            return None
+        try:
+            return networks.choose(self.network.cni, self.network.mode, self.network.managed_by)
+        except ValueError:
+            return None
+
+    @property
+    def dual_stack(self) -> bool:
+        return self.cluster is not None and len(self.cluster.pod_cidr) > 1
+
+    def at(
+        self,
+        path: PathParts,
+        wrong: str,
+        expected: str = "",
+        did_you_mean: str = "",
+        *,
+        key: bool = False,
+        warning: bool = False,
+    ) -> Complaint:
+        """A complaint about the value (or the key) at a path."""
+        place = locate(self.node, path, key=key)
+        level: Level = "warning" if warning else "error"
+        return Complaint(place, dotted(path), wrong, expected, did_you_mean, level)
+
+    def found(
+        self, path: PathParts, findings: Iterable[Finding], *, key: bool = False
+    ) -> Iterator[Complaint]:
+        """The compatibility data's findings as complaints at a path."""
+        for finding in findings:
+            place = locate(self.node, path, key=key)
+            wrong = f"{finding.about}: {finding.reason}"
+            yield Complaint(
+                place, dotted(path), wrong, finding.instead, level=finding.level, source=finding.source
+            )
+
+
+def all_complaints(draft: Draft) -> list[Complaint]:
+    """Everything that is wrong or worth knowing, in the order of the file."""
+    complaints = [complaint for check in CHECKS for complaint in check(draft)]
+    return sorted(dict.fromkeys(complaints), key=lambda one: (one.place is None, one.place, one.path))
+
+
+def _kubernetes(draft: Draft) -> Iterator[Complaint]:
+    if draft.version is None:
+        return
+    traits = set()
+    if draft.solution and draft.solution.hns_type == "L2Bridge":
+        traits.add("l2bridge")
+    if draft.dual_stack:
+        traits.add("dual-stack")
+    findings = compat.check_kubernetes(draft.facts, draft.version, traits=frozenset(traits))
+    yield from draft.found(("kubernetes", "version"), findings)
+
+
+def _runtime(draft: Draft) -> Iterator[Complaint]:
+    if draft.runtime is None:
+        return
+    if draft.version and draft.runtime.containerd:
+        findings = compat.check_containerd(draft.facts, draft.runtime.containerd, draft.version)
+        yield from draft.found(("runtime", "containerd"), findings)
+    image = draft.runtime.pause_image
+    if image is not None and not re.fullmatch(r"[a-z0-9][\w.:/-]*[:@][\w.:-]+", image):
+        yield draft.at(("runtime", "pause_image"), f"{image!r} names no tag", "host/path:tag")
+    if not draft.runtime.isolation:
+        yield draft.at(("runtime", "isolation"), "no handler is left", "process, or process and hypervisor")
+    if "hypervisor" in draft.runtime.isolation and draft.windows and "Hyper-V" not in draft.windows.features:
+        yield draft.at(
+            ("runtime", "isolation"), "hypervisor isolation without its role", "Hyper-V in windows.features"
+        )
+    for host, registry in draft.runtime.registries.items():
+        if registry is not None:
+            yield from _registry(draft, host, registry)
+
+
+def _registry(draft: Draft, host: str, registry: sections.Registry) -> Iterator[Complaint]:
+    path: PathParts = ("runtime", "registries", host)
+    if not _REGISTRY_HOST.fullmatch(host) and host != "_default":
+        yield draft.at(path, f"{host!r} is no registry host", "host or host:port, without https://", key=True)
+    if (registry.user is None) != (registry.password is None):
+        missing = "password" if registry.password is None else "user"
+        yield draft.at(path, f"credentials without a {missing}", "user and password together", key=True)
+    if registry.password is not None and any(url.startswith("http:") for url in registry.mirrors):
+        yield draft.at((*path, "mirrors"), "a password would go to a mirror in the clear", "https:// mirrors")
+
+
+def _flags_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
+    """The check of one component's flags and configuration."""
+    name = "kubelet" if component == "kubelet" else "kube_proxy"
+
+    def check(draft: Draft) -> Iterator[Complaint]:
+        section = draft.kubelet if component == "kubelet" else draft.kube_proxy
+        if section is None or draft.version is None:
+            return
+        for flag, value in section.flags.items():
+            path: PathParts = (name, "flags", flag)
+            yield from _one_flag(draft, component, path, flag, value)
+            yield from _said_twice(draft, component, path, flag, section.config)
+        for below, finding in compat.check_field(draft.facts, component, section.config, draft.version):
+            yield from draft.found((name, "config", *below), [finding], key=True)
+        yield from _owned_fields(draft, component, (name, "config"), section.config, "")
+
+    return check
+
+
+def _one_flag(
+    draft: Draft, component: Component, path: PathParts, flag: str, value: str | None
+) -> Iterator[Complaint]:
+    assert draft.version is not None
+    bare = normal(flag)
+    if flag.startswith("-"):
+        yield draft.at(path, f"{flag!r} is written with dashes", "the bare name", bare, key=True)
+    if "=" in flag or " " in flag:
+        yield draft.at(path, f"{flag!r} holds more than a name", "name: value", key=True)
+        return
+    owned = OWNED_FLAGS[component].get(bare)
+    if owned is not None:
+        yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing: drop it", key=True)
+        return
+    if value is not None:
+        yield from draft.found(
+            path, compat.check_flag(draft.facts, component, flag, value, draft.version), key=True
+        )
+
+
+def _said_twice(
+    draft: Draft, component: Component, path: PathParts, flag: str, config: Mapping[str, Any]
+) -> Iterator[Complaint]:
+    section = draft.facts.section("kubelet_flags" if component == "kubelet" else "kube_proxy_flags")
+    target = section.get(normal(flag), {}).get("field", "")
+    value: Any = config
+    for part in target.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if target and value is not None:
+        yield draft.at(
+            path, f"config says {target} too, which is the same setting", "one of the two", key=True
+        )
+
+
+def _owned_fields(
+    draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any], above: str
+) -> Iterator[Complaint]:
+    for key, value in config.items():
+        here = f"{above}.{key}" if above else key
+        owned = OWNED_FIELDS[component].get(here)
+        if owned is not None:
+            yield draft.at((*path, key), f"winboot sets {here} itself", owned or "nothing: drop it", key=True)
+        elif isinstance(value, Mapping):
+            yield from _owned_fields(draft, component, (*path, key), value, here)
+
+
+def _network(draft: Draft) -> Iterator[Complaint]:
+    network = draft.network
+    if network is None:
+        return
+    modes = networks.modes(network.cni)
+    if network.mode is not None and network.mode not in modes:
+        expected = " | ".join(modes) or f"no mode: {network.cni} has one form"
+        yield draft.at(("network", "mode"), repr(network.mode), expected, nearest(network.mode, modes))
+    solution = draft.solution
+    if solution is None:
+        if network.managed_by is not None and network.mode in (None, *modes):
+            wrong = f"{network.cni} has no form that is managed by {network.managed_by}"
+            yield draft.at(("network", "managed_by"), wrong, "drop it")
+        return
+    if solution.later:
+        yield draft.at(
+            ("network", "cni"), f"{network.cni} is not offered yet: {solution.later}", "another solution"
+        )
+    yield from _vxlan(draft, network, solution)
+    yield from _network_name(draft, network, solution)
+    if draft.dual_stack and not solution.dual_stack:
+        wrong = f"{solution.id} carries IPv4 alone"
+        yield draft.at(("cluster", "pod_cidr"), wrong, "one IPv4 network, or win-bridge, azure or none")
+
+
+def _vxlan(draft: Draft, network: sections.Network, solution: networks.Network) -> Iterator[Complaint]:
+    if network.vxlan is None:
+        return
+    if solution.hns_type != "Overlay":
+        yield draft.at(
+            ("network", "vxlan"), f"{solution.id} is no overlay", "mode: vxlan, or no vxlan", key=True
+        )
+        return
+    if not 4096 <= network.vxlan.vni < 2**24:
+        wrong = f"{network.vxlan.vni}; Windows takes virtual networks from 4096 on"
+        yield draft.at(("network", "vxlan", "vni"), wrong, "4096 to 16777215, the same in the whole cluster")
+    if network.vxlan.port != 4789:
+        wrong = f"{network.vxlan.port}; Windows speaks VXLAN on one port alone"
+        yield draft.at(("network", "vxlan", "port"), wrong, "4789, the same in the whole cluster")
+
+
+def _network_name(draft: Draft, network: sections.Network, solution: networks.Network) -> Iterator[Complaint]:
+    name = network.network_name
+    if name is None:
+        runs_proxy = draft.kube_proxy is None or draft.kube_proxy.managed_by != "operator"
+        if not solution.default_name and runs_proxy:
+            yield draft.at(
+                ("network",),
+                "kube-proxy must know the HNS network, and cni: none does not say it",
+                "network_name: the name, or kube_proxy.managed_by: operator",
+                key=True,
+            )
+        return
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
+        yield draft.at(("network", "network_name"), repr(name), "letters, digits, ., _ and - (at most 63)")
+    if name.lower() == "nat":
+        yield draft.at(
+            ("network", "network_name"), "nat is the network of Docker and of Windows itself", "another name"
+        )
+
+
+def _cluster(draft: Draft) -> Iterator[Complaint]:
+    cluster = draft.cluster
+    if cluster is None:
+        return
+    if cluster.ca is None and cluster.ca_hash is None:
+        yield draft.at(
+            ("cluster",), "nothing says whom to trust", "ca: {file: ca.crt} or ca_hash: sha256:…", key=True
+        )
+    named = {
+        "pod_cidr": cluster.pod_cidr,
+        "service_cidr": cluster.service_cidr,
+        "node_cidr": cluster.node_cidr,
+    }
+    yield from _overlaps(draft, named)
+    for key in ("pod_cidr", "service_cidr"):
+        yield from _families(draft, key, named[key])
+    if len(cluster.pod_cidr) != len(cluster.service_cidr) and len(cluster.service_cidr) > 1:
+        yield draft.at(
+            ("cluster", "service_cidr"), "two service networks for pods of one family", "one network"
+        )
+    yield from _dns(draft, cluster)
+    if not NAME.fullmatch(cluster.dns_domain):
+        yield draft.at(("cluster", "dns_domain"), repr(cluster.dns_domain), "a domain such as cluster.local")
+
+
+def _families(draft: Draft, key: str, cidrs: tuple[Any, ...]) -> Iterator[Complaint]:
+    path: PathParts = ("cluster", key)
+    families = [cidr.version for cidr in cidrs]
+    if not families:
+        yield draft.at(path, "no network stands here", "one network, or an IPv4 and an IPv6 one")
+    elif families == [6]:
+        yield draft.at(path, "IPv6 alone; Windows nodes need IPv4", "an IPv4 network, or both families")
+    elif len(families) > 2 or len(set(families)) != len(families):
+        yield draft.at(path, "two networks of one family", "one network, or an IPv4 and an IPv6 one")
+    elif families == [6, 4]:
+        yield draft.at(
+            path, "IPv6 stands first; the first family is the node's own", "the IPv4 network first"
+        )
+
+
+def _overlaps(draft: Draft, named: Mapping[str, tuple[Any, ...]]) -> Iterator[Complaint]:
+    seen: list[tuple[str, Any]] = []
+    for key, cidrs in named.items():
+        for cidr in cidrs:
+            path: PathParts = ("cluster", key)
+            for other, known in seen:
+                if cidr.version == known.version and cidr.overlaps(known):
+                    yield draft.at(
+                        path, f"{cidr} overlaps {known} of {other}", "networks that share no address"
+                    )
+            for what, known in _RESERVED.items():
+                if cidr.version == known.version and cidr.overlaps(known):
+                    yield draft.at(path, f"{cidr} overlaps {known}, {what}", "another network")
+            seen.append((f"cluster.{key}", cidr))
+
+
+def _dns(draft: Draft, cluster: sections.Cluster) -> Iterator[Complaint]:
+    for address in cluster.dns_service_ip:
+        inside = [
+            cidr for cidr in cluster.service_cidr if cidr.version == address.version and address in cidr
+        ]
+        if not inside:
+            cidrs = ", ".join(map(str, cluster.service_cidr))
+            yield draft.at(
+                ("cluster", "dns_service_ip"),
+                f"{address} is outside the service network",
+                f"an address in {cidrs}",
+            )
+
+
+def _services(draft: Draft) -> Iterator[Complaint]:
+    services = draft.services
+    if services is None:
+        return
+    for name, manager in services.overrides.items():
+        path: PathParts = ("services", "overrides", name)
+        if name not in sections.SERVICES:
+            meant = nearest(name, sections.SERVICES)
+            yield draft.at(
+                path, f"winboot runs no service {name!r}", " | ".join(sections.SERVICES), meant, key=True
+            )
+        if name == "flanneld" and manager == "sc":
+            yield draft.at(path, "flanneld cannot be a service by itself (error 1053)", "nssm")
+    kubelet = services.overrides.get("kubelet") or services.manager
+    config = draft.kubelet.config if draft.kubelet else {}
+    if kubelet == "nssm" and config.get("shutdownGracePeriod"):
+        wrong = "graceful shutdown works only where the kubelet itself is the service, not under nssm"
+        yield draft.at(
+            ("kubelet", "config", "shutdownGracePeriod"),
+            wrong,
+            "services.manager: sc",
+            key=True,
+            warning=True,
+        )
+
+
+def _node(draft: Draft) -> Iterator[Complaint]:
+    node = draft.labels_and_taints
+    if node is None:
+        return
+    rules = draft.facts.section("label_rules")
+    for label in node.labels:
+        yield from _label(draft, label, rules)
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(node.taints):
+        key, _, effect = taint.partition(":")
+        key = key.partition("=")[0]
+        if key == _STARTUP_TAINT:
+            yield draft.at(
+                ("node", "taints", index), f"{key} is winboot's own; it comes and goes by itself", "drop it"
+            )
+        if (key, effect) in seen:
+            yield draft.at(
+                ("node", "taints", index), f"a second taint {key} with the effect {effect}", "one of them"
+            )
+        seen.add((key, effect))
+    if "os=windows" not in {taint.partition(":")[0] for taint in node.taints}:
+        wrong = "without the taint os=windows pods for Linux can land on the node"
+        path: PathParts = ("node", "taints") if node.model_fields_set & {"taints"} else ()
+        if path:
+            yield draft.at(path, wrong, "os=windows:NoSchedule among them", warning=True)
+
+
+def _label(draft: Draft, label: str, rules: Mapping[str, list[str]]) -> Iterator[Complaint]:
+    prefix = label.rpartition("/")[0]
+    reserved = prefix.split(".")[-2:] in (["kubernetes", "io"], ["k8s", "io"])
+    # winboot sets labels through the API with the operator's rights, so even reserved ones could be written;
+    # but a kubelet that registers anew loses them, and one told to set them does not start.
+    allowed = label in rules["labels"] or any(
+        prefix == space or prefix.endswith(f".{space}") for space in rules["namespaces"]
+    )
+    if reserved and not allowed:
+        wrong = f"{label} is in a name space that kubelets may not write to"
+        yield draft.at(
+            ("node", "labels", label), wrong, "a label of your own, such as example.com/name", key=True
+        )
+
+
+def _proxy(draft: Draft) -> Iterator[Complaint]:
+    if draft.proxy is None:
+        return
+    if draft.proxy.no_proxy and not (draft.proxy.http or draft.proxy.https):
+        yield draft.at(
+            ("proxy", "no_proxy"),
+            "there is no proxy to be passed by",
+            "proxy.http or proxy.https",
+            warning=True,
+        )
+    for index, entry in enumerate(draft.proxy.no_proxy):
+        if "://" in entry or " " in entry or "," in entry or not entry:
+            yield draft.at(("proxy", "no_proxy", index), repr(entry), "a host, .domain, address or network")
+        elif entry.startswith("*."):
+            yield draft.at(("proxy", "no_proxy", index), f"{entry!r}: no program reads the star", entry[1:])
+
+
+def _windows(draft: Draft) -> Iterator[Complaint]:
+    windows = draft.windows
+    if windows is None:
+        return
+    if "Containers" not in windows.features:
+        yield draft.at(("windows", "features"), "without Containers nothing runs", "Containers among them")
+    for index, feature in enumerate(windows.features):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", feature):
+            yield draft.at(
+                ("windows", "features", index), repr(feature), "the name Get-WindowsFeature prints"
+            )
+    ports = windows.dynamic_ports
+    if ports is not None:
+        yield from _dynamic_ports(draft, ports)
+    fixes = draft.facts.section("fixes")
+    for index, fix in enumerate(windows.known_fixes):
+        if fix not in fixes:
+            yield draft.at(
+                ("windows", "known_fixes", index), repr(fix), " | ".join(fixes), nearest(fix, fixes)
+            )
+
+
+def _dynamic_ports(draft: Draft, ports: sections.DynamicPorts) -> Iterator[Complaint]:
+    path: PathParts = ("windows", "dynamic_ports")
+    last = ports.start + ports.count - 1
+    if last > 65535:
+        yield draft.at(
+            (*path, "count"), f"{ports.start} and {ports.count} ports end at {last}", "at most 65535"
+        )
+    if ports.start < _NODE_PORTS.stop and last >= _NODE_PORTS.start:
+        wrong = f"{ports.start}-{last} meets the NodePorts 30000-32767"
+        yield draft.at((*path, "start"), wrong, "a range from 32768 on, such as 33000")
+
+
+def _artifacts(draft: Draft) -> Iterator[Complaint]:
+    artifacts = draft.artifacts
+    if artifacts is None:
+        return
+    yield from _artifact_source(draft, artifacts.source)
+    if artifacts.crictl and draft.version:
+        yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
+    if draft.network and draft.network.cni == "azure" and artifacts.azure_cni is None:
+        yield draft.at(("artifacts",), "no version of Azure CNI is named", "azure_cni: its version", key=True)
+
+
+def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
+    path: PathParts = ("artifacts", "source")
+    if source == "upstream" or re.match(r"[A-Za-z]:\\", source) or source.startswith("\\\\"):
+        return
+    url = urlsplit(source)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        wrong = repr(source)
+        yield draft.at(
+            path,
+            wrong,
+            "upstream, an https:// address or a folder that the node reads",
+            nearest(source, ["upstream"]),
+        )
+        return
+    if url.username or url.password:
+        yield draft.at(path, "the address holds a user or a password", "an address without them")
+    dead = draft.facts.section("dead_hosts")
+    if any(url.hostname == host or url.hostname.endswith(f".{host}") for host in dead["hosts"]):
+        yield draft.at(
+            path, f"{url.hostname} answers no more: {dead['why']}", "upstream, or a mirror of your own"
+        )
+    if url.scheme == "http":
+        yield draft.at(
+            path, "downloads go in the clear; only their hashes protect them", "https://", warning=True
+        )
+
+
+def _steps(draft: Draft) -> Iterator[Complaint]:
+    seen: set[str] = set()
+    for index, step in enumerate(draft.steps):
+        path: PathParts = ("steps", index)
+        if not _STEP_NAME.fullmatch(step.name):
+            yield draft.at(
+                (*path, "name"), repr(step.name), "lower case words with dashes, such as time-zone"
+            )
+        if step.name in seen:
+            yield draft.at((*path, "name"), f"a second step {step.name!r}", "another name")
+        seen.add(step.name)
+        for block, file in step.files.items():
+            if not file.is_file():
+                yield draft.at((*path, block), f"{file} is no file", "a PowerShell file")
+
+
+CHECKS: Final[tuple[Callable[[Draft], Iterator[Complaint]], ...]] = (
+    _kubernetes,
+    _cluster,
+    _network,
+    _runtime,
+    _services,
+    _flags_of("kubelet"),
+    _flags_of("kube-proxy"),
+    _node,
+    _proxy,
+    _windows,
+    _artifacts,
+    _steps,
+)

@@ -1,0 +1,310 @@
+"""The sections of a profile, key by key. What a key does stands in its description; docs/profile.md is made
+of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from winboot.model import LocalPath, Model, OpenMap
+from winboot.profile.reference import Reference
+from winboot.profile.values import (
+    AnyVersion,
+    Cidrs,
+    HttpUrl,
+    Ips,
+    MacPrefix,
+    PatchVersion,
+    Server,
+    Sha256,
+    TaintText,
+    label_key,
+    label_value,
+)
+from winboot.source import Wrong
+
+SERVICES = ("containerd", "kubelet", "kube-proxy", "flanneld")
+Manager = Literal["sc", "nssm"]
+Flags = dict[str, str | None]
+
+
+class Kubernetes(Model):
+    version: PatchVersion = Field(description="of kubelet, kube-proxy and kubectl, with its patch")
+    overlay: LocalPath | None = Field(
+        default=None,
+        description="a file of newer compatibility facts, for a minor that winboot does not know yet",
+    )
+
+
+class Cluster(Model):
+    server: Server = Field(description="the API server as nodes reach it, https://host:port")
+    ca: Reference | None = Field(default=None, description="the cluster's CA certificate, {file: ca.crt}")
+    ca_hash: Sha256 | None = Field(
+        default=None,
+        description="sha256 of the CA's public key, as kubeadm prints it; `winboot init` fetches the CA by it",
+    )
+    kubeconfig: Reference | None = Field(
+        default=None, description="what winboot itself uses; default: the usual place"
+    )
+    context: str | None = Field(
+        default=None, description="which context of that kubeconfig; default: its current one"
+    )
+    pod_cidr: Cidrs = Field(
+        description="all pods of the cluster; a list of an IPv4 and an IPv6 network for dual stack"
+    )
+    service_cidr: Cidrs = Field(description="all cluster IPs; a list for dual stack")
+    node_cidr: Cidrs = Field(
+        default=(), description="where the nodes are, for the overlap check and NO_PROXY"
+    )
+    dns_service_ip: Ips = Field(
+        default=(), description="the cluster's DNS service; default: the tenth service address"
+    )
+    dns_domain: str = Field(default="cluster.local", description="the domain of services")
+    bootstrap_token: Annotated[Literal["mint"] | Reference, Field(union_mode="left_to_right")] = Field(
+        default="mint", description="mint (winboot makes one when a node needs it), or where a token is"
+    )
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "token": "bootstrap_token: mint, or {env: NAME}",
+        "ca_file": "ca: {file: PATH}",
+        "endpoint": "server: https://host:port",
+    }
+
+    @field_validator("bootstrap_token", mode="before")
+    @classmethod
+    def _is_no_token(cls, value: object) -> object:
+        if isinstance(value, str) and value != "mint":
+            raise Wrong(
+                "a token itself stands here", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}"
+            )
+        return str(value) if isinstance(value, str) else value
+
+
+class Vxlan(Model):
+    vni: int = Field(default=4096, description="the virtual network; Windows takes 4096 or more")
+    port: int = Field(default=4789, description="the UDP port; Windows takes 4789 alone")
+    mac_prefix: MacPrefix = Field(
+        default="0E-2A", description="the first two bytes of every pod's MAC address"
+    )
+
+
+class Network(Model):
+    cni: Literal["flannel", "win-bridge", "win-overlay", "azure", "calico", "ovn", "none"] = Field(
+        description="flannel | win-bridge | win-overlay | azure | calico | ovn | none"
+    )
+    mode: str | None = Field(
+        default=None,
+        description="flannel: host-gw | vxlan; azure: bridge | tunnel; calico: vxlan; default: the first",
+    )
+    managed_by: Literal["winboot", "operator"] | None = Field(
+        default=None,
+        description="calico: operator (HostProcess pods) or winboot (services installed by hand)",
+    )
+    vxlan: Vxlan | None = Field(default=None, description="for overlays: vni, port, mac_prefix")
+    network_name: str | None = Field(
+        default=None, description="of the HNS network; default: cbr0, flannel.<vni>, azure, …"
+    )
+
+
+class Registry(Model):
+    mirrors: tuple[HttpUrl, ...] = Field(default=(), description="asked before the registry itself, in order")
+    ca: str | None = Field(default=None, description="a CA file on the node that signs for the mirrors")
+    skip_verify: bool = Field(default=False, description="do not check the certificates of the mirrors")
+    override_path: bool = Field(default=False, description="the mirror's address already holds the API path")
+    user: str | None = Field(default=None, description="the user that `password` belongs to")
+    password: Reference | None = Field(default=None, description="{env | file | command}")
+
+
+class Log(Model):
+    max_size_mib: int = Field(default=50, ge=1, description="a service's log is turned over at this size")
+    max_files: int = Field(default=5, ge=1, description="how many old ones stay")
+
+
+class Runtime(Model):
+    containerd: PatchVersion | None = Field(
+        default=None,
+        description="default: the newest that the Kubernetes minor is tested with; 1.x writes the version-2 form",
+    )
+    pause_image: str | None = Field(
+        default=None, description="the sandbox image; default: by minor and Windows build"
+    )
+    registries: dict[str, Registry | None] = Field(
+        default={}, description="registry host → mirrors and credentials"
+    )
+    isolation: tuple[Literal["process", "hypervisor"], ...] = Field(
+        default=("process",),
+        description="which runtime handlers there are; hypervisor needs the Hyper-V role",
+    )
+    log: Log = Field(default=Log(), description="rotation of service logs")
+
+
+class Services(Model):
+    manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
+    overrides: dict[str, Manager | None] = Field(
+        default={}, description="service → manager; flanneld is always nssm"
+    )
+
+
+class Kubelet(Model):
+    config: OpenMap = Field(
+        default={}, description="KubeletConfiguration fields over winboot's; null drops one of winboot's"
+    )
+    flags: Flags = Field(
+        default={}, description="flags without dashes; those with a configuration field move there"
+    )
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "extra_args": "flags: {name: value}",
+        "args": "flags: {name: value}",
+        "configuration": "config: {field: value}",
+        "feature_gates": "config: {featureGates: {Name: true}}",
+        "labels": "node.labels",
+        "taints": "node.taints",
+    }
+
+
+class KubeProxy(Model):
+    managed_by: Literal["winboot", "operator"] | None = Field(
+        default=None,
+        description="operator: a DaemonSet runs it and winboot starts none; default: by the network",
+    )
+    config: OpenMap = Field(
+        default={}, description="KubeProxyConfiguration fields over winboot's; null drops one"
+    )
+    flags: Flags = Field(
+        default={}, description="flags without dashes; those with a configuration field move there"
+    )
+    dsr: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="direct server return; auto: on where the Windows build and the version have it",
+    )
+    kubeconfig: Reference | None = Field(
+        default=None, description="its own credential; default: the kubelet's certificate"
+    )
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "args": "flags: {name: value}",
+        "enable_dsr": "dsr: on",
+        "feature_gates": "config: {featureGates: {Name: true}}",
+    }
+
+
+class Node(Model):
+    labels: dict[str, str | None] = Field(
+        default={}, description="labels of the Node, beside those the kubelet sets itself"
+    )
+    taints: tuple[TaintText, ...] = Field(
+        default=("os=windows:NoSchedule",), description="taints of the Node, key=value:Effect"
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_are_labels(cls, labels: dict[str, str | None]) -> dict[str, str | None]:
+        for key, value in labels.items():
+            label_key(key)
+            label_value(value or "")
+        return labels
+
+
+class Proxy(Model):
+    http: HttpUrl | None = Field(
+        default=None, description="http://host:port for plain HTTP; no user, no password"
+    )
+    https: HttpUrl | None = Field(default=None, description="http://host:port for HTTPS")
+    no_proxy: tuple[str, ...] = Field(
+        default=(),
+        description="reached directly, beside cluster, pods, services, nodes and loopback, which winboot adds",
+    )
+
+
+class DynamicPorts(Model):
+    start: int = Field(default=33000, ge=1025, le=65535, description="the first client port")
+    count: int = Field(default=32536, ge=255, le=64511, description="how many")
+
+
+class Firewall(Model):
+    node_ports: bool = Field(default=True, description="open 30000-32767 for NodePort services")
+    kube_proxy_health: bool = Field(default=True, description="open 10256 for load balancer health checks")
+
+
+class Windows(Model):
+    features: tuple[str, ...] = Field(
+        default=("Containers",), description="roles and features; Hyper-V for isolation"
+    )
+    features_source: str | None = Field(
+        default=None, description="SxS share or WIM, where the update service has no payload"
+    )
+    rename: bool = Field(
+        default=True, description="give the machine its computer_name; never done to domain members"
+    )
+    page_file_mib: Annotated[int, Field(ge=512)] | Literal["system"] = Field(
+        default="system", description="size of the page file, or system (Windows sees to it)"
+    )
+    dynamic_ports: DynamicPorts | None = Field(
+        default=DynamicPorts(), description="the range of client ports; false leaves it as it is"
+    )
+    firewall: Firewall = Field(
+        default=Firewall(), description="which openings there are beside the kubelet's"
+    )
+    defender_exclusions: bool = Field(
+        default=False, description="tell Defender to leave winboot's programs alone"
+    )
+    update_hold: bool = Field(
+        default=False, description="keep Windows Update from installing (and restarting) by itself"
+    )
+    known_fixes: tuple[str, ...] = Field(
+        default=(), description="packs of registry values, each with its reason"
+    )
+    time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; never for domain members")
+    long_paths: bool | None = Field(default=None, description="let programs use paths beyond 260 characters")
+    power_plan: Literal["high-performance"] | None = Field(
+        default=None, description="for bare metal; a virtual machine gains none"
+    )
+    crash_dump: Literal["complete", "kernel", "small", "automatic"] | None = Field(
+        default=None, description="what Windows keeps of a stop error"
+    )
+    dns_suffixes: tuple[str, ...] = Field(
+        default=(), description="the suffix search list of the node (not of pods)"
+    )
+
+    @field_validator("dynamic_ports", mode="before")
+    @classmethod
+    def _false_is_none(cls, value: object) -> object:
+        return None if value in (False, "false") else value
+
+
+class Artifacts(Model):
+    source: str = Field(
+        default="upstream",
+        description="upstream, a mirror (https://…) or a folder that the node reads (D:\\bundle, \\\\server\\share)",
+    )
+    cni_plugins: AnyVersion | None = Field(default=None, description="default 1.7.1")
+    flannel: AnyVersion | None = Field(default=None, description="default 0.27.4")
+    flannel_cni: str | None = Field(default=None, description="default 1.7.1-flannel1")
+    azure_cni: AnyVersion | None = Field(default=None, description="needed for cni: azure")
+    crictl: AnyVersion | None = Field(
+        default=None, description="default: the first patch of the Kubernetes minor"
+    )
+    nssm: str | None = Field(default=None, description="default 2.24")
+    sha256: dict[str, Sha256 | None] = Field(
+        default={}, description="file name → hash, and file!member → hash; `winboot init` fills it"
+    )
+
+
+class OwnStep(Model):
+    name: str = Field(description="lower case with dashes; not one of winboot's own")
+    why: str = Field(default="a step of your own", description="what it is for; stands in the plan")
+    needs: tuple[str, ...] = Field(default=(), description="steps it comes after")
+    look: LocalPath = Field(description="a PowerShell file that emits differences")
+    change: LocalPath = Field(description="a PowerShell file that makes it so")
+    undo: LocalPath | None = Field(
+        default=None, description="a PowerShell file that puts back what was before"
+    )
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files of the step by block."""
+        named = {"look": self.look, "change": self.change, "undo": self.undo}
+        return {block: path for block, path in named.items() if path is not None}
