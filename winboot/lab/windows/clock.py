@@ -88,6 +88,20 @@ class LabTime:
             self._mine.depth = outer
             self._change(-1 if outer == 0 else 0)
 
+    def hand_over(self) -> None:
+        """A new actor is on its way (a thread about to start): it counts as busy until `taken_over` ends."""
+        self._change(1)
+
+    @contextmanager
+    def taken_over(self) -> Iterator[None]:
+        """In the new actor's thread: from here on it stands for itself."""
+        self._mine.depth = 1
+        try:
+            yield
+        finally:
+            self._mine.depth = 0
+            self._change(-1)
+
     @contextmanager
     def waiting(self, target: float) -> Iterator[None]:
         """Within this block this thread waits for `target`, and is not busy."""

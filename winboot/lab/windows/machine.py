@@ -11,9 +11,10 @@ import json
 import threading
 import time as real_time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 
 from winboot.lab.windows import cmdlets as _cmdlets  # registers the cmdlets
 from winboot.lab.windows import primitives as _primitives  # registers the primitives
@@ -43,6 +44,8 @@ from winboot.lab.windows.sockets import Sockets, World
 from winboot.lab.windows.tasks import Tasks
 
 assert _cmdlets, _primitives
+
+T = TypeVar("T")
 
 Signal = Literal["down", "up", "network-lost", "network-back"]
 
@@ -228,6 +231,18 @@ class Machine:
             step = min(step, now + 0.02 / self.time.scale)
             self.lock.wait(max(step - now, 0) * self.time.scale)
         self.time.advance_to(step)
+
+    def outside(self, work: Callable[[], T]) -> T:
+        """Do real input and output without holding the lock: others act on the machine meanwhile."""
+        with ThreadPoolExecutor(1) as helper, self.lock:
+            future = helper.submit(work)
+            future.add_done_callback(lambda _: self._notify())
+            self.lock.wait_for(future.done, timeout=120)
+            return future.result()
+
+    def _notify(self) -> None:
+        with self.lock:
+            self.lock.notify_all()
 
     def settle(self, seconds: float) -> None:
         """Let lab time pass with nobody acting: timers fire, services tick, reboots end."""
