@@ -52,9 +52,7 @@ def make_plan(
         _refuse_unknown(name, known)
     wanted = [step for step in _ordered(catalogue) if step.wanted(spec)]
     chosen = tuple(
-        step
-        for step in wanted
-        if step.name not in skip and (not only or step.name in only or step.essential)
+        step for step in wanted if step.name not in skip and (not only or step.name in only or step.essential)
     )
     left_out = tuple(step.name for step in wanted if step not in chosen)
     return Plan(chosen, left_out, _digest(spec, chosen))
@@ -81,7 +79,9 @@ def _ordered(catalogue: Sequence[Step]) -> tuple[Step, ...]:
     while waiting:
         ready = next((step for step in waiting if all(need in done for need in step.needs)), None)
         if ready is None:
-            raise UsageError(f"these steps need each other: {_circle(waiting)}", hint="Break the circle in `needs`.")
+            raise UsageError(
+                f"these steps need each other: {_circle(waiting)}", hint="Break the circle in `needs`."
+            )
         done[ready.name] = ready
         waiting.remove(ready)
     return tuple(done.values())
@@ -98,7 +98,9 @@ def _circle(waiting: Sequence[Step]) -> str:
 
 def _refuse_unknown(name: str, known: Sequence[str]) -> None:
     if name not in known:
-        raise UsageError(f"there is no step {name!r}{_meant(name, known)}", hint="`winboot steps` lists all names.")
+        raise UsageError(
+            f"there is no step {name!r}{_meant(name, known)}", hint="`winboot steps` lists all names."
+        )
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
@@ -108,7 +110,8 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 def _digest(spec: NodeSpec, steps: Sequence[Step]) -> str:
     told = [
-        [step.name, {**step.inputs(spec)}, {**step.files(spec)}, step.secrets(spec), repr(step.source)] for step in steps
+        [step.name, {**step.inputs(spec)}, {**step.files(spec)}, step.secrets(spec), repr(step.source)]
+        for step in steps
     ]
     text = json.dumps([winboot.__version__, spec.machine.name, told], sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()

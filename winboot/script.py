@@ -176,7 +176,12 @@ def _template_source(name: str) -> str:
 
 # The frame without what stands in it, to see which functions it calls itself.
 _FRAME_ONLY: Final[Mapping[str, object]] = {
-    "winboot": "", "node": "", "profile": "", "digest": "", "library": _Code(""), "steps": _Code("")
+    "winboot": "",
+    "node": "",
+    "profile": "",
+    "digest": "",
+    "library": _Code(""),
+    "steps": _Code(""),
 }
 
 _WIDTH: Final = 110

@@ -13,7 +13,10 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     programs |= {member.destination for artifact in spec.artifacts for member in artifact.members}
     return {
         "processes": sorted(program for program in programs if program.lower().endswith(".exe")),
-        "paths": [rf"{spec.paths.containerd_root}\io.containerd.snapshotter.v1.windows\snapshots", spec.paths.logs],
+        "paths": [
+            rf"{spec.paths.containerd_root}\io.containerd.snapshotter.v1.windows\snapshots",
+            spec.paths.logs,
+        ],
     }
 
 

@@ -30,7 +30,9 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
     if windows.crash_dump is not None:
         crash_control = r"SYSTEM\CurrentControlSet\Control\CrashControl"
         dump = _CRASH_DUMPS[windows.crash_dump]
-        yield _setting(crash_control, "CrashDumpEnabled", dump, "a stop error leaves something to read", reboot=True)
+        yield _setting(
+            crash_control, "CrashDumpEnabled", dump, "a stop error leaves something to read", reboot=True
+        )
         yield _setting(crash_control, "AutoReboot", 1, "a node that stopped comes back by itself")
     if windows.dns_suffixes:
         yield _setting(

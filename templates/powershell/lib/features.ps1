@@ -10,7 +10,7 @@ function Get-FeatureDifference {
 }
 
 function Get-FeatureState {
-    # Enabled, EnablePending, Disabled, DisabledWithPayloadRemoved, … ; nothing when Windows knows no such feature.
+    # Enabled, EnablePending, Disabled, DisabledWithPayloadRemoved, ... ; nothing when Windows knows no such feature.
     param([string]$Feature)
     $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
     if ($found.Count -eq 0) { return }

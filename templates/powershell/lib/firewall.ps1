@@ -23,7 +23,7 @@ function ConvertTo-FirewallShown {
 }
 
 function ConvertFrom-FirewallText {
-    # `v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|…` in short; nothing when
+    # `v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...` in short; nothing when
     # there is no such rule. What is not an active rule that allows is shown as it stands.
     param([AllowNull()][string]$Text)
     if (-not $Text) { return }

@@ -98,7 +98,7 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-    # Compares several files: path → text.
+    # Compares several files: path to text.
     param([hashtable]$Files, [hashtable]$Source)
     foreach ($path in @($Files.Keys | Sort-Object)) { Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source }
 }

@@ -71,7 +71,7 @@ function ConvertTo-Recovery {
 }
 
 function Get-ServiceState {
-    # Running, Stopped, … ; nothing when there is no such service.
+    # Running, Stopped, ... ; nothing when there is no such service.
     param([string]$Name)
     $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
     if ($found.Count -eq 1) { $found[0].Status.ToString() }
