@@ -111,6 +111,8 @@ function Receive-Artifact {
 function Receive-Rest {
     # Appends what is missing. A connection that breaks in the middle leaves what came; the next attempt goes on.
     param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
+    # A bundle in a folder that the node reads needs no protocol.
+    if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
     # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
     $have = [long]0

@@ -12,7 +12,7 @@ function New-Run {
         Secrets  = $Secrets
         Facts    = $known
         Text     = $Text
-        Steps    = New-Object -TypeName 'Collections.Generic.List[hashtable]'
+        Steps    = [Collections.Generic.List[hashtable]]::new()
         # Steps that others must not build upon, with the reason: failed, blocked or reboot.
         Unmet    = @{}
         Step     = ''
@@ -54,7 +54,7 @@ function Invoke-Look {
     # Says how the machine differs. What is as it should be goes out in one batch at the end: a run that finds
     # nothing to do costs the fewest messages.
     $script:Run.Fence = Get-Fence
-    $quiet = New-Object -TypeName 'Collections.Generic.List[string]'
+    $quiet = [Collections.Generic.List[string]]::new()
     New-RunEvent
     foreach ($step in $script:Run.Steps) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
@@ -90,7 +90,7 @@ function Invoke-Locked {
 
 function Invoke-Change {
     # Looks at each step, changes what differs, looks again.
-    $rebooting = New-Object -TypeName 'Collections.Generic.List[string]'
+    $rebooting = [Collections.Generic.List[string]]::new()
     foreach ($step in $script:Run.Steps) {
         if (-not (Test-Fence)) {
             New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
@@ -117,7 +117,7 @@ function Invoke-Change {
 
 function Invoke-Undo {
     # Puts back what was before, last step first. A step without former values is left as it is and says so.
-    $rebooting = New-Object -TypeName 'Collections.Generic.List[string]'
+    $rebooting = [Collections.Generic.List[string]]::new()
     $allBack = $true
     Add-ForgottenSteps
     for ($index = $script:Run.Steps.Count - 1; $index -ge 0; $index--) {
@@ -348,7 +348,7 @@ function ConvertTo-AsciiJson {
     param([object]$Value)
     $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
     if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
-    $text = New-Object -TypeName 'Text.StringBuilder'
+    $text = [Text.StringBuilder]::new()
     foreach ($character in $json.ToCharArray()) {
         $code = [int]$character
         if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }

@@ -38,7 +38,7 @@ function ConvertFrom-FirewallText {
             'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
             'Dir' { $direction = $value.ToLowerInvariant() }
             'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
-            { @('LPort', 'LPort2_10') -contains $_ } { $ports = $value }
+            { @('LPort', 'LPort2_10', 'RPort', 'RPort2_10') -contains $_ } { $ports = $value }
             { @('RA4', 'RA6', 'RA42', 'RA62') -contains $_ } { $sources += ConvertTo-Prefix $value }
         }
     }
@@ -66,8 +66,9 @@ function Set-FirewallRules {
         $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
         $wanted = @{
             Name = $rule.name; DisplayName = ('Kubernetes node: ' + $rule.why); Group = 'winboot'; Direction = $direction
-            Action = 'Allow'; Protocol = $rule.protocol; LocalPort = $rule.ports; Enabled = 'True'; Profile = 'Any'
+            Action = 'Allow'; Protocol = $rule.protocol; Enabled = 'True'; Profile = 'Any'
         }
+        if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
         if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]@($rule.sources) }
         [void](New-NetFirewallRule @wanted)
     }

@@ -1,14 +1,17 @@
 # Which machine this is, and since when it runs.
 
 function Get-MachineIdentity {
-    # Boot id, SMBIOS UUID, build and name; read once a run.
+    # Boot id, SMBIOS UUID, build, name, model and whether it is a domain member; read once a run.
     if (-not $script:Run.ContainsKey('Identity')) {
         $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+        $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
         $script:Run.Identity = @{
             BootId = Get-BootId
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
             Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
             Name   = [Environment]::MachineName
+            Model  = [string]$system.Model
+            Domain = [bool]$system.PartOfDomain
         }
     }
     $script:Run.Identity

@@ -7,7 +7,7 @@ function Get-ComputerNameDifference {
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
     if ($active -ieq $Want) { return }
-    if ((Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain) {
+    if ((Get-MachineIdentity).Domain) {
         New-Difference -What 'computer name' -Is ($active + ' (domain member)') -Want $Want -Policy
         return
     }

@@ -31,16 +31,6 @@ function Read-RegistryKind {
     finally { $key.Dispose() }
 }
 
-function Get-RegistryDifference {
-    # Compares one value. A value of null is wanted absent.
-    param(
-        [string]$Path, [string]$Name, [AllowNull()][object]$Want, [string]$Kind = 'DWord',
-        [switch]$Reboot, [switch]$Disturbs
-    )
-    $what = 'registry HKLM\{0}: {1}' -f $Path, $Name
-    Compare-Wanted -What $what -Is (Read-Registry $Path $Name) -Want $Want -Reboot:$Reboot -Disturbs:$Disturbs
-}
-
 function Set-RegistryValue {
     # Notes the former value (undone by Restore-Registry), then writes or removes.
     param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')

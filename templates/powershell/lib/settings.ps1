@@ -14,8 +14,7 @@ function Get-SettingDifference {
 
 function Test-PolicyOwned {
     param([string]$Path)
-    if ($Path -notlike 'SOFTWARE\Policies\*') { return $false }
-    [bool](Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain
+    $Path -like 'SOFTWARE\Policies\*' -and (Get-MachineIdentity).Domain
 }
 
 function Set-Settings {
@@ -80,17 +79,13 @@ function Restore-PowerPlan {
 function Get-TimeDifference {
     # Certificates and tokens need the right time. A domain member keeps the source that the domain gives it.
     param([string[]]$Servers)
-    if ($Servers.Count -eq 0 -or (Test-DomainTime)) { return }
+    if ($Servers.Count -eq 0 -or (Get-MachineIdentity).Domain) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
     Compare-Wanted -What 'time source: type' -Is (Read-Registry $parameters 'Type') -Want 'NTP'
     Compare-Wanted -What 'time source: servers' -Is (Read-Registry $parameters 'NtpServer') -Want (ConvertTo-PeerList $Servers)
     # Off the domain Windows starts the service by a trigger and stops it again.
     Compare-Wanted -What 'service w32time: start type' -Is (Read-Service -Name 'w32time').start -Want 'auto'
     Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState -Name 'w32time') -Want 'Running'
-}
-
-function Test-DomainTime {
-    [bool](Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain
 }
 
 function ConvertTo-PeerList {
