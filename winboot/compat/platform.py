@@ -53,6 +53,8 @@ def check_kubernetes(
             )
         ]
     findings = list(_age(compat, version, about))
+    if version.patch is None:
+        return findings
     for patch in compat.section("bad_patches"):
         if not patch.get("builds") and (not patch.get("when") or patch["when"] in traits):
             findings.extend(_bad_patch(compat, patch, version))
