@@ -21,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
+from functools import partial
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
+from winboot.errors import UsageError
+from winboot.inventory import Connection
 from winboot.secret import Secret
 
 Auth = Literal["negotiate", "ntlm", "kerberos", "basic"]
@@ -32,11 +34,11 @@ Auth = Literal["negotiate", "ntlm", "kerberos", "basic"]
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to trust on an HTTPS endpoint: a CA file, one pinned certificate (SHA-256, hex), or with neither
-    the system.
+    """Whom to trust on an HTTPS endpoint: a CA (PEM text), one pinned certificate (SHA-256 in hex), or with
+    neither of them the system's CAs.
     """
 
-    ca_file: Path | None = None
+    ca_pem: str | None = None
     fingerprint: str | None = None
 
 
@@ -138,12 +140,40 @@ class Transport(Protocol):
     ) -> None: ...
 
 
-def connect(endpoint: Endpoint, *, name: str) -> Transport:
-    """A transport to the machine at `endpoint`; nothing is sent before the first `run` or `probe`.
+def connect(connection: Connection, *, name: str) -> Transport:
+    """A transport to the machine called `name`, which stands in every error; nothing is sent before its first
+    use.
 
-    `name` is the machine's name in every error. Raises UsageError for an endpoint that must not be used,
-    such as Basic beyond this host.
+    Raises UsageError for a connection that must not be used, such as Basic beyond this host, and InvalidInput
+    where a reference (password, CA) cannot be read.
     """
+    if connection.transport != "winrm":
+        raise UsageError(
+            f"{name}: the transport {connection.transport!r} is not part of this version",
+            hint="Use `transport: winrm`.",
+            node=name,
+        )
     from winboot.transport.psrp import PsrpTransport  # the libraries below take 0.2 s to import
 
-    return PsrpTransport(endpoint, name=name)
+    return PsrpTransport(_endpoint(connection, name), name=name)
+
+
+def _endpoint(connection: Connection, name: str) -> Endpoint:
+    tls = None
+    if connection.https:
+        given = connection.tls
+        ca = given.ca.read(f"{name}: connection.tls.ca").reveal() if given is not None and given.ca else None
+        pinned = (
+            given.fingerprint.removeprefix("sha256:") if given is not None and given.fingerprint else None
+        )
+        tls = Tls(ca_pem=ca, fingerprint=pinned)
+    reference = connection.password
+    return Endpoint(
+        address=connection.host,
+        port=connection.port_number,
+        user=connection.user,
+        password=partial(reference.read, f"{name}: connection.password") if reference is not None else None,
+        auth=connection.auth,
+        tls=tls,
+        timeouts=Timeouts(connect=connection.connect_timeout_s),
+    )

@@ -1,0 +1,261 @@
+"""What the libraries below raise, as one of winboot's errors.
+
+`winboot.transport.psrp` stands on pypsrp, which stands on requests, urllib3, pyspnego, ssl and socket; each
+has an exception tree of its own, and an error may surface from any depth. Nothing else in winboot sees them.
+The order of `translate` goes from the special to the general; `tests/transport/test_failures.py` walks all
+the trees.
+"""
+
+from __future__ import annotations
+
+import binascii
+import http.client
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from typing import Final
+from xml.etree import ElementTree
+
+import requests
+import spnego.exceptions
+import urllib3.exceptions
+from pypsrp._pool_manager import NewConnectionDisabled
+from pypsrp.exceptions import (
+    AuthenticationError,
+    InvalidPSRPOperation,
+    WinRMError,
+    WinRMTransportError,
+    WSManFaultError,
+)
+
+from winboot.errors import (
+    AccessDenied,
+    Busy,
+    CertificateNotTrusted,
+    ConnectionLost,
+    LoginRefused,
+    ProtocolError,
+    TransportError,
+    Unreachable,
+    UsageError,
+    WinbootError,
+)
+
+OPERATION_TIMEOUT: Final = 2150858793
+NO_SUCH_SHELL: Final = 2150858843
+_ACCESS_DENIED: Final = 5
+# Too many shells, too many operations of this user, and a service that is shutting down.
+_BUSY: Final = frozenset({2150859173, 2150859174, 995})
+
+# pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these.
+_MALFORMED: Final = (
+    ElementTree.ParseError,
+    struct.error,
+    binascii.Error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+)
+
+LIBRARY_ERRORS: Final = (
+    WinRMError,
+    NewConnectionDisabled,
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    spnego.exceptions.SpnegoError,
+    spnego.exceptions.FeatureMissingError,
+    spnego.exceptions.NativeError,
+    http.client.HTTPException,
+    OSError,
+    ImportError,
+    *_MALFORMED,
+)
+
+_LOGIN_ERRORS: Final = (
+    AuthenticationError,
+    spnego.exceptions.NoCredentialError,
+    spnego.exceptions.InvalidCredentialError,
+    spnego.exceptions.CredentialsExpiredError,
+    spnego.exceptions.BadNameError,
+    spnego.exceptions.BadBindingsError,
+)
+_NEVER_SENT: Final = (
+    requests.ConnectTimeout,
+    requests.exceptions.ProxyError,
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.NameResolutionError,
+    urllib3.exceptions.ProxyError,
+    urllib3.exceptions.LocationValueError,
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    NewConnectionDisabled,
+    socket.gaierror,
+    socket.herror,
+    ConnectionRefusedError,
+)
+_CUT_OFF: Final = (
+    requests.ReadTimeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ConnectionError,
+    urllib3.exceptions.ProtocolError,
+    urllib3.exceptions.ReadTimeoutError,
+    urllib3.exceptions.TimeoutError,
+    http.client.IncompleteRead,
+    http.client.RemoteDisconnected,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+    ssl.SSLSyscallError,
+    ConnectionError,
+    TimeoutError,
+)
+_TLS: Final = (ssl.SSLError, requests.exceptions.SSLError, urllib3.exceptions.SSLError)
+
+
+def translate(error: BaseException, name: str, user: str) -> WinbootError:
+    """What `error` means for the machine called `name`, reached as `user`.
+
+    `Unreachable` says that the machine has certainly not seen the request; `ConnectionLost` that it may have.
+    """
+    if isinstance(error, WinbootError):
+        return error
+    if isinstance(error, WSManFaultError):
+        return _fault(error, name, user)
+    if isinstance(error, WinRMTransportError):
+        return _status(error, name, user)
+    chain = tuple(_causes(error))
+    if any(isinstance(each, _LOGIN_ERRORS) for each in chain):
+        return LoginRefused(
+            f"{name}: the login {user!r} was refused",
+            hint=r"Local accounts need the form .\name. Check `user`, `password` and `auth` in the inventory.",
+            node=name,
+        )
+    if _not_trusted(chain):
+        return CertificateNotTrusted(
+            f"{name}: the certificate is not the expected one ({_root(chain)})",
+            hint="`winboot ping` shows it. Set `tls.ca` or `tls.fingerprint` when it is the right one.",
+            node=name,
+        )
+    if any(isinstance(each, _NEVER_SENT) for each in chain):
+        return Unreachable(
+            f"{name}: nothing answers ({_root(chain)})",
+            hint="Is the machine up, is WinRM on, is the port open from here?",
+            node=name,
+        )
+    if any(isinstance(each, _CUT_OFF) for each in chain):
+        return ConnectionLost(
+            f"{name}: the connection was lost ({_root(chain)})",
+            hint="Run the command again: it goes on where it was.",
+            node=name,
+        )
+    return _general(error, chain, name)
+
+
+def _general(error: BaseException, chain: tuple[BaseException, ...], name: str) -> WinbootError:
+    if any(isinstance(each, _TLS) for each in chain):
+        return ProtocolError(
+            f"{name}: no TLS could be agreed on ({_root(chain)})",
+            hint="Is this port HTTPS? Port 5985 is plain HTTP, 5986 is HTTPS.",
+            node=name,
+        )
+    if isinstance(error, ImportError | spnego.exceptions.FeatureMissingError):
+        return UsageError(
+            f"{name}: this login needs a library that is not installed ({error})",
+            hint="Kerberos needs the system's Kerberos and the Python packages gssapi and krb5.",
+            node=name,
+        )
+    if isinstance(error, InvalidPSRPOperation):
+        return ConnectionLost(
+            f"{name}: the session broke ({error})",
+            hint="Run the command again: it goes on where it was.",
+            node=name,
+        )
+    if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+        return Unreachable(f"{name}: {error}", hint="Is the network of this host up?", node=name)
+    return ProtocolError(
+        f"{name}: the answer is not what WinRM says ({type(error).__name__})",
+        hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+        node=name,
+    )
+
+
+def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
+    reason = " ".join(str(error.reason or error.provider_fault or "no reason given").split())
+    if error.code in _BUSY:
+        return Busy(
+            f"{name}: the machine refuses for now: {reason}",
+            hint="Sessions left behind end by themselves within minutes; or raise the WinRM quotas.",
+            node=name,
+        )
+    if error.code == _ACCESS_DENIED:
+        return AccessDenied(
+            f"{name}: {user!r} may not open a PowerShell session",
+            hint="The account must be in the group Administrators. A local account other than Administrator also"
+            " needs LocalAccountTokenFilterPolicy.",
+            node=name,
+        )
+    if error.code in (NO_SUCH_SHELL, OPERATION_TIMEOUT):
+        return ConnectionLost(
+            f"{name}: the session is gone: {reason}",
+            hint="Run the command again: it goes on where it was.",
+            node=name,
+        )
+    return ProtocolError(f"{name}: WinRM fault {error.code}: {reason}", hint="", node=name)
+
+
+def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
+    match error.code:
+        case 503:
+            return Busy(
+                f"{name}: WinRM is not ready (HTTP 503)", hint="Is it starting or shutting down?", node=name
+            )
+        case 403:
+            return AccessDenied(f"{name}: {user!r} may not use WinRM (HTTP 403)", hint="", node=name)
+        case 413:
+            return ProtocolError(
+                f"{name}: the machine takes no message of this size (HTTP 413)",
+                hint="Raise MaxEnvelopeSizekb there; the default is 500.",
+                node=name,
+            )
+        case code:
+            return ProtocolError(
+                f"{name}: HTTP {code} instead of an answer",
+                hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+                node=name,
+            )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and whatever it came from. requests and urllib3 put causes into `args` and `reason`."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        candidates = [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
+        waiting += [one for one in candidates if isinstance(one, BaseException)]
+
+
+def _not_trusted(chain: tuple[BaseException, ...]) -> bool:
+    if any(isinstance(each, ssl.SSLCertVerificationError | ssl.CertificateError) for each in chain):
+        return True
+    # urllib3 says that a pinned fingerprint differs by an SSLError of its own, which no error of ssl caused.
+    ours = [each for each in chain if isinstance(each, urllib3.exceptions.SSLError)]
+    return bool(ours) and not any(
+        isinstance(each, OSError) and not isinstance(each, requests.RequestException) for each in chain
+    )
+
+
+def _root(chain: tuple[BaseException, ...]) -> str:
+    """The innermost reason in a few words."""
+    last = next((each for each in reversed(chain) if isinstance(each, OSError) and each.strerror), chain[-1])
+    if isinstance(last, OSError) and last.strerror:
+        return str(last.strerror)
+    text = str(last).strip()
+    return text.splitlines()[0][:200] if text else type(last).__name__

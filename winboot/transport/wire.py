@@ -1,0 +1,222 @@
+"""pypsrp's WSMan connection, made safe for a lost connection and strict about certificates.
+
+All that touches the private parts of pypsrp 0.9 and requests is here and in `psrp`; the version is pinned.
+What changes:
+
+- A message sealed for one connection is never sent on another: pypsrp would, and WinRM would answer 400 for
+  ever.
+- A request that was certainly not sent is sent again on a new connection. One that may have been handled is
+  repeated only if the caller said that repeating is safe: a Receive, whose MessageID makes the machine repeat
+  its answer.
+- TLS trusts exactly the given CA or the pinned certificate, on every new connection; the environment has no
+  say.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import ssl
+from typing import Any, Final
+
+import requests
+from pypsrp._pool_manager import DisableNewConnectionsContext, NewConnectionDisabled
+from pypsrp.exceptions import WinRMError, WinRMTransportError
+from pypsrp.wsman import WSMan, _TransportHTTP
+from requests.adapters import BaseAdapter, HTTPAdapter
+
+from winboot.errors import Busy, ConnectionLost, Unreachable
+from winboot.transport.base import Endpoint, Tls
+from winboot.transport.failures import LIBRARY_ERRORS, translate
+from winboot.transport.retry import again
+
+_QUIET: Final = ("pypsrp", "requests", "urllib3", "spnego")
+
+
+def quieten() -> None:
+    """Let the libraries say nothing. At DEBUG they log whole scripts, and at ERROR what we handle."""
+    for name in _QUIET:
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.CRITICAL + 1)
+        logger.propagate = False
+        logger.addHandler(logging.NullHandler())
+
+
+class Wire(_TransportHTTP):
+    """The HTTP side of one WSMan connection. `patience` is how long a request that was not sent is tried
+    again.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
+        sealed = endpoint.tls is None and endpoint.auth != "basic"
+        super().__init__(
+            endpoint.address,
+            port=endpoint.port,
+            username=endpoint.user or None,
+            password=endpoint.password().reveal() if endpoint.password is not None else None,
+            ssl=endpoint.tls is not None,
+            auth=endpoint.auth,
+            connection_timeout=endpoint.timeouts.connect,
+            read_timeout=endpoint.timeouts.read,
+            encryption="auto" if sealed or endpoint.tls is not None else "never",
+            no_proxy=True,
+        )
+        self.patience = 0.0
+        self.repeated = False
+        self.answered = False
+        self._resume = float(endpoint.timeouts.resume)
+        self._tls = endpoint.tls
+        self._name = name
+        self._user = endpoint.user
+
+    def forget(self) -> None:
+        """Start anew: the next request opens a connection and logs in again."""
+        if self.session is not None:
+            self.session.close()
+        self.session = None
+        self.encryption = None
+
+    def send(
+        self,
+        message: bytes,
+        *,
+        retries_on_read_timeout: int = 0,
+        timeout: float | tuple[float, float] | None = None,
+    ) -> bytes:
+        """Send one message and give its answer.
+
+        `retries_on_read_timeout` is pypsrp's way to say that the message may be repeated; the number is not
+        used. Raises WinRMTransportError for an answer other than 200 and 503, else one of winboot's errors.
+        """
+        if not retries_on_read_timeout:
+            return self._deliver(message, timeout, self.patience)
+        for attempt in again(self._resume, Unreachable, ConnectionLost, Busy):
+            with attempt:
+                self.repeated = self.repeated or attempt.retry_state.attempt_number > 1
+                return self._deliver(message, timeout, 0)
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _deliver(self, message: bytes, timeout: float | tuple[float, float] | None, patience: float) -> bytes:
+        for attempt in again(patience, Unreachable):
+            with attempt:
+                return self._once(message, timeout)
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _once(self, message: bytes, timeout: float | tuple[float, float] | None) -> bytes:
+        try:
+            return self._sealed_once(message, timeout) if self.wrap_required else self._send(message, timeout)
+        except WinRMTransportError as error:
+            if error.code == 503:
+                raise translate(error, self._name, self._user) from error
+            raise
+        except LIBRARY_ERRORS as error:
+            self.forget()
+            raise translate(error, self._name, self._user) from error
+
+    def _sealed_once(self, message: bytes, timeout: float | tuple[float, float] | None) -> bytes:
+        try:
+            if self.encryption is None:
+                return self._send(message, timeout)
+            # What is sealed for this connection must not go out on a new one, which urllib3 would open
+            # silently.
+            with DisableNewConnectionsContext():
+                return self._send(message, timeout)
+        except NewConnectionDisabled:
+            self.forget()
+        except WinRMTransportError as error:
+            # The machine could not unseal the message: the login was cut off before we knew of its end.
+            if error.code != 400:
+                raise
+            self.forget()
+        return self._send(message, timeout)
+
+    def _send(self, message: bytes, timeout: float | tuple[float, float] | None) -> bytes:
+        answer: bytes = super().send(message, timeout=timeout)
+        return answer
+
+    def _send_request(self, request: Any, timeout: float | tuple[float, float] | None = None) -> bytes:
+        try:
+            answer: bytes = super()._send_request(request, timeout=timeout)
+        except WinRMError:
+            self.answered = True
+            raise
+        self.answered = True
+        return answer
+
+    def _build_session(self) -> requests.Session:
+        session: requests.Session = super()._build_session()
+        # Reading proxy variables and bundles from the environment costs a tenth of the client's time, and a
+        # laptop's REQUESTS_CA_BUNDLE is no opinion about this machine.
+        session.trust_env = False
+        session.headers["User-Agent"] = "winboot"
+        secure = _TlsAdapter(self._tls) if self._tls is not None else session.get_adapter("https://")
+        session.mount("https://", _Whole(secure))
+        session.mount("http://", _Whole(session.get_adapter("http://")))
+        return session
+
+
+class Connection(WSMan):
+    """pypsrp's WSMan over a Wire."""
+
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
+        super().__init__(
+            endpoint.address, port=endpoint.port, operation_timeout=endpoint.timeouts.operation, auth="basic"
+        )
+        self.wire = self.transport = Wire(endpoint, name)
+
+
+class _Whole(BaseAdapter):
+    """Refuses an answer that ends within its header, which http.client takes for a short but valid one."""
+
+    def __init__(self, inner: BaseAdapter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        answer = self._inner.send(request, *args, **kwargs)
+        # The login goes on by `answer.connection.send`, which must not go past this.
+        answer.connection = self  # type: ignore[assignment]  # any adapter will do
+        if "content-length" not in answer.headers and "transfer-encoding" not in answer.headers:
+            answer.close()
+            raise requests.ConnectionError("the answer was cut off")
+        return answer
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _TlsAdapter(HTTPAdapter):
+    """Connections of one session, all judged by the same TLS context or pinned certificate."""
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        pinned = self._tls.fingerprint
+        kwargs["ssl_context"] = _pinning_context() if pinned else _trusting_context(self._tls.ca_pem)
+        if pinned:
+            # urllib3 compares the certificate of each new connection, before the first byte of HTTP.
+            kwargs["assert_fingerprint"] = pinned
+        super().init_poolmanager(*args, **kwargs)
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        return host, {}
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """The context decides alone; requests would add its own CA bundle here."""
+
+
+@functools.lru_cache(maxsize=64)
+def _trusting_context(ca_pem: str | None) -> ssl.SSLContext:
+    """Shared between machines: building one costs more than a login."""
+    return ssl.create_default_context(cadata=ca_pem) if ca_pem is not None else ssl.create_default_context()
+
+
+@functools.lru_cache(maxsize=1)
+def _pinning_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
