@@ -48,8 +48,17 @@ class Runtime(Protocol):
     def strict(self) -> int:
         """Strict mode as a number: 0 off, 1, 2 or 3 (latest)."""
 
+    def get(self, key: str, default: Value = None) -> Value:
+        """The value of a visible variable by its lower-case name, or the default."""
+
+    def put(self, name: str, value: Value) -> Any:
+        """Set an automatic variable (`$Matches`) in the current scope."""
+
     def call(self, block: Any, arguments: Sequence[Value], this: Value = None) -> Value:
         """Run a script block as a delegate or script member; answers one value, an Array, or None."""
+
+    def call_with_underbar(self, block: Any, item: Value) -> Value:
+        """Run a script block with `$_` set to an item."""
 
 
 @dataclass(slots=True)
