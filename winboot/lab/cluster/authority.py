@@ -186,6 +186,15 @@ def load_certificate(pem: str) -> x509.Certificate:
         raise NotTrusted("unable to parse certificate PEM") from None
 
 
+def is_address(text: str) -> bool:
+    """Whether a host is written as an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_validity(certificate: x509.Certificate, now: datetime) -> None:
     """Raise NotTrusted in Go's words when `now` is outside the certificate's lifetime."""
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc

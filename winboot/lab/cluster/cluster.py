@@ -8,11 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+from cryptography import x509
 
 from winboot.lab.cluster import bootstrap
 from winboot.lab.cluster.admission import admit
 from winboot.lab.cluster.authentication import Authenticator, Credentials
-from winboot.lab.cluster.authority import CLIENT_AUTH, Authority, KeyPair, Subject
+from winboot.lab.cluster.authority import (
+    CLIENT_AUTH,
+    SERVER_AUTH,
+    Authority,
+    KeyPair,
+    Subject,
+    is_address,
+    load_certificate,
+)
 from winboot.lab.cluster.controllers import Controllers
 from winboot.lab.cluster.failure import ApiFailure, not_found
 from winboot.lab.cluster.identity import Identity, user
@@ -80,6 +91,7 @@ class LabCluster:
         self.now = now
         self.store = Store(now)
         self.authority = Authority("kubernetes")
+        self.api_certificate = self._api_certificate()
         self.authenticator = Authenticator(self.store, self.authority)
         self.controllers = Controllers(self.store, self.authority, self.plan.pod_cidrs, now)
         self.faults = Faults()
@@ -87,6 +99,19 @@ class LabCluster:
             self.store.create(kind, thing)
         for node in self.store.all(NODES):
             self.controllers.node_changed(node)
+
+    def _api_certificate(self) -> x509.Certificate:
+        """What the API server shows to lab machines. It is as old as the cluster: a clock far behind refuses it."""
+        host = urlsplit(self.plan.server).hostname or ""
+        name: tuple[str, ...] = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
+        addresses: tuple[str, ...] = ()
+        if is_address(host):
+            addresses = (host,)
+        else:
+            name = (*name, host)
+        valid = (self.now() - timedelta(hours=1), self.now() + timedelta(days=365))
+        subject = Subject("kube-apiserver", dns_names=name, addresses=addresses)
+        return load_certificate(self.authority.issue(subject, (SERVER_AUTH,), valid).certificate)
 
     def admin(self) -> KeyPair:
         """A new administrator certificate."""
