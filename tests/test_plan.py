@@ -103,4 +103,6 @@ def test_the_catalogue_itself_is_in_order():
     """So that reading STEPS from top to bottom is reading the plan."""
     places = {step.name: place for place, step in enumerate(STEPS)}
 
-    assert [(step.name, need) for step in STEPS for need in step.needs if places[need] > places[step.name]] == []
+    assert [
+        (step.name, need) for step in STEPS for need in step.needs if places[need] > places[step.name]
+    ] == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from winboot.plan import Plan
 from winboot.powershell.literals import literal
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
+from winboot.steps.texts import source
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
         node=spec.node.name,
         profile=spec.profile.name,
         digest=plan.digest,
+        source=source(spec),
         library=_Code(_library_text(used)),
         steps=_Code(steps),
     )
@@ -111,7 +113,7 @@ def _helper(name: str) -> str:
 
 def _step_text(step: Step, spec: NodeSpec, *, undo: bool) -> str:
     values = {
-        **step.inputs(spec),
+        **{name: _shared(name, value, spec) for name, value in step.inputs(spec).items()},
         "undoing": undo,
         "files": dict(step.files(spec)),
         "step": {"name": step.name, "needs": list(step.needs), "secrets": list(step.secrets(spec))},
@@ -131,26 +133,59 @@ def _step_text(step: Step, spec: NodeSpec, *, undo: bool) -> str:
         ) from error
 
 
+def _shared(name: str, value: object, spec: NodeSpec) -> object:
+    """What most steps take stands once, above them, as `$node`."""
+    return _Code("$node") if name == "source" and value == source(spec) else value
+
+
 def _finalize(value: object) -> str:
     return value.text if isinstance(value, _Code) else _laid_out(value, 4)
 
 
 def _laid_out(value: object, indent: int) -> str:
-    """A literal that a person can read: a table or a list too long for a line gets a line for each entry."""
+    """A literal that a person can read: a table or a list too long for a line is broken into lines that are full."""
     short = literal(value)
-    if len(short) + indent <= _WIDTH or not value:
-        return short
     inner, outer = " " * (indent + 4), " " * indent
     match value:
-        case dict():
-            # A key that is a plain word needs no quotes; `literal` has refused what is no key.
-            names = {key: key if _PLAIN_KEY.fullmatch(key) else literal(key) for key in value}
-            rows = [f"{inner}{names[key]} = {_laid_out(item, indent + 4)}\n" for key, item in value.items()]
-            return f"@{{\n{''.join(rows)}{outer}}}"
-        case list() | tuple() if not any(isinstance(item, list | tuple) for item in value):
-            rows = [f"{inner}{_laid_out(item, indent + 4)}" for item in value]
-            return "@(\n" + ",\n".join(rows) + f"\n{outer})"
+        case dict() if value:
+            pairs = [f"{_key(key)} = {_laid_out(item, indent + 4)}" for key, item in value.items()]
+            line = f"@{{ {'; '.join(pairs)} }}"
+            if _fits(line, indent):
+                return line
+            return (
+                "@{\n" + "".join(f"{inner}{row}\n" for row in _rows(pairs, "; ", indent + 4)) + f"{outer}}}"
+            )
+        case list() | tuple() if value and not any(isinstance(item, list | tuple) for item in value):
+            items = [_laid_out(item, indent + 4) for item in value]
+            line = f"@({', '.join(items)})"
+            if _fits(line, indent):
+                return line
+            return (
+                "@(\n" + ",\n".join(f"{inner}{row}" for row in _rows(items, ", ", indent + 4)) + f"\n{outer})"
+            )
     return short
+
+
+def _key(key: str) -> str:
+    """A key that is a plain word needs no quotes."""
+    return key if _PLAIN_KEY.fullmatch(key) else literal(key)
+
+
+def _fits(text: str, indent: int) -> bool:
+    return len(text) + indent <= _WIDTH and "\n" not in text
+
+
+def _rows(parts: Sequence[str], between: str, indent: int) -> Iterator[str]:
+    """The parts joined to lines, as many to a line as fit; one of several lines stands alone."""
+    row = ""
+    for part in parts:
+        if row and _fits(row + between + part, indent):
+            row += between + part
+        else:
+            if row:
+                yield row
+            row = part
+    yield row
 
 
 @functools.cache
@@ -180,6 +215,7 @@ _FRAME_ONLY: Final[Mapping[str, object]] = {
     "node": "",
     "profile": "",
     "digest": "",
+    "source": {},
     "library": _Code(""),
     "steps": _Code(""),
 }

@@ -1,0 +1,144 @@
+"""Plan and spec become one text: values stay in their quotes, secrets stay out, and only what is used comes along."""
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from winboot import script
+from winboot.errors import ScriptError
+from winboot.plan import make_plan
+from winboot.powershell.check import check_template
+from winboot.powershell.parser import parse
+from winboot.secret import Secret
+from winboot.spec import StepSource
+from winboot.steps.step import Step
+
+
+def a_spec(*own: StepSource) -> Any:
+    """As much of a spec as rendering itself takes."""
+    cluster = SimpleNamespace(server_host="10.0.0.10", server_port=6443)
+    paths = SimpleNamespace(kubectl="", kubeconfig="", crictl="", crictl_config="")
+    return SimpleNamespace(
+        steps=own,
+        machine=SimpleNamespace(name="win-a1", node_ip=None),
+        node=SimpleNamespace(name="win-a1"),
+        profile=SimpleNamespace(name="a profile"),
+        network=SimpleNamespace(ipam_store=""),
+        cluster=cluster,
+        paths=paths,
+    )
+
+
+def ports(**inputs: object) -> Step:
+    """The step dynamic-ports with other values."""
+    return Step(name="dynamic-ports", why="", inputs=lambda spec: inputs)
+
+
+def rendered(*steps: Step, own: StepSource | None = None, undo: bool = False) -> script.Script:
+    spec = a_spec(*([own] if own else []))
+    return script.render(make_plan(spec, steps), spec, undo=undo)
+
+
+@pytest.mark.parametrize(
+    "value", ["'; Remove-Item C:\\ #", "\u2019 typographic", "$(throw 1)", "`n", "two\nlines", "}}", "'@", ""]
+)
+def test_a_value_stays_in_its_quotes_whatever_it_is(value: str):
+    text = rendered(ports(start=value, count=1)).text
+
+    assert script.literal(value) in text
+    parse(text)
+
+
+def test_a_secret_is_refused():
+    with pytest.raises(ScriptError, match="dynamic-ports.*Secret travels beside"):
+        rendered(ports(start=Secret("hunter2"), count=1))
+
+
+def test_a_value_that_the_step_does_not_give_is_refused_by_name():
+    with pytest.raises(ScriptError, match="'count' is undefined"):
+        rendered(ports(start=1))
+
+
+def test_the_same_plan_gives_the_same_text():
+    assert rendered(ports(start=1, count=2)) == rendered(ports(start=1, count=2))
+
+
+def test_digest_and_size_are_those_of_the_bytes_that_travel():
+    done = rendered(ports(start=1, count=2))
+
+    assert len(done.digest) == 64
+    assert done.size_bytes == len(done.text.encode())
+
+
+def test_only_functions_that_a_step_uses_come_along():
+    text = rendered(ports(start=1, count=2)).text
+
+    assert "function Set-PortRange" in text
+    assert "function Invoke-Program" in text, "used by a function that the step uses"
+    assert "function Set-FirewallRules" not in text
+
+
+def test_every_function_that_the_text_calls_is_in_it():
+    text = rendered(ports(start=1, count=2)).text
+    known = set(re.findall(r"^function ([\w-]+) \{", text, re.MULTILINE))
+
+    assert {name for name in script._names(text)} <= known
+
+
+def test_the_script_of_remove_holds_every_function_that_puts_something_back_and_no_change():
+    text = rendered(ports(start=1, count=2), undo=True).text
+
+    assert "function Restore-PortRange" in text
+    assert "function Restore-Service" in text, "a former profile may have had other steps"
+    assert "Get-ChangeResult" not in text
+    parse(text)
+
+
+def test_a_step_of_the_users_own_stands_in_the_script_as_it_was_written():
+    own = StepSource("my-agent", "monitoring", (), "    Get-Mine", "    Set-Mine", "    Undo-Mine")
+    text = rendered(own=own).text
+
+    assert "Add-Step -Name 'my-agent'" in text
+    assert "    Set-Mine\n" in text
+
+
+def test_files_of_the_steps_are_shown_with_the_script():
+    step = Step(
+        name="dynamic-ports",
+        why="",
+        inputs=lambda spec: {"start": 1, "count": 2},
+        files=lambda spec: {r"C:\k\crictl.yaml": "timeout: 10\n"},
+    )
+
+    assert rendered(step).files == (script.RenderedFile(r"C:\k\crictl.yaml", "timeout: 10\n"),)
+
+
+@pytest.mark.parametrize("name", ["restart", "boot_id"])
+def test_the_helpers_are_complete_scripts(name: str):
+    text = getattr(script.helpers(), name)
+    known = set(re.findall(r"^function ([\w-]+) \{", text, re.MULTILINE))
+
+    parse(text)
+    assert {called for called in script._names(text)} <= known
+
+
+@pytest.mark.parametrize(
+    "template", sorted(script.templates_root().rglob("*.j2")), ids=lambda path: path.name
+)
+def test_a_value_stands_only_where_an_expression_may_stand(template):
+    assert check_template(template.read_text(encoding="utf-8"), origin=template.name) == ()
+
+
+def test_a_long_table_is_laid_out_in_lines_and_means_the_same():
+    table = {"name": "x" * 60, "other": ["y" * 60, "z"], "Odd key": {"deep": None}}
+    text = script._laid_out(table, 4)
+
+    assert text.count("\n") > 3
+    assert max(map(len, text.splitlines())) <= 110
+    parse(f"$x = {text}")
+
+
+def test_a_single_list_in_a_list_keeps_its_comma():
+    assert script._laid_out([["a" * 120]], 4).startswith("@(, @(")
