@@ -85,6 +85,9 @@ class Connection(Model):
     connect_timeout_s: int = Field(
         default=30, ge=1, description="how long to wait for an answer to the first packet"
     )
+    poll_s: float = Field(
+        default=5.0, gt=0, description="how often to ask again while the machine restarts or works on its own"
+    )
 
     @property
     def https(self) -> bool:

@@ -15,10 +15,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import typer
+
 from winboot.errors import UsageError
+from winboot.source import nearest
 
 if TYPE_CHECKING:
     from winboot.cluster.base import Cluster
+    from winboot.inventory import Inventory, Machine
     from winboot.join import Options, World
     from winboot.run import Listener
     from winboot.spec import NodeSpec
@@ -32,23 +36,35 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
 
     Raises InvalidInput with every complaint about the files, UsageError for a limit that names nothing.
     """
-    from winboot.inventory import load
+    from winboot.inventory import load_inventory
     from winboot.spec import resolve
 
     if not inventory.exists():
         raise UsageError(
-            f"there is no inventory {inventory}", hint="Name one with --inventory, or make one with `winboot init`."
+            f"there is no inventory {inventory}",
+            hint="Name one with --inventory, or make one with `winboot init`.",
         )
-    loaded = load(inventory)
-    return [resolve(profile, machine) for profile, machine in loaded.targets(limit)]
+    loaded = load_inventory(inventory)
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    return [resolve(machine.profile, machine) for machine in _limited(loaded, limit)]
+
+
+def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
+    known = {name for machine in inventory for name in (machine.name, machine.group)}
+    for name in limit:
+        if name not in known:
+            meant = nearest(name, known)
+            hint = f"Did you mean {meant!r}?" if meant else "Hosts and groups of the inventory are the names."
+            raise UsageError(f"--limit {name}: no such host or group", hint=hint)
+    return [one for one in inventory if not limit or one.name in limit or one.group in limit]
 
 
 def open_transport(spec: NodeSpec) -> Transport:
     """A session on the node's machine; nothing is sent before it is used."""
-    from winboot.transport import connect
-    from winboot.transport.endpoint import endpoint_of
+    from winboot.transport.base import connect
 
-    return connect(endpoint_of(spec.machine), name=spec.node.name)
+    return connect(spec.machine.connection, name=spec.node.name)
 
 
 class Clusters:
@@ -133,8 +149,6 @@ def _signals(request: Callable[[], None]) -> Iterator[None]:
 
 
 def _tuned(options: Options, specs: Sequence[NodeSpec]) -> Options:
-    """The inventory may shorten the controller's polling: the lab's does, whose time runs faster."""
-    polls = [spec.machine.poll_s for spec in specs if spec.machine.poll_s is not None]
-    if not polls:
-        return options
-    return replace(options, patience=replace(options.patience, poll=min(polls)))
+    """How often to ask again is the inventory's to say: the lab's time runs faster than ours."""
+    poll = min((spec.machine.connection.poll_s for spec in specs), default=options.patience.poll)
+    return replace(options, patience=replace(options.patience, poll=poll))
