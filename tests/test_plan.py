@@ -68,7 +68,7 @@ def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(where: str):
 
 
 def test_a_need_that_is_no_step_is_refused():
-    with pytest.raises(UsageError, match="needs 'firewall'.*did you mean 'firewall-rules'"):
+    with pytest.raises(UsageError, match=r"needs 'firewall'.*did you mean 'firewall-rules'"):
         make_plan(a_spec(), (a_step("a", "firewall"), a_step("firewall-rules")))
 
 

@@ -52,7 +52,7 @@ def test_a_value_stays_in_its_quotes_whatever_it_is(value: str):
 
 
 def test_a_secret_is_refused():
-    with pytest.raises(ScriptError, match="dynamic-ports.*Secret travels beside"):
+    with pytest.raises(ScriptError, match=r"dynamic-ports.*Secret travels beside"):
         rendered(ports(start=Secret("hunter2"), count=1))
 
 
@@ -84,7 +84,7 @@ def test_every_function_that_the_text_calls_is_in_it():
     text = rendered(ports(start=1, count=2)).text
     known = set(re.findall(r"^function ([\w-]+) \{", text, re.MULTILINE))
 
-    assert {name for name in script._names(text)} <= known
+    assert set(script._names(text)) <= known
 
 
 def test_the_script_of_remove_holds_every_function_that_puts_something_back_and_no_change():
@@ -121,7 +121,7 @@ def test_the_helpers_are_complete_scripts(name: str):
     known = set(re.findall(r"^function ([\w-]+) \{", text, re.MULTILINE))
 
     parse(text)
-    assert {called for called in script._names(text)} <= known
+    assert set(script._names(text)) <= known
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,14 @@ function Write-FileText {
     # The rules stand before the first byte of a secret does.
     if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
     [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
-    Move-FileOver -From $beside -To $Path
+    # Replace is one step for every reader, but it keeps the access rules of the old file.
+    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
+    else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
 function Move-FileOver {
     # Renames a file onto another one or onto nothing.
     param([string]$From, [string]$To)
-    # Replace would keep the old file's access rules, so the old one goes out of the way first.
     $old = $To + '.winboot-old'
     if ([IO.File]::Exists($To)) {
         # A program that still runs cannot be overwritten or deleted, but it can be renamed.

@@ -26,10 +26,10 @@ function Get-NodeAddress {
     $ip = $NodeIp
     if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
     if (-not $ip) {
-        $route = @(Get-DefaultRoute)
-        if ($route.Count -gt 0) {
-            $ip = @(Get-NetIPAddress -InterfaceIndex $route[0].ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)[0].IPAddress
-        }
+        $own = @(Get-DefaultRoute | Select-Object -First 1 |
+                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
+        if ($own.Count -eq 0) { return }
+        $ip = $own[0].IPAddress
     }
     $found = @(Get-NetIPAddress -IPAddress $ip -ErrorAction SilentlyContinue)
     if ($found.Count -eq 0) { return }

@@ -29,6 +29,8 @@ function Invoke-Program {
     $start.RedirectStandardInput = $true
     $start.RedirectStandardOutput = $true
     $start.RedirectStandardError = $true
+    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+    $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
     $process = [Diagnostics.Process]::Start($start)
     try {
         # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.

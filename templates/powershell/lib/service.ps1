@@ -44,8 +44,10 @@ function Read-Service {
         4 { $is.start = 'disabled' }
         default { $is.start = [string]$start }
     }
-    $is.depends = @(Read-Registry $path 'DependOnService' | Where-Object { $_ })
-    $is.environment = @(Read-Registry $path 'Environment' | Where-Object { $_ })
+    $depends = Read-Registry $path 'DependOnService'
+    $is.depends = @($depends | Where-Object { $_ })
+    $environment = Read-Registry $path 'Environment'
+    $is.environment = @($environment | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
     $is
 }
