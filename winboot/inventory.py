@@ -18,7 +18,7 @@ from pydantic import Field
 
 from winboot import compat
 from winboot.compat.platform import BUILDS
-from winboot.errors import InvalidInput
+from winboot.errors import InvalidInput, UsageError
 from winboot.model import LocalPath, Model, build
 from winboot.profile import Profile, Reference, facts_of, profile_from
 from winboot.profile.values import Ip, node_name
@@ -135,6 +135,7 @@ class Machine:
     connection: Connection
     group: str
     profile: Profile
+    groups: tuple[str, ...] = ()
 
     @property
     def build(self) -> int:
@@ -163,6 +164,21 @@ class Inventory:
                 return machine
         raise KeyError(name)
 
+    def targets(self, limit: tuple[str, ...] = ()) -> tuple[tuple[Profile, Machine], ...]:
+        """The machines that `limit` names (hosts or groups; all where it is empty), each with its profile.
+
+        Raises UsageError for a name that is neither.
+        """
+        names = {machine.name for machine in self.machines}
+        groups = {group for machine in self.machines for group in machine.groups}
+        for word in limit:
+            if word not in names | groups:
+                meant = nearest(word, names | groups)
+                hint = f"Did you mean {meant!r}?" if meant else f"See {self.path} for hosts and groups."
+                raise UsageError(f"no host and no group is called {word!r}", hint=hint)
+        wanted = [one for one in self.machines if not limit or {one.name, *one.groups} & set(limit)]
+        return tuple((machine.profile, machine) for machine in wanted)
+
 
 def load_inventory(path: Path) -> Inventory:
     """The machines of a file, each with its profile; InvalidInput with every complaint where something is
@@ -175,6 +191,9 @@ def load_inventory(path: Path) -> Inventory:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
         raise InvalidInput(f"{path}: {count}", problems=tuple(complaints), hint="Correct the places named.")
     return Inventory(path, machines, tuple(complaints))
+
+
+load = load_inventory
 
 
 def check_inventory(path: Path) -> list[Complaint]:
@@ -343,6 +362,7 @@ class _Reader:
             connection=connection.model_copy(update={"host": connection.host or address}),
             group=host.home.name,
             profile=profile,
+            groups=tuple(group.name for group in host.groups),
         )
 
     def _profile(self, host: _Host, layers: tuple[Table, ...]) -> Profile | None:

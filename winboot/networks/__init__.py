@@ -14,7 +14,7 @@ from winboot.networks.others import NONE, OVN
 from winboot.networks.reference import WIN_BRIDGE, WIN_OVERLAY
 from winboot.source import nearest
 
-__all__ = ["NETWORKS", "Choices", "Known", "Network", "choose", "explain", "modes"]
+__all__ = ["NETWORKS", "Choices", "Known", "Network", "choose", "comparison", "explain", "modes"]
 
 NETWORKS: Final[tuple[Network, ...]] = (
     FLANNEL_HOST_GW,
@@ -53,6 +53,22 @@ def explain(name: str) -> str:
     meant = nearest(name, ids)
     hint = f"Did you mean {meant!r}?" if meant else "One of " + ", ".join(ids) + "."
     raise UsageError(f"no network {name!r} is known", hint=hint)
+
+
+def comparison() -> str:
+    """All solutions side by side: kind of network, who makes what, and for what one takes it."""
+    rows = [("network", "kind", "HNS by", "CNI by", "kube-proxy by", "what")]
+    for one in NETWORKS:
+        owners = one.owners
+        what = f"later: {one.later}" if one.later else one.what
+        rows.append(
+            (one.id, one.hns_type or "-", owners.hns_network, owners.cni_conf, owners.kube_proxy, what)
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]])
+        for row in rows
+    )
 
 
 def _lines(network: Network) -> list[str]:

@@ -1,8 +1,4 @@
-"""Profile and machine, resolved and frozen: all that the steps may know about one node.
-
-Every value here is decided; nothing is looked up later except what exists only on the node, which stands as
-`winboot.networks.Known`. Section and key names are the profile's. Secrets are references, never values.
-"""
+"""The values a node is described with. Mirrors the profile; see `winboot.spec`."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from winboot.compat.platform import BadUpdate, UpdateNeed
 from winboot.compat.version import Version
 from winboot.inventory import Connection
 from winboot.networks.base import Agent, Data, Known, Network, PortRule, Reservation, Text
@@ -333,7 +330,8 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """The machine behind the node. `node_ip` is None where the node finds it out (`Known("node_ip")`)."""
+    """The machine behind the node. `node_ip` is None where the node finds it out (`Known("node_ip")`);
+    `poll_s` is how often the controller asks again while it waits for the machine, None for its own pace."""
 
     name: str
     address: str
@@ -342,6 +340,7 @@ class MachineSpec:
     computer_name: str
     node_ip: str | None
     connection: Connection
+    group: str = ""
 
     @property
     def ip(self) -> Text:
@@ -380,3 +379,6 @@ class NodeSpec:
     machine: MachineSpec
     steps: tuple[StepSource, ...] = ()
     paths: Paths = field(default_factory=Paths)
+    # What preflight asks of the machine's update level.
+    updates: tuple[UpdateNeed, ...] = ()
+    bad_updates: tuple[BadUpdate, ...] = ()

@@ -1,0 +1,66 @@
+"""Profile and machine, resolved and frozen: all that the steps may know about one node.
+
+Every value is decided here; nothing is looked up later except what exists only on the node, which stands as
+`winboot.networks.Known`. Section and key names are the profile's. Secrets are references, never values.
+"""
+
+from winboot.spec.node import (
+    STARTUP_TAINT,
+    Artifact,
+    ClusterSpec,
+    DynamicPorts,
+    HandlerSpec,
+    KubeletSpec,
+    KubeProxySpec,
+    KubernetesSpec,
+    LogSpec,
+    MachineSpec,
+    Manager,
+    Member,
+    NetworkSpec,
+    NodeObjectSpec,
+    NodeSpec,
+    Paths,
+    ProfileSource,
+    ProxySpec,
+    RegistryFix,
+    RegistrySpec,
+    RuntimeSpec,
+    ServiceSpec,
+    ServicesSpec,
+    StepSource,
+    Taint,
+    WindowsSpec,
+)
+from winboot.spec.resolve import resolve, unresolved
+
+__all__ = [
+    "STARTUP_TAINT",
+    "Artifact",
+    "ClusterSpec",
+    "DynamicPorts",
+    "HandlerSpec",
+    "KubeProxySpec",
+    "KubeletSpec",
+    "KubernetesSpec",
+    "LogSpec",
+    "MachineSpec",
+    "Manager",
+    "Member",
+    "NetworkSpec",
+    "NodeObjectSpec",
+    "NodeSpec",
+    "Paths",
+    "ProfileSource",
+    "ProxySpec",
+    "RegistryFix",
+    "RegistrySpec",
+    "RuntimeSpec",
+    "ServiceSpec",
+    "ServicesSpec",
+    "StepSource",
+    "Taint",
+    "WindowsSpec",
+    "resolve",
+    "unresolved",
+]
