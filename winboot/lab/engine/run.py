@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from winboot.lab.engine import cmdlets as _cmdlets  # declares the cmdlets
+from winboot.lab.engine import compiler as _compiler  # teaches the compiler all nodes
+from winboot.lab.engine import types as _types  # declares the .NET types
+from winboot.lab.engine.automatic import prepare
+from winboot.lab.engine.binder import Argument
+from winboot.lab.engine.errors import as_runtime, record_of
+from winboot.lab.engine.exceptions import DotNetException
+from winboot.lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopUpstream
+from winboot.lab.engine.invoke import BlockStage, Line, run_stage
+from winboot.lab.engine.objects import Invocation
+from winboot.lab.engine.programs import compiled
+from winboot.lab.engine.session import Cancelled, Session
+
+if TYPE_CHECKING:
+    from winboot.lab.windows.door import Door
+
+assert _cmdlets, _compiler
+assert _types
 
 Stream = Literal["output", "error", "warning", "verbose", "debug", "information", "progress"]
 Emit = Callable[[Stream, object], None]
 State = Literal["completed", "failed", "stopped"]
+
+# Compiled code nests Python calls; a script may recurse as deep as PowerShell lets it.
+RECURSION_LIMIT = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +47,56 @@ class Ended:
 
 
 def run_script(
-    machine: object,
+    machine: Door,
     text: str,
     parameters: Mapping[str, object],
     *,
     emit: Emit,
     cancelled: Callable[[], bool] = lambda: False,
+    location: str | None = None,
 ) -> Ended:
     """Run `text` on `machine` in a fresh runspace; every object goes to `emit(stream, value)` the moment it falls.
 
-    Raises `Refusal` where the script asks for what the lab does not know.
+    `parameters` are the script's named arguments (values may be SecureString and nested dicts), `location` the folder it
+    begins in. A script that does not parse ends as `failed` with a ParseException. Raises `Refusal` where the script asks
+    for what the lab does not know, and lets the machine's own MachineStopped and Interrupted through.
     """
-    raise NotImplementedError
+    if sys.getrecursionlimit() < RECURSION_LIMIT:
+        sys.setrecursionlimit(RECURSION_LIMIT)
+    session = Session(machine, emit, cancelled)
+    prepare(session, location)
+    return run_in(session, text, parameters)
+
+
+def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> Ended:
+    """Run a script in a session that is already there (a second command of the same shell)."""
+    from winboot.lab.engine.plain import to_value
+
+    arguments = [
+        Argument(name, to_value(value), f"-{name}", splatted=True) for name, value in parameters.items()
+    ]
+    try:
+        code = compiled(text)
+        stage = BlockStage(
+            session.top,
+            code,
+            arguments,
+            lambda value: session.emit("output", value),
+            Line(),
+            dotted=True,
+            invocation=Invocation(None),
+        )
+        run_stage(stage)
+    except DotNetException as failure:
+        record = record_of(as_runtime(failure))
+        session.remember(record)
+        return Ended("failed", record)
+    except ExitScript as ended:
+        session.top.put("LASTEXITCODE", ended.code)
+        return Ended("completed", exit_code=ended.code)
+    except (LoopJump, ReturnFromBlock, StopUpstream):
+        # `break` without a loop ends the script without a word.
+        return Ended("completed")
+    except Cancelled:
+        return Ended("stopped")
+    return Ended("completed")

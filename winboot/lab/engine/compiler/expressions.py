@@ -1,0 +1,392 @@
+"""Expressions: constants, strings, operators, members, indexes, literals of arrays, hashtables and script blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from winboot.lab.engine.compiler.assignments import member_name, stepping
+from winboot.lab.engine.compiler.core import (
+    Eval,
+    Value,
+    compiles_expression,
+    emit,
+    expression,
+    refusing,
+    value_of,
+)
+from winboot.lab.engine.compiler.statements import body_of
+from winboot.lab.engine.compiler.types import type_getter
+from winboot.lab.engine.convert import cast, to_bool
+from winboot.lab.engine.dotnet import DotNetType, Reference
+from winboot.lab.engine.exceptions import RuntimeException
+from winboot.lab.engine.members import (
+    get_member,
+    get_static,
+    index_value,
+    invoke_member,
+    invoke_static,
+)
+from winboot.lab.engine.operators import binary, unary
+from winboot.lab.engine.refusal import Refusal
+from winboot.lab.engine.scopes import Scope
+from winboot.lab.engine.texts import to_text
+from winboot.lab.engine.values import (
+    NOTHING,
+    STRING,
+    Array,
+    BigInteger,
+    Hashtable,
+    Int64,
+    OrderedDictionary,
+    ScriptBlock,
+    enumerate_value,
+    plain,
+)
+from winboot.powershell import syntax
+
+# -- constants and strings
+
+
+@compiles_expression(syntax.Constant)
+def _constant(node: syntax.Constant) -> Eval:
+    value: Value = node.value
+    if node.type == "Int64":
+        value = Int64(int(value))
+    elif node.type == "BigInteger":
+        value = BigInteger(int(value))
+    elif node.type == "Double":
+        value = float(value)
+    elif node.type == "Decimal":
+        value = Decimal(value)
+    return lambda _scope: value
+
+
+@compiles_expression(syntax.StringConstant)
+def _string(node: syntax.StringConstant) -> Eval:
+    value = node.value
+    return lambda _scope: value
+
+
+@compiles_expression(syntax.ExpandableString)
+def _expandable(node: syntax.ExpandableString) -> Eval:
+    parts: list[Callable[[Scope], str]] = []
+    for part in node.parts:
+        parts.append(_fixed(part) if isinstance(part, str) else _expanded(expression(part)))
+
+    def run(scope: Scope) -> str:
+        return "".join([part(scope) for part in parts])
+
+    return run
+
+
+def _fixed(text: str) -> Callable[[Scope], str]:
+    return lambda _scope: text
+
+
+def _expanded(value: Eval) -> Callable[[Scope], str]:
+    return lambda scope: to_text(value(scope), scope)
+
+
+# -- operators
+
+
+@compiles_expression(syntax.Binary)
+def _binary(node: syntax.Binary) -> Eval:
+    left, right, operator = expression(node.left), expression(node.right), node.operator
+    if operator == "and":
+        return lambda scope: to_bool(left(scope)) and to_bool(right(scope))
+    if operator == "or":
+        return lambda scope: to_bool(left(scope)) or to_bool(right(scope))
+    if operator == "xor":
+        return lambda scope: to_bool(left(scope)) is not to_bool(right(scope))
+    operate, place = binary(operator), node.operator_extent
+
+    def run(scope: Scope) -> Value:
+        try:
+            return operate(left(scope), right(scope), scope)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    return run
+
+
+@compiles_expression(syntax.Unary)
+def _unary(node: syntax.Unary) -> Eval:
+    if "++" in node.operator or "--" in node.operator:
+        return stepping(node)
+    child, operator = expression(node.child), node.operator
+    if operator == "not":
+        return lambda scope: not to_bool(child(scope))
+    operate, place = unary(operator), node.extent
+
+    def run(scope: Scope) -> Value:
+        try:
+            return operate(child(scope), scope)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    return run
+
+
+# -- types and casts
+
+
+@compiles_expression(syntax.TypeExpression)
+def _type(node: syntax.TypeExpression) -> Eval:
+    return type_getter(node.type)
+
+
+@compiles_expression(syntax.Convert)
+def _convert(node: syntax.Convert) -> Eval:
+    name = node.type.type.full.lower()
+    if name == "ordered" and isinstance(node.child, syntax.Hashtable):
+        return _hashtable_maker(node.child, OrderedDictionary)
+    if name == "ref":
+        return _reference(node)
+    if name == "pscustomobject" and isinstance(node.child, syntax.Hashtable):
+        return _custom_object(node.child)
+    child, get = expression(node.child), type_getter(node.type.type)
+    if name == "void":
+
+        def discard(scope: Scope) -> Value:
+            child(scope)
+            return NOTHING
+
+        return discard
+    place = node.extent
+
+    def run(scope: Scope) -> Value:
+        kind = get(scope)
+        value = child(scope)
+        try:
+            if kind is STRING and isinstance(plain(value), list):
+                return to_text(value, scope)
+            return cast(value, kind)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    return run
+
+
+def _custom_object(node: syntax.Hashtable) -> Eval:
+    """`[pscustomobject]@{…}` keeps the order of the literal."""
+    from winboot.lab.engine.convert import custom_object
+
+    make = _hashtable_maker(node, OrderedDictionary)
+    return lambda scope: custom_object(make(scope))
+
+
+def _reference(node: syntax.Convert) -> Eval:
+    """`[ref]$x`: a way to read and set the variable."""
+    from winboot.lab.engine.compiler.assignments import target_of
+
+    child = node.child
+    if isinstance(child, syntax.Paren):
+        inner = child.pipeline.expression if isinstance(child.pipeline, syntax.Pipeline) else None
+        child = inner if inner is not None else child
+    if not isinstance(child, (syntax.Variable, syntax.Member, syntax.Index)):
+        read_once = expression(node.child)
+
+        def detached(scope: Scope) -> Value:
+            held = [read_once(scope)]
+            return Reference(lambda: held[0], lambda new: held.__setitem__(0, new))
+
+        return detached
+    read, assign = expression(child), target_of(child)
+    key = child.name.lower() if isinstance(child, syntax.Variable) else ""
+
+    def run(scope: Scope) -> Value:
+        if isinstance(child, syntax.Variable) and child.scope is None and child.drive is None:
+            variable = scope.find(key)
+            if variable is None:
+                if key == "null":
+                    held: list[Value] = [None]
+                    return Reference(lambda: held[0], lambda new: held.__setitem__(0, new))
+                raise RuntimeException(
+                    f"[ref] cannot be applied to a variable that does not exist.",
+                    "NonExistingVariableReference",
+                    "InvalidOperation",
+                    child.name,
+                )
+            found = variable
+            return Reference(lambda: found.value, found.set)
+        return Reference(lambda: read(scope), lambda new: assign(scope, new))
+
+    return run
+
+
+# -- members and indexes
+
+
+@compiles_expression(syntax.Member)
+def _member(node: syntax.Member) -> Eval:
+    name, place = member_name(node.member), node.extent
+    if node.static:
+        target = _static_target(node.target)
+
+        def read_static(scope: Scope) -> Value:
+            try:
+                return get_static(target(scope), name(scope), scope)
+            except Refusal as refusal:
+                raise refusal.at(*place.position)
+
+        return read_static
+    target = expression(node.target)
+
+    def read(scope: Scope) -> Value:
+        try:
+            return get_member(target(scope), name(scope), scope)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    return read
+
+
+def _static_target(node: syntax.Expression) -> Eval:
+    return expression(node)
+
+
+@compiles_expression(syntax.InvokeMember)
+def _invoke(node: syntax.InvokeMember) -> Eval:
+    arguments = [_argument(argument) for argument in node.arguments]
+    name, place = member_name(node.member), node.extent
+    types = [_static_type(argument) for argument in node.arguments]
+    target = expression(node.target)
+    call = invoke_static if node.static else invoke_member
+
+    def run(scope: Scope) -> Value:
+        holder = target(scope)
+        member = name(scope)
+        given = [argument(scope) for argument in arguments]
+        hints = [None if get is None else get(scope) for get in types]
+        try:
+            return call(holder, member, given, scope, hints)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    return run
+
+
+def _argument(node: syntax.Expression) -> Eval:
+    value = expression(node)
+
+    def give(scope: Scope) -> Value:
+        made = value(scope)
+        return None if made is NOTHING else made
+
+    return give
+
+
+def _static_type(node: syntax.Expression) -> Callable[[Scope], DotNetType] | None:
+    """The type of an argument written as a cast: `([object]$x)` chooses the overload even for $null."""
+    if isinstance(node, syntax.Paren) and isinstance(node.pipeline, syntax.Pipeline):
+        inner = node.pipeline.expression
+        return None if inner is None else _static_type(inner)
+    if isinstance(node, syntax.Convert) and node.type.type.full.lower() not in ("ref", "ordered", "pscustomobject"):
+        return type_getter(node.type.type)
+    return None
+
+
+@compiles_expression(syntax.Index)
+def _index(node: syntax.Index) -> Eval:
+    target, index, place = expression(node.target), expression(node.index), node.extent
+
+    def run(scope: Scope) -> Value:
+        holder = target(scope)
+        try:
+            return index_value(holder, index(scope), scope)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    return run
+
+
+# -- literals
+
+
+@compiles_expression(syntax.ArrayLiteral)
+def _array_literal(node: syntax.ArrayLiteral) -> Eval:
+    elements = [_argument(element) for element in node.elements]
+    return lambda scope: Array([element(scope) for element in elements])
+
+
+@compiles_expression(syntax.ArrayExpression)
+def _array_expression(node: syntax.ArrayExpression) -> Eval:
+    statements = node.body.statements
+    if not statements:
+        return lambda _scope: Array()
+    body = body_of(node.body)
+
+    def run(scope: Scope) -> Value:
+        items: list[Value] = []
+        body(scope, items.append)
+        return Array(items)
+
+    return run
+
+
+@compiles_expression(syntax.SubExpression)
+def _sub_expression(node: syntax.SubExpression) -> Eval:
+    body = body_of(node.body)
+
+    def run(scope: Scope) -> Value:
+        items: list[Value] = []
+        body(scope, items.append)
+        if not items:
+            return NOTHING
+        return items[0] if len(items) == 1 else Array(items)
+
+    return run
+
+
+@compiles_expression(syntax.Paren)
+def _paren(node: syntax.Paren) -> Eval:
+    if isinstance(node.pipeline, syntax.Assignment):
+        from winboot.lab.engine.compiler.assignments import assigned_value
+
+        return assigned_value(node.pipeline)
+    return value_of(node.pipeline)
+
+
+@compiles_expression(syntax.Hashtable)
+def _hashtable(node: syntax.Hashtable) -> Eval:
+    return _hashtable_maker(node, Hashtable)
+
+
+def _hashtable_maker(node: syntax.Hashtable, kind: type[Hashtable] | type[OrderedDictionary]) -> Eval:
+    pairs = [(expression(key), value_of(value)) for key, value in node.pairs]
+
+    def run(scope: Scope) -> Value:
+        made = kind()
+        for key, value in pairs:
+            name = key(scope)
+            if name is None or name is NOTHING:
+                raise RuntimeException(
+                    "A null key is not allowed in a hash literal.", "InvalidNullKey", "InvalidOperation"
+                )
+            if made.has(name):
+                text = to_text(name, scope)
+                raise RuntimeException(
+                    f"Duplicate keys '{text}' are not allowed in hash literals.",
+                    "DuplicateKeyInHashLiteral",
+                    "InvalidOperation",
+                    text,
+                )
+            given = value(scope)
+            made.put(name, None if given is NOTHING else given)
+        return made
+
+    return run
+
+
+@compiles_expression(syntax.ScriptBlockExpression)
+def _script_block(node: syntax.ScriptBlockExpression) -> Eval:
+    from winboot.lab.engine.blocks import Code
+
+    code = Code(node.body)
+    text = node.extent.text[1:-1]
+    return lambda _scope: ScriptBlock(text, node.body, code)
+
+
+__all__ = ["emit", "enumerate_value", "refusing"]

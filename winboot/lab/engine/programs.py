@@ -1,0 +1,47 @@
+"""Parsed scripts, kept: the same text is run many times (a look on every node, a step twice), but parsed and compiled once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from winboot.lab.engine.exceptions import ParseException
+from winboot.powershell.parser import parse
+from winboot.powershell.syntax import ParseErrors, ScriptBlock
+
+if TYPE_CHECKING:
+    from winboot.lab.engine.blocks import Code
+
+KEPT = 128
+
+_codes: OrderedDict[str, Code] = OrderedDict()
+_lock = Lock()
+
+
+def parse_script(text: str) -> ScriptBlock:
+    """The tree of a script; a script that does not parse raises PowerShell's ParseException."""
+    return compiled(text).tree
+
+
+def compiled(text: str) -> Code:
+    """The code of a script, from the cache where possible. Raises ParseException."""
+    from winboot.lab.engine.blocks import Code
+
+    with _lock:
+        known = _codes.get(text)
+        if known is not None:
+            _codes.move_to_end(text)
+            return known
+    try:
+        code = Code(parse(text))
+    except ParseErrors as problem:
+        first = problem.first
+        raise ParseException(
+            f"At line:{first.line} char:{first.column}\r\n{first.message}", first.id, "ParserError"
+        ) from problem
+    with _lock:
+        _codes[text] = code
+        while len(_codes) > KEPT:
+            _codes.popitem(last=False)
+    return code
