@@ -150,7 +150,7 @@ function Wait-Network {
 function Get-MissingLink {
     # What the machine lacks to be reached and to reach the API server; an empty text when nothing.
     param([object]$Snapshot, [object]$Guard)
-    $address = @(Get-NetIPAddress -IPAddress $Snapshot.ip -ErrorAction SilentlyContinue)
+    $address = @(Find-Address $Snapshot.ip)
     if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
     $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
     if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }

@@ -69,46 +69,45 @@ function Invoke-Look {
 function Invoke-Locked {
     # Runs the work while holding the machine-wide mutex, or names the one who holds it.
     param([scriptblock]$Work)
-    $lock = Enter-Run
+    # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
+    $running = Get-RunningDetached
+    $lock = $null
+    if ($null -eq $running) { $lock = Enter-Run }
+    New-RunEvent
+    if ($null -ne $running) {
+        New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
+        return
+    }
     if ($null -eq $lock) {
-        New-RunEvent
         New-EndEvent -Reason 'held' -Message (Get-HolderText)
         return
     }
-    try {
-        New-RunEvent
-        $running = Get-RunningDetached
-        if ($null -ne $running) {
-            New-DetachedEvent -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
-            New-EndEvent -Reason 'detached'
-            return
-        }
-        & $Work
-    }
+    try { & $Work }
     finally { Exit-Run -Lock $lock }
 }
 
-function Invoke-Change {
-    # Looks at each step, changes what differs, looks again.
-    $rebooting = [Collections.Generic.List[string]]::new()
-    foreach ($step in $script:Run.Steps) {
+function Invoke-Steps {
+    # Drives the steps in turn and tells how each went; ends early when another run has taken over, or when a step
+    # goes on detached. One restart at the end serves all that asked for it.
+    param([object[]]$Steps, [scriptblock]$Drive)
+    $rebooting = @()
+    foreach ($step in $Steps) {
         if (-not (Test-Fence)) {
             New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
             return
         }
         $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-ChangeResult -Step $step
+        $result = & $Drive $step
         if ($null -ne $result.Detached) {
-            New-DetachedEvent -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-            New-EndEvent -Reason 'detached'
+            New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
             return
         }
-        if ($result.Reboot) { $rebooting.Add($step.Name) }
+        if ($result.Reboot) { $rebooting += $step.Name }
         New-StepEvent -Step $step -Result $result -Watch $watch
     }
     if ($rebooting.Count -gt 0) {
-        Save-RebootMark -Steps $rebooting.ToArray()
-        New-EventLine @{ event = 'reboot'; steps = $rebooting.ToArray() }
+        Save-RebootMark -Steps $rebooting
+        New-EventLine @{ event = 'reboot'; steps = $rebooting }
         New-EndEvent -Reason 'reboot'
         return
     }
@@ -116,30 +115,12 @@ function Invoke-Change {
 }
 
 function Invoke-Undo {
-    # Puts back what was before, last step first. A step without former values is left as it is and says so.
-    $rebooting = [Collections.Generic.List[string]]::new()
-    $allBack = $true
+    # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
     Add-ForgottenSteps
-    for ($index = $script:Run.Steps.Count - 1; $index -ge 0; $index--) {
-        if (-not (Test-Fence)) {
-            New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
-            return
-        }
-        $step = $script:Run.Steps[$index]
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-UndoResult -Step $step
-        if ($null -ne $result.Detached) {
-            New-DetachedEvent -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-            New-EndEvent -Reason 'detached'
-            return
-        }
-        if ($result.Reboot) { $rebooting.Add($step.Name) }
-        if ($result.State -eq 'failed') { $allBack = $false }
-        New-StepEvent -Step $step -Result $result -Watch $watch
-    }
-    if ($rebooting.Count -gt 0) { New-EventLine @{ event = 'reboot'; steps = $rebooting.ToArray() } }
-    if ($allBack) { Remove-StateFolder }
-    New-EndEvent -Reason 'complete'
+    $steps = $script:Run.Steps.ToArray()
+    [array]::Reverse($steps)
+    Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
 }
 
 function Add-ForgottenSteps {
@@ -321,9 +302,11 @@ function New-StepEvent {
     }
 }
 
-function New-DetachedEvent {
+function New-DetachedEvents {
+    # A step goes on in a task of its own, and with it this pipeline ends.
     param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
     New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
+    New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {

@@ -13,6 +13,12 @@ function Get-LocalAddressTowards {
     finally { $client.Dispose() }
 }
 
+function Find-Address {
+    # The interfaces that have an address; nothing when none has it.
+    param([string]$Ip)
+    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+}
+
 function Get-DefaultRoute {
     # The IPv4 default routes, best first.
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
@@ -31,7 +37,7 @@ function Get-NodeAddress {
         if ($own.Count -eq 0) { return }
         $ip = $own[0].IPAddress
     }
-    $found = @(Get-NetIPAddress -IPAddress $ip -ErrorAction SilentlyContinue)
+    $found = @(Find-Address $ip)
     if ($found.Count -eq 0) { return }
     $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
     $mac = ''
@@ -91,7 +97,7 @@ function Read-KeptRoutes {
 function Find-Uplink {
     # The adapter that carries a snapshot's address now; when the address is gone, the one that took the MAC over.
     param([object]$Snapshot)
-    $found = @(Get-NetIPAddress -IPAddress $Snapshot.ip -ErrorAction SilentlyContinue)
+    $found = @(Find-Address $Snapshot.ip)
     if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
     $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
     # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
@@ -105,7 +111,7 @@ function Restore-NetworkSnapshot {
     param([object]$Snapshot)
     $index = Find-Uplink -Snapshot $Snapshot
     if ($null -eq $index) { return }
-    if ($Snapshot.static -and @(Get-NetIPAddress -IPAddress $Snapshot.ip -ErrorAction SilentlyContinue).Count -eq 0) {
+    if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
         [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
     }
     Restore-Routes -Snapshot $Snapshot -Index $index

@@ -52,7 +52,7 @@ function Get-HostEndpointDifference {
     if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
     if (-not $Known.ContainsKey('pod_endpoint') -or $null -eq $is) { return }
-    $attached = @(Get-NetIPAddress -IPAddress $address -ErrorAction SilentlyContinue)
+    $attached = @(Find-Address $address)
     if ($attached.Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
     foreach ($one in @($address, $Known.node_ip)) {
         $forwarding = Read-Forwarding -Address $one
@@ -64,7 +64,7 @@ function Get-HostEndpointDifference {
 function Read-Forwarding {
     # Enabled or Disabled on the interface that has an address; nothing when none has it.
     param([string]$Address)
-    $found = @(Get-NetIPAddress -IPAddress $Address -ErrorAction SilentlyContinue)
+    $found = @(Find-Address $Address)
     if ($found.Count -eq 0) { return }
     (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4).Forwarding.ToString()
 }
@@ -83,7 +83,7 @@ function Enable-Forwarding {
 
 function Restore-Forwarding {
     param([object]$Former)
-    $found = @(Get-NetIPAddress -IPAddress $Former.address -ErrorAction SilentlyContinue)
+    $found = @(Find-Address $Former.address)
     if ($found.Count -gt 0) { Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4 -Forwarding Disabled }
 }
 
