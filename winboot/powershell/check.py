@@ -33,6 +33,7 @@ from winboot.powershell.syntax import (
     Command,
     CommandExpression,
     CommandParameter,
+    ExpandableString,
     Expression,
     Extent,
     FunctionDefinition,
@@ -547,17 +548,31 @@ def _check_markers(text: str, origin: str) -> Iterator[Finding]:
         for error in refused.errors:
             yield Finding(error.id, error.message.replace(_MARK, "…"), error.line, error.column, "", origin)
         return
-    standing = {
-        node.extent.start
-        for node in walk(tree)
-        if isinstance(node, StringConstant) and node.kind == "single" and _is_marker(node.value)
-    }
+    standing = set(_standing(tree))
     for match in re.finditer(f"'[{_MARK}\r\n]*{_MARK}[{_MARK}\r\n]*'", text):
         if match.start() not in standing:
             line, column = tree.extent.source.position(match.start())
             message = "{{ }} stands where no expression may stand"
             instead = "it in a statement of its own, and the variable here"
             yield Finding("MarkerMisplaced", message, line, column, instead, origin)
+
+
+def _standing(node: Node) -> Iterator[int]:
+    """Where markers stand as expressions.
+
+    Inside a double-quoted text not even `$( )` is a place for one: a quote or a parenthesis in the value would
+    be counted before the code is read. And `Get-Item {{ name }}.txt` would ask the value for a property.
+    """
+    if isinstance(node, StringConstant) and node.kind == "single" and _is_marker(node.value):
+        yield node.extent.start
+    for child in children(node):
+        glued = (
+            isinstance(node, Command)
+            and isinstance(child, Member)
+            and isinstance(child.target, StringConstant)
+        )
+        if not glued and not isinstance(child, ExpandableString):
+            yield from _standing(child)
 
 
 def _is_marker(value: str) -> bool:
