@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from winboot.lab.windows.registry import SESSION_MANAGER
@@ -38,6 +39,11 @@ class Boot:
         self.down_cleanly = True
         self.domain = ""
         self.workgroup = "WORKGROUP"
+
+    @property
+    def boot_time(self) -> datetime:
+        """LastBootUpTime: the clock now less the time since boot, so it moves with the clock."""
+        return self._machine.now() - timedelta(seconds=self._machine.uptime())
 
     # ---- names -----------------------------------------------------------------------------------------
 

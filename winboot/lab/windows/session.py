@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.windows.accounts import Token
 from winboot.lab.windows.call import CMDLETS, PRIMITIVES, Call
-from winboot.lab.windows.door import CommandSignature, Interrupted, MachineStopped, Plain, Result
+from winboot.lab.windows.door import CommandSignature, Interrupted, MachineStopped, Plain, Record, Result
 from winboot.lab.windows.failure import Failure
 
 if TYPE_CHECKING:
@@ -77,9 +77,15 @@ class Session:
             if unknown:
                 raise Refusal("parameter", f"{command} {min(unknown)}")
             try:
-                return Result(list(primitive.function(self, **parameters)))
+                objects = list(primitive.function(self, **parameters))
             except Failure as failed:
                 return Result(errors=[failed.problem])
+            if command == "object.call":
+                # Its first object is the one it was called on, as it is now.
+                now = objects.pop(0)
+                assert isinstance(now, Record)
+                return Result(objects, refreshed=now.properties)
+            return Result(objects)
         cmdlet = CMDLETS.get(command.lower())
         if cmdlet is None or not cmdlet.exists(self.machine):
             raise Refusal("command", command)
