@@ -34,7 +34,7 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 	$(BIN)/python -m winboot.lab.conformance $(CASES)
 
 fuzz: $(STAMP) ## the long property tests
-	$(BIN)/python -m pytest -m nightly
+	$(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
 
 bench: $(STAMP) ## ratios against a floor or a peer measured in the same run
 	$(BIN)/python -m benchmarks
