@@ -90,26 +90,65 @@ class Slot:
 
 @dataclass(slots=True)
 class Overload:
-    """One way to call a method or constructor."""
+    """One way to call a method or constructor. A `void` one has no result at all."""
 
     signature: str
     function: Function
     effect: bool = False
+    void: bool = False
     _slots: tuple[Slot, ...] | None = None
     _types: tuple[DotNetType, ...] | None = None
+    _generic: bool = False
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         if self._slots is None:
             self._slots = tuple(_parse_slots(self.signature))
+            self._generic = any(_TYPE_PARAMETER.search(slot.type_name) for slot in self._slots)
         return self._slots
 
+    def types(self, owner: DotNetType | None = None) -> tuple[DotNetType, ...]:
+        """The parameter types (of a `params` slot: the array type); T, TKey and TValue are those of `owner`."""
+        if self._types is not None:
+            return self._types
+        slots = self.slots
+        if not self._generic:
+            self._types = tuple(named(slot.type_name) for slot in slots)
+            return self._types
+        return tuple(named(_close_parameters(slot.type_name, owner)) for slot in slots)
+
     @property
-    def types(self) -> tuple[DotNetType, ...]:
-        """The parameter types (of a `params` slot: the array type)."""
-        if self._types is None:
-            self._types = tuple(named(slot.type_name) for slot in self.slots)
-        return self._types
+    def least(self) -> int:
+        """The smallest number of arguments."""
+        return sum(1 for slot in self.slots if not slot.optional and not slot.spread)
+
+    @property
+    def spreads(self) -> bool:
+        return bool(self.slots) and self.slots[-1].spread
+
+
+_TYPE_PARAMETER = re.compile(r"\b(?:TKey|TValue|T)\b")
+
+
+def _close_parameters(type_name: str, owner: DotNetType | None) -> str:
+    arguments = owner.arguments if owner is not None else ()
+    by_name = {"T": arguments[:1], "TKey": arguments[:1], "TValue": arguments[1:2]}
+
+    def put(match: re.Match[str]) -> str:
+        found = by_name[match.group()]
+        return _spelling(found[0]) if found else "object"
+
+    return _TYPE_PARAMETER.sub(put, type_name)
+
+
+def _spelling(kind: DotNetType) -> str:
+    """A type's name as `named` reads it."""
+    if kind.kind == "array" and kind.element is not None:
+        return _spelling(kind.element) + "[" + "," * (kind.rank - 1) + "]"
+    if kind.arguments:
+        head = kind.name.partition("`")[0]
+        return head + "[" + ",".join(_spelling(argument) for argument in kind.arguments) + "]"
+    return kind.name
 
 
 @dataclass(slots=True)
@@ -172,6 +211,7 @@ class DotNetType:
         self.refused: set[str] = set()
         self.closed = False
         self.extension: Any = None
+        self._found: dict[str, Member | None] = {}
 
     # -- what it is
 
@@ -243,7 +283,7 @@ class DotNetType:
         return add
 
     def method(self, *signatures: str, effect: bool = False) -> Callable[[Function], Function]:
-        """Declare an instance method by its signature: `Substring(int startIndex, int length)`."""
+        """Declare an instance method: `Substring(int startIndex, int length)`, `void Clear()` (no result at all)."""
         return self._methods(self.members, signatures, effect)
 
     def static_method(self, *signatures: str, effect: bool = False) -> Callable[[Function], Function]:
@@ -256,10 +296,12 @@ class DotNetType:
     ) -> Callable[[Function], Function]:
         def add(function: Function) -> Function:
             for signature in signatures:
-                name, _, rest = signature.partition("(")
+                head, _, rest = signature.rpartition(")")[0].partition("(")
+                void = head.startswith("void ")
+                name = head.removeprefix("void ")
                 method = table.setdefault(name.lower(), Method(name))
                 assert isinstance(method, Method)
-                method.overloads.append(Overload(rest.rstrip(")"), function, effect))
+                method.overloads.append(Overload(rest, function, effect, void))
             return function
 
         return add
@@ -301,11 +343,11 @@ class DotNetType:
     def find(self, name: str) -> Member | None:
         """The instance member of that name (case does not count), from the type, its definition or its bases."""
         key = name.lower()
-        for step in self._member_sources():
-            member = step.members.get(key)
-            if member is not None:
-                return member
-        return None
+        if key in self._found:
+            return self._found[key]
+        member = next((step.members[key] for step in self._member_sources() if key in step.members), None)
+        self._found[key] = member
+        return member
 
     def find_static(self, name: str) -> Member | None:
         """The static member of that name, inherited ones included."""
@@ -328,6 +370,15 @@ class DotNetType:
                 yield step.definition
         if self.kind == "interface":
             yield from self.all_interfaces()
+
+    def all_members(self) -> Iterator[Member]:
+        """Every declared instance member once, those of the type itself before those of its bases."""
+        seen: set[str] = set()
+        for step in self._member_sources():
+            for key, member in step.members.items():
+                if key not in seen:
+                    seen.add(key)
+                    yield member
 
 
 # -- the registry

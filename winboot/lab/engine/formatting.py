@@ -536,9 +536,13 @@ def dotnet_text(value: Value) -> str:
         return exception_text(value)
     if kind is Decorated:
         return dotnet_text(value.base)
-    if kind in _TYPE_NAMED or type(value).__str__ is object.__str__ or isinstance(value, (list, bytearray)):
+    if kind in _TYPE_NAMED or not _writes_itself(kind) or isinstance(value, (list, bytearray)):
         return type_of(value).name
     return str(value)
+
+
+def _writes_itself(kind: type) -> bool:
+    return any("__str__" in step.__dict__ for step in kind.__mro__[:-1])
 
 
 def exception_text(failure: DotNetException) -> str:
