@@ -17,7 +17,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '387312622e539f3786625bb6ed4a919635d3d99f4a15052ce6c5dd9db9655bb9'
+    Digest  = 'f76e01b8ef75647a17129056df95a9afecde772ecfd187d1172cb16fe058072c'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -1564,7 +1564,7 @@ function Get-RunningDetached {
 $script:Run = New-Run -Mode $Mode -Id $RunId -Plan $plan -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
 
 #region Steps: in this order
-Add-Step -Name 'node-preflight' -Needs @() -Secrets @() -Values {
+Add-Step -Name 'node-preflight' -Values {
     # What the machine must be before anything is written to it.
     $need = @{
         Build      = 20348
@@ -1577,33 +1577,33 @@ Add-Step -Name 'node-preflight' -Needs @() -Secrets @() -Values {
     Restore-FormerValue
 }
 
-Add-Step -Name 'computer-name' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'computer-name' -Needs @('node-preflight') -Values {
     $name = 'WIN-A1'
 } -Undo {
     Restore-FormerValue
 }
 
-Add-Step -Name 'windows-features' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'windows-features' -Needs @('node-preflight') -Values {
     $features = @('Containers')
     $source = $null
 } -Undo {
     Restore-FormerValue
 }
 
-Add-Step -Name 'system-settings' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'system-settings' -Needs @('node-preflight') -Values {
     $pageFile = 'system'
 } -Undo {
     Restore-FormerValue
 }
 
-Add-Step -Name 'dynamic-ports' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'dynamic-ports' -Needs @('node-preflight') -Values {
     # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
     $ports = @{ Start = 33000; Count = 32536 }
 } -Undo {
     Restore-FormerValue
 }
 
-Add-Step -Name 'directories' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'directories' -Needs @('node-preflight') -Values {
     # Private folders hold credentials: SYSTEM and Administrators only.
     $folders = @(
         @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
@@ -1626,7 +1626,7 @@ Add-Step -Name 'directories' -Needs @('node-preflight') -Secrets @() -Values {
     Restore-FormerValue
 }
 
-Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Values {
     $rules = @(
         @{
             name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
@@ -1649,13 +1649,13 @@ Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Secrets @() -Values 
     Restore-FormerValue
 }
 
-Add-Step -Name 'postboot-task' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'postboot-task' -Needs @('directories') -Values {
     $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
 } -Undo {
     Restore-FormerValue
 }
 
-Add-Step -Name 'artifacts' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'artifacts' -Needs @('directories') -Values {
     $artifacts = @(
         @{
             name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
@@ -1764,7 +1764,7 @@ Add-Step -Name 'artifacts' -Needs @('directories') -Secrets @() -Values {
     Restore-FormerValue
 }
 
-Add-Step -Name 'containerd-config' -Needs @('artifacts', 'directories') -Secrets @() -Values {
+Add-Step -Name 'containerd-config' -Needs @('artifacts', 'directories') -Values {
     $source = $node
     $files = @{
         'C:\Program Files\containerd\config.toml' = 'version = 3
@@ -1806,7 +1806,7 @@ timeout: 10
     Restore-FormerValue
 }
 
-Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -Secrets @() -Values {
+Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -Values {
     $source = $node
     $service = Complete-Service -Service @{
         name = 'containerd'; display = 'containerd'
@@ -1823,7 +1823,7 @@ Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -S
     Restore-FormerValue
 }
 
-Add-Step -Name 'pause-image' -Needs @('containerd') -Secrets @() -Values {
+Add-Step -Name 'pause-image' -Needs @('containerd') -Values {
     $source = $node
     $image = 'registry.k8s.io/pause:3.10'
 } -Undo {
@@ -1843,29 +1843,11 @@ Add-Step -Name 'kubelet-credentials' -Needs @('directories', 'computer-name') -S
   "clusters": [
     {
       "name": "cluster",
-      "cluster": {
-        "server": "https://10.0.0.10:6443",
-        "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"
-      }
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
     }
   ],
-  "users": [
-    {
-      "name": "kubelet-bootstrap",
-      "user": {
-        "token": "<token>"
-      }
-    }
-  ],
-  "contexts": [
-    {
-      "name": "node",
-      "context": {
-        "cluster": "cluster",
-        "user": "kubelet-bootstrap"
-      }
-    }
-  ],
+  "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
   "current-context": "node"
 }
 '
@@ -1888,65 +1870,39 @@ c67lpvsqaTVQAeNNBKvnm4g=
     Restore-FormerValue
 }
 
-Add-Step -Name 'kubelet-config' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'kubelet-config' -Needs @('directories') -Values {
     $source = $node
     $files = @{
         'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
-    "anonymous": {
-      "enabled": false
-    },
-    "webhook": {
-      "enabled": true
-    },
-    "x509": {
-      "clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"
-    }
+    "anonymous": {"enabled": false},
+    "webhook": {"enabled": true},
+    "x509": {"clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"}
   },
-  "authorization": {
-    "mode": "Webhook"
-  },
+  "authorization": {"mode": "Webhook"},
   "cgroupsPerQOS": false,
-  "clusterDNS": [
-    "10.96.0.10"
-  ],
+  "clusterDNS": ["10.96.0.10"],
   "clusterDomain": "cluster.local",
   "containerLogMaxFiles": 5,
   "containerLogMaxSize": "50Mi",
   "containerRuntimeEndpoint": "npipe:////./pipe/containerd-containerd",
   "enableSystemLogHandler": true,
   "enforceNodeAllocatable": [],
-  "evictionHard": {
-    "memory.available": "500Mi",
-    "nodefs.available": "10%",
-    "imagefs.available": "15%"
-  },
+  "evictionHard": {"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
   "maxParallelImagePulls": 5,
   "registerNode": true,
   "registerWithTaints": [
-    {
-      "key": "os",
-      "value": "windows",
-      "effect": "NoSchedule"
-    },
-    {
-      "key": "winboot.io/starting",
-      "value": "true",
-      "effect": "NoSchedule"
-    }
+    {"key": "os", "value": "windows", "effect": "NoSchedule"},
+    {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}
   ],
   "resolvConf": "",
   "rotateCertificates": true,
   "runtimeRequestTimeout": "10m0s",
   "serializeImagePulls": false,
   "serverTLSBootstrap": true,
-  "systemReserved": {
-    "cpu": "500m",
-    "memory": "2Gi",
-    "ephemeral-storage": "1Gi"
-  },
+  "systemReserved": {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
   "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
   "maxPods": 110
 }
@@ -1956,7 +1912,7 @@ Add-Step -Name 'kubelet-config' -Needs @('directories') -Secrets @() -Values {
     Restore-FormerValue
 }
 
-Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules') -Secrets @() -Values {
+Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules') -Values {
     $source = $node
     $wanted = @{
         name = 'kubelet'; display = 'Kubernetes kubelet'
@@ -1974,7 +1930,7 @@ Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'cont
     Restore-FormerValue
 }
 
-Add-Step -Name 'registration' -Needs @('kubelet') -Secrets @() -Values {
+Add-Step -Name 'registration' -Needs @('kubelet') -Values {
     $source = $node
     $bootstrap = 'C:\k\bootstrap-kubeconfig'
     $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
@@ -1983,16 +1939,10 @@ Add-Step -Name 'registration' -Needs @('kubelet') -Secrets @() -Values {
     # Nothing of the machine was changed here; the Node object is the cluster's.
 }
 
-Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'flanneld-config' -Needs @('directories') -Values {
     $source = $node
     $files = @{
-        'C:\etc\kube-flannel\net-conf.json' = '{
-  "Network": "10.244.0.0/16",
-  "Backend": {
-    "Type": "host-gw",
-    "Name": "cbr0"
-  }
-}
+        'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
         'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
@@ -2000,10 +1950,7 @@ Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
   "clusters": [
     {
       "name": "cluster",
-      "cluster": {
-        "server": "https://10.0.0.10:6443",
-        "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"
-      }
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
     }
   ],
   "users": [
@@ -2015,15 +1962,7 @@ Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
       }
     }
   ],
-  "contexts": [
-    {
-      "name": "node",
-      "context": {
-        "cluster": "cluster",
-        "user": "flanneld"
-      }
-    }
-  ],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
   "current-context": "node"
 }
 '
@@ -2032,7 +1971,7 @@ Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
     Restore-FormerValue
 }
 
-Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts') -Secrets @() -Values {
+Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts') -Values {
     $source = $node
     $network = @{
         name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
@@ -2056,7 +1995,7 @@ Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts
     Restore-FormerValue
 }
 
-Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-features') -Secrets @() -Values {
+Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-features') -Values {
     $source = $node
     $network = @{
         name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
@@ -2073,7 +2012,7 @@ Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-featu
     Enable-Forwarding -Source $source
 }
 
-Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Secrets @() -Values {
+Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Values {
     $source = $node
     $store = 'C:\var\lib\cni\networks\cbr0'
     $reservations = @(
@@ -2084,7 +2023,7 @@ Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Secre
     Restore-FormerValue
 }
 
-Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-network') -Secrets @() -Values {
+Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-network') -Values {
     $source = $node
     $folder = 'C:\etc\cni\net.d'
     $files = @{
@@ -2094,10 +2033,7 @@ Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-n
   "plugins": [
     {
       "type": "flannel",
-      "capabilities": {
-        "portMappings": true,
-        "dns": true
-      },
+      "capabilities": {"portMappings": true, "dns": true},
       "delegate": {
         "type": "win-bridge",
         "policies": [
@@ -2105,34 +2041,16 @@ Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-n
             "name": "EndpointPolicy",
             "value": {
               "Type": "OutBoundNAT",
-              "Settings": {
-                "Exceptions": [
-                  "10.244.0.0/16",
-                  "10.96.0.0/12",
-                  "<<node_subnet>>"
-                ]
-              }
+              "Settings": {"Exceptions": ["10.244.0.0/16", "10.96.0.0/12", "<<node_subnet>>"]}
             }
           },
           {
             "name": "EndpointPolicy",
-            "value": {
-              "Type": "SDNRoute",
-              "Settings": {
-                "DestinationPrefix": "10.96.0.0/12",
-                "NeedEncap": true
-              }
-            }
+            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}}
           },
           {
             "name": "EndpointPolicy",
-            "value": {
-              "Type": "SDNRoute",
-              "Settings": {
-                "DestinationPrefix": "<<node_ip>>/32",
-                "NeedEncap": true
-              }
-            }
+            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "<<node_ip>>/32", "NeedEncap": true}}
           }
         ],
         "loopbackDSR": true,
@@ -2147,25 +2065,19 @@ Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-n
     Restore-FormerValue
 }
 
-Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam-reservations') -Secrets @() -Values {
+Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam-reservations') -Values {
     $source = $node
     $files = @{
         'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
-  "clientConnection": {
-    "kubeconfig": "C:\\k\\kube-proxy.kubeconfig"
-  },
+  "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
   "clusterCIDR": "10.244.0.0/16",
   "healthzBindAddress": "0.0.0.0:10256",
   "hostnameOverride": "win-a1",
   "metricsBindAddress": "127.0.0.1:10249",
   "mode": "kernelspace",
-  "winkernel": {
-    "enableDSR": true,
-    "networkName": "cbr0",
-    "rootHnsEndpointName": "cbr0_ep"
-  },
+  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"},
   "windowsRunAsService": true
 }
 '
@@ -2175,10 +2087,7 @@ Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam
   "clusters": [
     {
       "name": "cluster",
-      "cluster": {
-        "server": "https://10.0.0.10:6443",
-        "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"
-      }
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
     }
   ],
   "users": [
@@ -2190,15 +2099,7 @@ Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam
       }
     }
   ],
-  "contexts": [
-    {
-      "name": "node",
-      "context": {
-        "cluster": "cluster",
-        "user": "kube-proxy"
-      }
-    }
-  ],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
   "current-context": "node"
 }
 '
@@ -2207,7 +2108,7 @@ Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam
     Restore-FormerValue
 }
 
-Add-Step -Name 'kube-proxy' -Needs @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules') -Secrets @() -Values {
+Add-Step -Name 'kube-proxy' -Needs @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules') -Values {
     $source = $node
     $wanted = @{
         name = 'kube-proxy'; display = 'Kubernetes kube-proxy'

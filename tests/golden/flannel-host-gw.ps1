@@ -18,7 +18,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '387312622e539f3786625bb6ed4a919635d3d99f4a15052ce6c5dd9db9655bb9'
+    Digest  = 'f76e01b8ef75647a17129056df95a9afecde772ecfd187d1172cb16fe058072c'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -2674,7 +2674,7 @@ function Get-RunningDetached {
 $script:Run = New-Run -Mode $Mode -Id $RunId -Plan $plan -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
 
 #region Steps: in this order
-Add-Step -Name 'node-preflight' -Needs @() -Secrets @() -Values {
+Add-Step -Name 'node-preflight' -Values {
     # What the machine must be before anything is written to it.
     $need = @{
         Build      = 20348
@@ -2695,7 +2695,7 @@ Add-Step -Name 'node-preflight' -Needs @() -Secrets @() -Values {
     # Nothing here is winboot's to change: a machine that does not fit fails in the look.
 }
 
-Add-Step -Name 'computer-name' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'computer-name' -Needs @('node-preflight') -Values {
     $name = 'WIN-A1'
 } -Look {
     Get-ComputerNameDifference -Want $name
@@ -2703,7 +2703,7 @@ Add-Step -Name 'computer-name' -Needs @('node-preflight') -Secrets @() -Values {
     Set-ComputerName -Name $name
 }
 
-Add-Step -Name 'windows-features' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'windows-features' -Needs @('node-preflight') -Values {
     $features = @('Containers')
     $source = $null
 } -Look {
@@ -2712,7 +2712,7 @@ Add-Step -Name 'windows-features' -Needs @('node-preflight') -Secrets @() -Value
     Enable-Features -Features $features -Source $source
 }
 
-Add-Step -Name 'system-settings' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'system-settings' -Needs @('node-preflight') -Values {
     $pageFile = 'system'
 } -Look {
     Get-PageFileDifference -MiB $pageFile
@@ -2720,7 +2720,7 @@ Add-Step -Name 'system-settings' -Needs @('node-preflight') -Secrets @() -Values
     Set-PageFile -MiB $pageFile
 }
 
-Add-Step -Name 'dynamic-ports' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'dynamic-ports' -Needs @('node-preflight') -Values {
     # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
     $ports = @{ Start = 33000; Count = 32536 }
 } -Look {
@@ -2729,7 +2729,7 @@ Add-Step -Name 'dynamic-ports' -Needs @('node-preflight') -Secrets @() -Values {
     Set-PortRange @ports
 }
 
-Add-Step -Name 'directories' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'directories' -Needs @('node-preflight') -Values {
     # Private folders hold credentials: SYSTEM and Administrators only.
     $folders = @(
         @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
@@ -2754,7 +2754,7 @@ Add-Step -Name 'directories' -Needs @('node-preflight') -Secrets @() -Values {
     Set-Folders -Folders $folders
 }
 
-Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Secrets @() -Values {
+Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Values {
     $rules = @(
         @{
             name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
@@ -2779,7 +2779,7 @@ Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Secrets @() -Values 
     Set-FirewallRules -Rules $rules
 }
 
-Add-Step -Name 'postboot-task' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'postboot-task' -Needs @('directories') -Values {
     $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
 } -Look {
     Get-BootTaskDifference
@@ -2792,7 +2792,7 @@ Add-Step -Name 'postboot-task' -Needs @('directories') -Secrets @() -Values {
     Restore-BootRoutes
 }
 
-Add-Step -Name 'artifacts' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'artifacts' -Needs @('directories') -Values {
     $artifacts = @(
         @{
             name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
@@ -2903,7 +2903,7 @@ Add-Step -Name 'artifacts' -Needs @('directories') -Secrets @() -Values {
     Install-Artifacts -Artifacts $artifacts
 }
 
-Add-Step -Name 'containerd-config' -Needs @('artifacts', 'directories') -Secrets @() -Values {
+Add-Step -Name 'containerd-config' -Needs @('artifacts', 'directories') -Values {
     $source = $node
     $files = @{
         'C:\Program Files\containerd\config.toml' = 'version = 3
@@ -2951,7 +2951,7 @@ timeout: 10
     }
 }
 
-Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -Secrets @() -Values {
+Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -Values {
     $source = $node
     $service = Complete-Service -Service @{
         name = 'containerd'; display = 'containerd'
@@ -2972,7 +2972,7 @@ Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -S
     Wait-Containerd -Source $source
 }
 
-Add-Step -Name 'pause-image' -Needs @('containerd') -Secrets @() -Values {
+Add-Step -Name 'pause-image' -Needs @('containerd') -Values {
     $source = $node
     $image = 'registry.k8s.io/pause:3.10'
 } -Look {
@@ -2994,29 +2994,11 @@ Add-Step -Name 'kubelet-credentials' -Needs @('directories', 'computer-name') -S
   "clusters": [
     {
       "name": "cluster",
-      "cluster": {
-        "server": "https://10.0.0.10:6443",
-        "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"
-      }
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
     }
   ],
-  "users": [
-    {
-      "name": "kubelet-bootstrap",
-      "user": {
-        "token": "<token>"
-      }
-    }
-  ],
-  "contexts": [
-    {
-      "name": "node",
-      "context": {
-        "cluster": "cluster",
-        "user": "kubelet-bootstrap"
-      }
-    }
-  ],
+  "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
   "current-context": "node"
 }
 '
@@ -3043,65 +3025,39 @@ c67lpvsqaTVQAeNNBKvnm4g=
     Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
 }
 
-Add-Step -Name 'kubelet-config' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'kubelet-config' -Needs @('directories') -Values {
     $source = $node
     $files = @{
         'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
-    "anonymous": {
-      "enabled": false
-    },
-    "webhook": {
-      "enabled": true
-    },
-    "x509": {
-      "clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"
-    }
+    "anonymous": {"enabled": false},
+    "webhook": {"enabled": true},
+    "x509": {"clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"}
   },
-  "authorization": {
-    "mode": "Webhook"
-  },
+  "authorization": {"mode": "Webhook"},
   "cgroupsPerQOS": false,
-  "clusterDNS": [
-    "10.96.0.10"
-  ],
+  "clusterDNS": ["10.96.0.10"],
   "clusterDomain": "cluster.local",
   "containerLogMaxFiles": 5,
   "containerLogMaxSize": "50Mi",
   "containerRuntimeEndpoint": "npipe:////./pipe/containerd-containerd",
   "enableSystemLogHandler": true,
   "enforceNodeAllocatable": [],
-  "evictionHard": {
-    "memory.available": "500Mi",
-    "nodefs.available": "10%",
-    "imagefs.available": "15%"
-  },
+  "evictionHard": {"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
   "maxParallelImagePulls": 5,
   "registerNode": true,
   "registerWithTaints": [
-    {
-      "key": "os",
-      "value": "windows",
-      "effect": "NoSchedule"
-    },
-    {
-      "key": "winboot.io/starting",
-      "value": "true",
-      "effect": "NoSchedule"
-    }
+    {"key": "os", "value": "windows", "effect": "NoSchedule"},
+    {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}
   ],
   "resolvConf": "",
   "rotateCertificates": true,
   "runtimeRequestTimeout": "10m0s",
   "serializeImagePulls": false,
   "serverTLSBootstrap": true,
-  "systemReserved": {
-    "cpu": "500m",
-    "memory": "2Gi",
-    "ephemeral-storage": "1Gi"
-  },
+  "systemReserved": {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
   "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
   "maxPods": 110
 }
@@ -3113,7 +3069,7 @@ Add-Step -Name 'kubelet-config' -Needs @('directories') -Secrets @() -Values {
     Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
 }
 
-Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules') -Secrets @() -Values {
+Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules') -Values {
     $source = $node
     $wanted = @{
         name = 'kubelet'; display = 'Kubernetes kubelet'
@@ -3135,7 +3091,7 @@ Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'cont
     Start-CurrentService -Name $service.name
 }
 
-Add-Step -Name 'registration' -Needs @('kubelet') -Secrets @() -Values {
+Add-Step -Name 'registration' -Needs @('kubelet') -Values {
     $source = $node
     $bootstrap = 'C:\k\bootstrap-kubeconfig'
     $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
@@ -3149,16 +3105,10 @@ Add-Step -Name 'registration' -Needs @('kubelet') -Secrets @() -Values {
     [IO.File]::Delete($bootstrap)
 }
 
-Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
+Add-Step -Name 'flanneld-config' -Needs @('directories') -Values {
     $source = $node
     $files = @{
-        'C:\etc\kube-flannel\net-conf.json' = '{
-  "Network": "10.244.0.0/16",
-  "Backend": {
-    "Type": "host-gw",
-    "Name": "cbr0"
-  }
-}
+        'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
         'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
@@ -3166,10 +3116,7 @@ Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
   "clusters": [
     {
       "name": "cluster",
-      "cluster": {
-        "server": "https://10.0.0.10:6443",
-        "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"
-      }
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
     }
   ],
   "users": [
@@ -3181,15 +3128,7 @@ Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
       }
     }
   ],
-  "contexts": [
-    {
-      "name": "node",
-      "context": {
-        "cluster": "cluster",
-        "user": "flanneld"
-      }
-    }
-  ],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
   "current-context": "node"
 }
 '
@@ -3200,7 +3139,7 @@ Add-Step -Name 'flanneld-config' -Needs @('directories') -Secrets @() -Values {
     Set-RenderedFiles -Files $files -Source $source -Service 'flanneld'
 }
 
-Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts') -Secrets @() -Values {
+Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts') -Values {
     $source = $node
     $network = @{
         name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
@@ -3231,7 +3170,7 @@ Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts
     if (Test-PodNetwork -Wanted $network -Source $source) { Start-CurrentService -Name $service.name }
 }
 
-Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-features') -Secrets @() -Values {
+Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-features') -Values {
     $source = $node
     $network = @{
         name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
@@ -3251,7 +3190,7 @@ Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-featu
     Enable-Forwarding -Source $source
 }
 
-Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Secrets @() -Values {
+Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Values {
     $source = $node
     $store = 'C:\var\lib\cni\networks\cbr0'
     $reservations = @(
@@ -3264,7 +3203,7 @@ Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Secre
     Set-Reservations -Store $store -Reservations $reservations -Source $source
 }
 
-Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-network') -Secrets @() -Values {
+Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-network') -Values {
     $source = $node
     $folder = 'C:\etc\cni\net.d'
     $files = @{
@@ -3274,10 +3213,7 @@ Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-n
   "plugins": [
     {
       "type": "flannel",
-      "capabilities": {
-        "portMappings": true,
-        "dns": true
-      },
+      "capabilities": {"portMappings": true, "dns": true},
       "delegate": {
         "type": "win-bridge",
         "policies": [
@@ -3285,34 +3221,16 @@ Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-n
             "name": "EndpointPolicy",
             "value": {
               "Type": "OutBoundNAT",
-              "Settings": {
-                "Exceptions": [
-                  "10.244.0.0/16",
-                  "10.96.0.0/12",
-                  "<<node_subnet>>"
-                ]
-              }
+              "Settings": {"Exceptions": ["10.244.0.0/16", "10.96.0.0/12", "<<node_subnet>>"]}
             }
           },
           {
             "name": "EndpointPolicy",
-            "value": {
-              "Type": "SDNRoute",
-              "Settings": {
-                "DestinationPrefix": "10.96.0.0/12",
-                "NeedEncap": true
-              }
-            }
+            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}}
           },
           {
             "name": "EndpointPolicy",
-            "value": {
-              "Type": "SDNRoute",
-              "Settings": {
-                "DestinationPrefix": "<<node_ip>>/32",
-                "NeedEncap": true
-              }
-            }
+            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "<<node_ip>>/32", "NeedEncap": true}}
           }
         ],
         "loopbackDSR": true,
@@ -3334,25 +3252,19 @@ Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-n
     }
 }
 
-Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam-reservations') -Secrets @() -Values {
+Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam-reservations') -Values {
     $source = $node
     $files = @{
         'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
-  "clientConnection": {
-    "kubeconfig": "C:\\k\\kube-proxy.kubeconfig"
-  },
+  "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
   "clusterCIDR": "10.244.0.0/16",
   "healthzBindAddress": "0.0.0.0:10256",
   "hostnameOverride": "win-a1",
   "metricsBindAddress": "127.0.0.1:10249",
   "mode": "kernelspace",
-  "winkernel": {
-    "enableDSR": true,
-    "networkName": "cbr0",
-    "rootHnsEndpointName": "cbr0_ep"
-  },
+  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"},
   "windowsRunAsService": true
 }
 '
@@ -3362,10 +3274,7 @@ Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam
   "clusters": [
     {
       "name": "cluster",
-      "cluster": {
-        "server": "https://10.0.0.10:6443",
-        "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"
-      }
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
     }
   ],
   "users": [
@@ -3377,15 +3286,7 @@ Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam
       }
     }
   ],
-  "contexts": [
-    {
-      "name": "node",
-      "context": {
-        "cluster": "cluster",
-        "user": "kube-proxy"
-      }
-    }
-  ],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
   "current-context": "node"
 }
 '
@@ -3396,7 +3297,7 @@ Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam
     Set-RenderedFiles -Files $files -Source $source -Service 'kube-proxy'
 }
 
-Add-Step -Name 'kube-proxy' -Needs @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules') -Secrets @() -Values {
+Add-Step -Name 'kube-proxy' -Needs @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules') -Values {
     $source = $node
     $wanted = @{
         name = 'kube-proxy'; display = 'Kubernetes kube-proxy'

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from winboot.networks.base import Data, Known, Text
 from winboot.spec import NodeSpec
+
+_WIDTH: Final = 110
 
 
 def text(value: Text) -> str:
@@ -21,8 +24,23 @@ def text(value: Text) -> str:
 
 
 def json_text(data: Data) -> str:
-    """Data as indented JSON with LF line ends, its `Known` leaves as `<<name>>`. JSON is YAML, too."""
-    return json.dumps(_plain(data), indent=2, ensure_ascii=False) + "\n"
+    """Data as JSON with LF line ends, its `Known` leaves as `<<name>>`. JSON is YAML, too."""
+    return _json(_plain(data), 0) + "\n"
+
+
+def _json(value: object, indent: int) -> str:
+    """Indented JSON in which a table or a list that fits on its line stays there: short to read, short to send."""
+    short = json.dumps(value, ensure_ascii=False)
+    if len(short) + indent <= _WIDTH or not isinstance(value, dict | list):
+        return short
+    inner = " " * (indent + 2)
+    if isinstance(value, dict):
+        rows = [f"{inner}{json.dumps(key)}: {_json(item, indent + 2)}" for key, item in value.items()]
+        opening, closing = "{", "}"
+    else:
+        rows = [f"{inner}{_json(item, indent + 2)}" for item in value]
+        opening, closing = "[", "]"
+    return opening + "\n" + ",\n".join(rows) + "\n" + " " * indent + closing
 
 
 def _plain(data: Data) -> object:
