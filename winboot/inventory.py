@@ -8,6 +8,7 @@ settings too.
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pydantic import Field
 
 from winboot import compat
 from winboot.compat.platform import BUILDS
-from winboot.errors import InvalidInput, UsageError
+from winboot.errors import InvalidInput
 from winboot.model import LocalPath, Model, build
 from winboot.profile import Profile, Reference, facts_of, profile_from
 from winboot.profile.values import Ip, node_name
@@ -164,21 +165,6 @@ class Inventory:
                 return machine
         raise KeyError(name)
 
-    def targets(self, limit: tuple[str, ...] = ()) -> tuple[tuple[Profile, Machine], ...]:
-        """The machines that `limit` names (hosts or groups; all where it is empty), each with its profile.
-
-        Raises UsageError for a name that is neither.
-        """
-        names = {machine.name for machine in self.machines}
-        groups = {group for machine in self.machines for group in machine.groups}
-        for word in limit:
-            if word not in names | groups:
-                meant = nearest(word, names | groups)
-                hint = f"Did you mean {meant!r}?" if meant else f"See {self.path} for hosts and groups."
-                raise UsageError(f"no host and no group is called {word!r}", hint=hint)
-        wanted = [one for one in self.machines if not limit or {one.name, *one.groups} & set(limit)]
-        return tuple((machine.profile, machine) for machine in wanted)
-
 
 def load_inventory(path: Path) -> Inventory:
     """The machines of a file, each with its profile; InvalidInput with every complaint where something is
@@ -191,9 +177,6 @@ def load_inventory(path: Path) -> Inventory:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
         raise InvalidInput(f"{path}: {count}", problems=tuple(complaints), hint="Correct the places named.")
     return Inventory(path, machines, tuple(complaints))
-
-
-load = load_inventory
 
 
 def check_inventory(path: Path) -> list[Complaint]:
@@ -286,7 +269,8 @@ class _Reader:
                 named.place, ".".join((*path, "profile")), "no path stands here", "the path of a profile"
             )
             return None
-        return (self.path.parent / Path(named.text).expanduser()).resolve()
+        # Without `..`, but not absolute: complaints should show the path as people know it.
+        return Path(os.path.normpath(self.path.parent / Path(named.text).expanduser()))
 
     def _hosts(self, groups: list[_Group]) -> list[_Host]:
         found: dict[str, _Host] = {}

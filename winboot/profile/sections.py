@@ -46,7 +46,8 @@ class Cluster(Model):
         description="sha256 of the CA's public key, as kubeadm prints it; `winboot init` fetches the CA by it",
     )
     kubeconfig: Reference | None = Field(
-        default=None, description="what winboot itself uses; default: the usual place"
+        default=None,
+        description="what winboot itself uses: to mint tokens, approve certificates, set labels, drain",
     )
     context: str | None = Field(
         default=None, description="which context of that kubeconfig; default: its current one"
@@ -227,6 +228,9 @@ class DynamicPorts(Model):
 class Firewall(Model):
     node_ports: bool = Field(default=True, description="open 30000-32767 for NodePort services")
     kube_proxy_health: bool = Field(default=True, description="open 10256 for load balancer health checks")
+    sources: Cidrs = Field(
+        default=(), description="who may reach these ports, as CIDRs; default: everyone who reaches the node"
+    )
 
 
 class Windows(Model):
@@ -256,6 +260,10 @@ class Windows(Model):
     )
     known_fixes: tuple[str, ...] = Field(
         default=(), description="packs of registry values, each with its reason"
+    )
+    trust_roots: tuple[Reference, ...] = Field(
+        default=(),
+        description="CA certificates (PEM) that this machine shall trust: proxies, mirrors, registries",
     )
     time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; never for domain members")
     long_paths: bool | None = Field(default=None, description="let programs use paths beyond 260 characters")
