@@ -9,7 +9,7 @@ import pytest
 from winboot import script
 from winboot.errors import ScriptError
 from winboot.plan import make_plan
-from winboot.powershell.check import check_template
+from winboot.powershell.check import check_script, check_template
 from winboot.powershell.parser import parse
 from winboot.secret import Secret
 from winboot.spec import StepSource
@@ -142,3 +142,10 @@ def test_a_long_table_is_laid_out_in_lines_and_means_the_same():
 
 def test_a_single_list_in_a_list_keeps_its_comma():
     assert script._laid_out([["a" * 120]], 4).startswith("@(, @(")
+
+
+def test_the_whole_library_passes_the_strict_check():
+    """Also the functions that no shipped profile uses."""
+    text = "$script:Run = @{}\n" + script._library_text(script._library())
+
+    assert [str(one) for one in check_script(text, origin="library")] == []

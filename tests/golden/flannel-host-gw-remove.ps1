@@ -1323,6 +1323,25 @@ function Restore-Registry {
     Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }
 
+# CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
+
+function Use-RootStore {
+    # Opens the store, lets the block work on it, and closes it in any case.
+    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
+    $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
+    $store.Open($Access)
+    try { & $Work $store } finally { $store.Close() }
+}
+
+function Restore-Root {
+    # Takes a root out again that was not there before.
+    param([object]$Former)
+    Use-RootStore -Access ReadWrite -Work {
+        param($Store)
+        foreach ($found in @($Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint })) { $Store.Remove($found) }
+    }
+}
+
 # Windows services. A service is described by a hashtable:
 #   name, display, description, command_line, start (auto | delayed-auto | demand), depends, environment,
 #   restart_ms (delays of the recovery actions), reset_s, and parameters (NSSM's own values) where there are any.
@@ -1655,7 +1674,7 @@ Add-Step -Name 'postboot-task' -Needs @('directories') -Values {
     Restore-FormerValue
 }
 
-Add-Step -Name 'artifacts' -Needs @('directories') -Values {
+Add-Step -Name 'artifacts' -Needs @('directories', 'trust-roots') -Values {
     $artifacts = @(
         @{
             name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'

@@ -2792,7 +2792,7 @@ Add-Step -Name 'postboot-task' -Needs @('directories') -Values {
     Restore-BootRoutes
 }
 
-Add-Step -Name 'artifacts' -Needs @('directories') -Values {
+Add-Step -Name 'artifacts' -Needs @('directories', 'trust-roots') -Values {
     $artifacts = @(
         @{
             name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'

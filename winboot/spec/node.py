@@ -299,6 +299,8 @@ class WindowsSpec:
     update_hold: bool
     known_fixes: tuple[RegistryFix, ...]
     firewall: tuple[PortRule, ...]
+    firewall_sources: tuple[str, ...]
+    trust_roots: tuple[str, ...]
     time_servers: tuple[str, ...]
     long_paths: bool | None
     power_plan: Literal["high-performance"] | None

@@ -137,11 +137,11 @@ def _cluster(profile: Profile) -> ClusterSpec:
     )
 
 
-def _certificate(text: str, where: str) -> str:
+def _certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
     """PEM text with LF line ends and one at the end, so that its bytes on every node are the same."""
     pem = "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
     if "-----BEGIN CERTIFICATE-----" not in pem:
-        raise InvalidInput(f"cluster.ca: {where} holds no certificate", hint="It must be a PEM file.")
+        raise InvalidInput(f"{owner}: {where} holds no certificate", hint="It must be a PEM file.")
     return pem
 
 
@@ -350,7 +350,7 @@ def _word(name: str, value: Text) -> Text:
 
 
 def _windows(profile: Profile, facts: Compat, solution: Network, kube_proxy: KubeProxySpec) -> WindowsSpec:
-    section = profile.windows
+    section, owner = profile.windows, "windows.trust_roots"
     ports = section.dynamic_ports
     return WindowsSpec(
         features=section.features,
@@ -362,6 +362,10 @@ def _windows(profile: Profile, facts: Compat, solution: Network, kube_proxy: Kub
         update_hold=section.update_hold,
         known_fixes=tuple(_fixes(facts, section.known_fixes)),
         firewall=tuple(_firewall(profile, solution, kube_proxy)),
+        firewall_sources=tuple(str(one) for one in section.firewall.sources),
+        trust_roots=tuple(
+            _certificate(one.read(owner).reveal(), str(one), owner) for one in section.trust_roots
+        ),
         time_servers=section.time_servers,
         long_paths=section.long_paths,
         power_plan=section.power_plan,

@@ -30,6 +30,7 @@ from winboot.steps.registration import REGISTRATION
 from winboot.steps.startup_taint import STARTUP_TAINT_LIFT
 from winboot.steps.step import Step
 from winboot.steps.system_settings import SYSTEM_SETTINGS
+from winboot.steps.trust_roots import TRUST_ROOTS
 from winboot.steps.windows_features import WINDOWS_FEATURES
 
 STEPS: Final[tuple[Step, ...]] = (
@@ -38,6 +39,7 @@ STEPS: Final[tuple[Step, ...]] = (
     WINDOWS_FEATURES,
     SYSTEM_SETTINGS,
     DYNAMIC_PORTS,
+    TRUST_ROOTS,
     DIRECTORIES,
     FIREWALL_RULES,
     DEFENDER_EXCLUSIONS,

@@ -77,6 +77,6 @@ ARTIFACTS = Step(
     name="artifacts",
     why="a program is what its hash says, whatever its version string or its date may claim",
     inputs=_inputs,
-    needs=("directories",),
+    needs=("directories", "trust-roots"),
     wanted=_wanted,
 )

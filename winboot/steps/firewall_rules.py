@@ -15,7 +15,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             "ports": rule.ports,
             "protocol": rule.protocol,
             "direction": rule.direction,
-            "sources": ["Any"],
+            "sources": list(spec.windows.firewall_sources) or ["Any"],
             "why": rule.why,
         }
         for rule in spec.windows.firewall

@@ -1,0 +1,37 @@
+# CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
+
+function Use-RootStore {
+    # Opens the store, lets the block work on it, and closes it in any case.
+    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
+    $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
+    $store.Open($Access)
+    try { & $Work $store } finally { $store.Close() }
+}
+
+function Get-RootDifference {
+    param([hashtable[]]$Roots)
+    $known = @(Use-RootStore -Access ReadOnly -Work { param($Store) $Store.Certificates | ForEach-Object { $_.Thumbprint } })
+    foreach ($root in $Roots) {
+        if ($known -notcontains $root.thumbprint) { New-Difference -What ('trusted root ' + $root.thumbprint) -Is $null -Want 'present' }
+    }
+}
+
+function Add-Roots {
+    # Adds those that are missing (undone by Restore-Root).
+    param([hashtable[]]$Roots)
+    foreach ($root in $Roots) {
+        if (@(Get-RootDifference -Roots @($root)).Count -eq 0) { continue }
+        Save-FormerValue -Kind 'Root' -Key $root.thumbprint -Value @{ thumbprint = $root.thumbprint }
+        $certificate = [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($root.body))
+        Use-RootStore -Access ReadWrite -Work { param($Store) $Store.Add($certificate) }
+    }
+}
+
+function Restore-Root {
+    # Takes a root out again that was not there before.
+    param([object]$Former)
+    Use-RootStore -Access ReadWrite -Work {
+        param($Store)
+        foreach ($found in @($Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint })) { $Store.Remove($found) }
+    }
+}
