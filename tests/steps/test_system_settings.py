@@ -1,0 +1,38 @@
+"""Settings of Windows that a node wants: page file, long paths, crash dumps, power, time, updates, known fixes."""
+
+from tests.steps.builders import a_spec
+from winboot.steps.system_settings import SYSTEM_SETTINGS
+
+
+def settings(**windows: str) -> dict[str, dict]:
+    spec = a_spec(**{"update_hold: false": "\n  ".join(f"{key}: {value}" for key, value in windows.items())})
+    return {one["name"]: one for one in SYSTEM_SETTINGS.inputs(spec)["settings"]}
+
+
+def test_every_registry_value_stands_beside_its_reason():
+    found = settings(
+        update_hold="true", long_paths="true", crash_dump="kernel", dns_suffixes="[corp.example]"
+    )
+
+    assert all(one["reason"] for one in found.values())
+    assert found["LongPathsEnabled"]["value"] == 1
+    assert found["NoAutoUpdate"]["path"].startswith("SOFTWARE\\Policies")
+    assert found["SearchList"] | {"reason": ""} == {
+        "path": r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters",
+        "name": "SearchList",
+        "value": "corp.example",
+        "kind": "String",
+        "reboot": False,
+        "reason": "",
+    }
+
+
+def test_a_crash_dump_setting_takes_a_restart():
+    found = settings(crash_dump="kernel")
+
+    assert found["CrashDumpEnabled"]["value"] == 2
+    assert found["CrashDumpEnabled"]["reboot"] is True
+
+
+def test_a_profile_that_says_nothing_of_them_sets_no_registry_value():
+    assert SYSTEM_SETTINGS.inputs(a_spec())["settings"] == []
