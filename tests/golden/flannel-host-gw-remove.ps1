@@ -71,8 +71,13 @@ function Invoke-Detached {
         $ended = Invoke-Guarded -Status $status
         Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
     }
+    catch {
+        Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+        throw
+    }
     finally {
         Exit-Run -Lock $lock
+        [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
         Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
     }
 }
@@ -131,7 +136,8 @@ function Get-MissingLink {
     $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
     if (-not $out) { return 'the way to the API server' }
     $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
-    if ($listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+    # Port 0: winboot runs on the machine itself.
+    if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
     ''
 }
 

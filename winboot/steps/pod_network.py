@@ -24,12 +24,13 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
 
 
 def _guard(spec: NodeSpec) -> dict[str, object]:
-    table = network_table(spec)
+    table, connection = network_table(spec), spec.machine.connection
     return {
         "node_ip": spec.machine.node_ip or "",
         "server_host": spec.cluster.server_host,
         "server_port": spec.cluster.server_port,
-        "management_port": spec.machine.connection.port_number,
+        # On the machine itself there is no listener to lose.
+        "management_port": 0 if connection.transport == "local" else connection.port_number,
         "agent": table["agent"],
         "network": table["name"],
     }

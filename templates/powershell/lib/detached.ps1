@@ -62,16 +62,16 @@ function New-SystemTask {
 
 function Assert-NoFailure {
     # A detached run of this step that failed is told once, by failing the step; the change after that tries again.
+    # One that a restart cut off is simply tried again.
     $folder = Get-StatePath 'detached'
     foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
         $name = 'detached\' + [IO.Path]::GetFileName($path)
         $status = Read-StateJson $name
         if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
-        $state = $status.state
-        if ($state -eq 'running') { $state = 'cut off by a restart, or by its time limit' }
         $status.told = $true
         Write-StateJson -Name $name -Value $status
-        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $state, $status.message) `
+        if ($status.state -eq 'running') { continue }
+        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
             -Hint 'When the cause is mended, run the same command again.'
     }
 }
@@ -97,8 +97,13 @@ function Invoke-Detached {
         $ended = Invoke-Guarded -Status $status
         Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
     }
+    catch {
+        Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+        throw
+    }
     finally {
         Exit-Run -Lock $lock
+        [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
         Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
     }
 }
@@ -157,7 +162,8 @@ function Get-MissingLink {
     $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
     if (-not $out) { return 'the way to the API server' }
     $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
-    if ($listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+    # Port 0: winboot runs on the machine itself.
+    if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
     ''
 }
 
