@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import os
 import struct
 import threading
@@ -30,6 +31,9 @@ _NO_LM_HASH: Final = "0" * 32
 # more when the client proves its password; farms in one process take turns.
 _FILE_VARIABLE: Final = "NTLM_USER_FILE"
 _turn = threading.Lock()
+
+# At DEBUG it logs login tokens.
+logging.getLogger("spnego").setLevel(logging.CRITICAL + 1)
 
 
 class CannotUnseal(Exception):
@@ -161,7 +165,11 @@ class Login:
         return Refused(self._offers)
 
     def _basic(self, token: bytes) -> Accepted | Refused:
-        user, _, password = token.decode("utf-8", "replace").partition(":")
+        try:
+            text = token.decode("utf-8")
+        except UnicodeDecodeError:
+            text = token.decode("latin-1")  # no encoding is agreed on, and clients differ
+        user, _, password = text.partition(":")
         # Basic proves itself anew with each request and leaves no login behind.
         return Accepted(user) if self._accounts.accept(user, password) else self._refuse()
 

@@ -193,7 +193,8 @@ class Endpoint:
             visit = _Visit(self, request, connection, guest.login, seen, misfortune)
             response = await visit.answer()
             misfortune = visit.misfortune
-        seen.status = response.status
+        if not isinstance(misfortune, plan.Drop):
+            seen.status = response.status
         await _deliver(response, misfortune, connection)
 
     def create_shell(self, request: soap.Envelope, user: str, client: str) -> str:

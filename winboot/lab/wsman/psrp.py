@@ -8,6 +8,7 @@ state, leaves out the byte order mark and joins messages, none of which Windows 
 from __future__ import annotations
 
 import base64
+import logging
 import struct
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,9 @@ _HEADER: Final = 21
 _NOBODY: Final = uuid.UUID(int=0)
 _TO_CLIENT: Final = 1
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+# At DEBUG it logs every message whole: scripts, and secrets in the form that the wire has.
+logging.getLogger("psrpcore").setLevel(logging.CRITICAL + 1)
 
 
 class MessageType(IntEnum):
