@@ -32,6 +32,7 @@ from winboot.source import (
     Scalar,
     Table,
     Wrong,
+    in_order,
     locate,
     merge,
     nearest,
@@ -171,7 +172,7 @@ def load_inventory(path: Path) -> Inventory:
     wrong."""
     reader = _Reader(path, read(path))
     machines = reader.machines()
-    complaints = reader.sorted_complaints()
+    complaints = in_order(reader.complaints)
     errors = [one for one in complaints if one.level == "error"]
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
@@ -238,11 +239,6 @@ class _Reader:
         made = tuple(machine for machine in machines if machine is not None)
         self._refuse_twins(made, hosts)
         return made
-
-    def sorted_complaints(self) -> list[Complaint]:
-        """Each complaint once, in the order of the files."""
-        once = dict.fromkeys(self.complaints)
-        return sorted(once, key=lambda one: (one.place is None, one.place, one.path))
 
     def _group(self, name: str, entry: Entry) -> _Group:
         path = ("groups", name)

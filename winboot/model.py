@@ -80,7 +80,7 @@ def build(model: type[AModel], node: Node, prefix: PathParts = ()) -> tuple[AMod
         return model.model_validate(raw(node)), []
     except ValidationError as error:
         complaints = [_complaint(model, node, prefix, details) for details in error.errors(include_url=False)]
-        return None, sorted(set(complaints), key=lambda one: (one.place is None, one.place, one.path))
+        return None, complaints
 
 
 def _complaint(model: type[Model], node: Node, prefix: PathParts, error: ErrorDetails) -> Complaint:

@@ -235,6 +235,12 @@ def typed(value: Any) -> Any:
     return str(value)
 
 
+def in_order(complaints: Iterable[Complaint]) -> list[Complaint]:
+    """Each complaint once, in the order of the files; those without a place last."""
+    nowhere = Place("", 0, 0)
+    return sorted(dict.fromkeys(complaints), key=lambda one: (one.place is None, one.place or nowhere, one.path))
+
+
 def nearest(word: str, candidates: Iterable[str]) -> str:
     """The candidate the writer most likely meant, or "" where none is close."""
     by_form: dict[str, str] = {}

@@ -16,7 +16,7 @@ from winboot.networks import Network
 from winboot.profile import sections
 from winboot.profile.checks import Draft, all_complaints
 from winboot.profile.reference import Reference
-from winboot.source import Complaint, Listing, Scalar, Table, child, read
+from winboot.source import Complaint, Listing, Scalar, Table, child, in_order, read
 
 __all__ = [
     "Profile",
@@ -76,7 +76,7 @@ def profile_from(node: Table, name: str) -> tuple[Profile | None, list[Complaint
     """A profile made of (merged) nodes, and all complaints. None where an error makes it unusable as a
     whole."""
     profile, complaints = build(Profile, node)
-    complaints = [*complaints, *all_complaints(_draft(node, profile))]
+    complaints = in_order([*complaints, *all_complaints(_draft(node, profile))])
     if profile is not None and not profile.name:
         profile = profile.model_copy(update={"name": name})
     return profile, complaints

@@ -144,9 +144,8 @@ class Draft:
 
 
 def all_complaints(draft: Draft) -> list[Complaint]:
-    """Everything that is wrong or worth knowing, in the order of the file."""
-    complaints = [complaint for check in CHECKS for complaint in check(draft)]
-    return sorted(dict.fromkeys(complaints), key=lambda one: (one.place is None, one.place, one.path))
+    """Everything that is wrong or worth knowing, check by check."""
+    return [complaint for check in CHECKS for complaint in check(draft)]
 
 
 def _kubernetes(draft: Draft) -> Iterator[Complaint]:
@@ -326,6 +325,10 @@ def _cluster(draft: Draft) -> Iterator[Complaint]:
         yield draft.at(
             ("cluster",), "nothing says whom to trust", "ca: {file: ca.crt} or ca_hash: sha256:…", key=True
         )
+    if cluster.bootstrap_token == "mint" and cluster.kubeconfig is None:
+        wrong = "nobody can mint a token without a kubeconfig"
+        expected = "kubeconfig: {file: ~/.kube/config}, or bootstrap_token: {env: NAME}"
+        yield draft.at(("cluster",), wrong, expected, key=True, warning=True)
     named = {
         "pod_cidr": cluster.pod_cidr,
         "service_cidr": cluster.service_cidr,

@@ -1,0 +1,329 @@
+"""Profiles that somebody could write, each with one thing wrong: the complaint has its place, reason and remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.config.scene import complaints
+from winboot.source import Complaint
+
+
+def _cluster(**keys: str) -> str:
+    """A cluster section that is good but for the given keys."""
+    good = {
+        "server": "https://k",
+        "ca": "{file: c}",
+        "kubeconfig": "{file: k}",
+        "pod_cidr": "10.244.0.0/16",
+        "service_cidr": "10.96.0.0/12",
+    }
+    return "cluster: {" + ", ".join(f"{key}: {value}" for key, value in {**good, **keys}.items()) + "}"
+
+
+# Text with § before the place the complaint must name; the level; a part of what it must say.
+BAD: list[tuple[str, str, str]] = [
+    # YAML and keys
+    ("kubernetes: {version: §1.30}", "error", "1.30 names no patch"),
+    ("kubernetes: {version: §one}", "error", "a version such as 1.34.2"),
+    ("kubernetes: {§verison: 1.34.2}", "error", "did you mean 'version'"),
+    ("§kubernets: {version: 1.34.2}", "error", "did you mean 'kubernetes'"),
+    ("§kubernetes: {}", "error", "this key is missing"),
+    ("kubernetes: §[1.34.2]", "error", "a list stands here"),
+    ("kubelet: {config: {maxPods: 110}, §feature_gates: {A: true}}", "error", "config: {featureGates"),
+    ("kube_proxy: {§enable_dsr: true}", "error", "dsr: on"),
+    # Versions
+    ("kubernetes: {version: §1.23.17}", "error", "1.24 or later"),
+    ("kubernetes: {version: §1.31.0}", "error", "kubelet-start-socket"),
+    ("kubernetes: {version: §1.34.2}", "warning", "no-periodic-sync"),
+    ("kubernetes: {version: §1.29.14}", "warning", "ended on 2025-02-28"),
+    ("kubernetes: {version: §1.38.0}", "warning", "newer than the data of 2026-08-22"),
+    ("runtime: {containerd: §1.6.36}", "error", "older than the oldest"),
+    ("kubernetes: {version: 1.34.8}\nruntime: {containerd: §1.7.20}", "warning", "tested from 1.7.28 on"),
+    ("kubernetes: {version: 1.34.8}\nruntime: {containerd: §2.1.9}", "warning", "containerd 2.1 ended"),
+    ("artifacts: {crictl: §1.34.0}", "warning", "crictl follows the minor"),
+    # Flags of the kubelet
+    ("kubelet: {flags: {§network-plugin: cni}}", "error", "removed in 1.24"),
+    ("kubelet: {flags: {§pod-infra-container-image: x}}", "error", "runtime.pause_image"),
+    (
+        "kubernetes: {version: 1.34.8}\nkubelet: {flags: {§pod-infra-container-image: x}}",
+        "warning",
+        "pause_image",
+    ),
+    ("kubelet: {flags: {§log-dir: 'C:\\k'}}", "error", "removed in 1.26"),
+    ("kubelet: {flags: {§system-reserve: memory=2Gi}}", "error", "--system-reserved"),
+    ("kubelet: {flags: {§kubelet-reserve: memory=2Gi}}", "error", "--kube-reserved"),
+    ("kubelet: {flags: {§enforce-node-allocable: pods}}", "error", "--enforce-node-allocatable"),
+    ("kubelet: {flags: {§windows-priority-class: x}}", "error", "--windows-priorityclass"),
+    ("kubelet: {flags: {§windows-priorityclass: ABOVE_NORMAL}}", "error", "ABOVE_NORMAL_PRIORITY_CLASS"),
+    ("kubelet: {flags: {§housekeeping-interval: 10s}}", "error", "only Linux builds know it"),
+    ("kubelet: {flags: {§cgroup-driver: systemd}}", "warning", "job objects"),
+    ("kubelet: {flags: {§exit-on-lock-contention: 'true'}}", "error", "the kubelet stops"),
+    ("kubelet: {flags: {§cgroups-per-qos: true}}", "warning", "there are no cgroups"),
+    (
+        "kubernetes: {version: 1.30.14}\nkubelet: {flags: {§cgroups-per-qos: true}}",
+        "error",
+        "refuses to start",
+    ),
+    (
+        "kubernetes: {version: 1.30.14}\nkubelet: {flags: {§enforce-node-allocatable: none}}",
+        "error",
+        "even for none",
+    ),
+    ("kubelet: {flags: {§resolv-conf: /etc/resolv.conf}}", "error", "does not exist on Windows"),
+    ("kubelet: {flags: {§max-pods: many}}", "error", "not a whole number"),
+    ("kubelet: {flags: {§max-pods: 110}, config: {maxPods: 100}}", "error", "the same setting"),
+    ("kubelet: {flags: {§--v: 2}}", "error", "written with dashes"),
+    ("kubelet: {flags: {§v=2: ''}}", "error", "more than a name"),
+    ("kubelet: {flags: {§hostname-override: x}}", "error", "winboot sets --hostname-override itself"),
+    ("kubelet: {flags: {§node_labels: a=b}}", "error", "node.labels"),
+    ("kubernetes: {version: 1.26.15}\nkubelet: {flags: {§config-dir: x}}", "error", "winboot sets"),
+    ("kubelet: {flags: {§cloud-provider: azure}}", "error", "external"),
+    ("kubelet: {flags: {§allow-privileged: true}}", "error", "removed in 1.15"),
+    # Configuration of the kubelet
+    ("kubelet: {config: {§maxPod: 110}}", "error", "maxPods"),
+    (
+        "kubelet: {config: {authentication: {§anonymus: {enabled: true}}}}",
+        "error",
+        "authentication.anonymous",
+    ),
+    (
+        "kubernetes: {version: 1.26.15}\nkubelet: {config: {§maxParallelImagePulls: 3}}",
+        "error",
+        "from 1.27 on",
+    ),
+    ("kubelet: {config: {§cgroupsPerQOS: true}}", "warning", "there are no cgroups"),
+    ("kubelet: {config: {§singleProcessOOMKill: true}}", "error", "the program ends"),
+    ("kubelet: {config: {§protectKernelDefaults: true}}", "warning", "Linux kernel"),
+    ("kubelet: {config: {§cpuManagerPolicy: static}}", "warning", "WindowsCPUAndMemoryAffinity"),
+    ("kubelet: {config: {§clusterDNS: [10.0.0.1]}}", "error", "cluster.dns_service_ip"),
+    ("kubelet: {config: {§registerWithTaints: []}}", "error", "node.taints"),
+    # Gates
+    ("kubelet: {config: {featureGates: {§IPv6DualStack: true}}}", "error", "removed in 1.25"),
+    ("kube_proxy: {config: {featureGates: {§WinDSR: false}}}", "error", "locked on"),
+    ("kube_proxy: {config: {featureGates: {§WinOverlay: true}}}", "warning", "locked to this value"),
+    (
+        "kubelet: {config: {featureGates: {§WindowsGracefulShutdown: true}}}",
+        "error",
+        "WindowsGracefulNodeShutdown",
+    ),
+    ("kubelet: {config: {featureGates: {§NodeSwap: true}}}", "warning", "Linux only"),
+    ("kubelet: {config: {featureGates: {§AllAlpha: true}}}", "warning", "nobody tried"),
+    (
+        "kubernetes: {version: 1.30.14}\nkubelet: {config: {featureGates: {§WindowsGracefulNodeShutdown: true}}}",
+        "error",
+        "1.32",
+    ),
+    ("kubelet: {config: {featureGates: {§WindowsCPUAndMemoryAffinity: true}}}", "info", "alpha"),
+    ("kubelet: {config: {featureGates: {§NodeLogQuery: maybe}}}", "error", "neither true nor false"),
+    # kube-proxy
+    ("kube_proxy: {flags: {§proxy-mode: userspace}}", "error", "winboot sets"),
+    ("kube_proxy: {config: {§mode: iptables}}", "error", "kernelspace"),
+    ("kube_proxy: {flags: {§cleanup: true}}", "error", "not implemented"),
+    ("kube_proxy: {flags: {§conntrack-min: 5}}", "warning", "only the Linux proxies"),
+    ("kube_proxy: {config: {ipvs: {§scheduler: rr}}}", "warning", "only the Linux proxies"),
+    ("kube_proxy: {config: {winkernel: {§enableDSR: true}}}", "error", "kube_proxy.dsr"),
+    ("kube_proxy: {config: {winkernel: {§networkNames: x}}}", "error", "winkernel.networkName"),
+    ("kube_proxy: {dsr: §auto-on}", "error", "auto | on | off"),
+    # Networks
+    ("network: {cni: §flanel}", "error", "did you mean 'flannel'"),
+    ("network: {cni: §ovn}", "error", "not offered yet"),
+    ("network: {cni: flannel, mode: §vxlna}", "error", "did you mean 'vxlan'"),
+    ("network: {cni: win-bridge, mode: §host-gw}", "error", "has one form"),
+    ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §1}}", "error", "from 4096 on"),
+    ("network: {cni: flannel, mode: vxlan, vxlan: {port: §8472}}", "error", "4789"),
+    ("network: {cni: flannel, mode: vxlan, vxlan: {mac_prefix: §'0E'}}", "error", "two bytes"),
+    ("network: {cni: flannel, mode: host-gw, §vxlan: {vni: 4096}}", "error", "no overlay"),
+    ("network: {cni: flannel, managed_by: §operator}", "error", "no form that is managed by operator"),
+    ("network: {cni: flannel, network_name: §nat}", "error", "Docker"),
+    ("§network: {cni: none}", "error", "network_name"),
+    # The cluster
+    (
+        "cluster: {server: §'http://10.0.0.10:6443', ca: {file: c}, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
+        "error",
+        "https://",
+    ),
+    (
+        "cluster: {server: §'https://a:b@10.0.0.10', ca: {file: c}, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
+        "error",
+        "a user or a password",
+    ),
+    (
+        _cluster(pod_cidr="§10.244.0.1/16"),
+        "error",
+        "'10.244.0.0/16'",
+    ),
+    (
+        _cluster(pod_cidr="§10.96.0.0/16"),
+        "",
+        "",
+    ),
+    (
+        _cluster(pod_cidr="10.96.0.0/16", service_cidr="§10.96.0.0/12"),
+        "error",
+        "overlaps 10.96.0.0/16",
+    ),
+    (
+        _cluster(pod_cidr="§192.168.0.0/16"),
+        "error",
+        "192.168.255.0/30",
+    ),
+    (
+        _cluster(node_cidr="§10.244.8.0/24"),
+        "error",
+        "overlaps",
+    ),
+    (
+        _cluster(dns_service_ip="§10.0.0.10"),
+        "error",
+        "outside the service network",
+    ),
+    (
+        _cluster(pod_cidr="§['fd00::/56']"),
+        "error",
+        "IPv6 alone",
+    ),
+    (
+        _cluster(pod_cidr="§[10.244.0.0/16, 'fd00::/56']"),
+        "error",
+        "IPv4 alone",
+    ),
+    (
+        _cluster(pod_cidr="§[10.1.0.0/16, 10.2.0.0/16]"),
+        "error",
+        "one family",
+    ),
+    (
+        "§cluster: {server: 'https://k', pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
+        "error",
+        "whom to trust",
+    ),
+    (
+        _cluster(bootstrap_token="§abcdef.0123456789abcdef"),
+        "error",
+        "a token itself",
+    ),
+    (
+        "§cluster: {server: 'https://k', ca: {file: c}, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
+        "warning",
+        "nobody can mint",
+    ),
+    (
+        "cluster: {server: 'https://k', ca: §text, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
+        "error",
+        "the value itself",
+    ),
+    (
+        "cluster: {server: 'https://k', ca_hash: §abc, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
+        "error",
+        "64 hexadecimal digits",
+    ),
+    # containerd
+    ("runtime: {pause_image: §pause}", "error", "names no tag"),
+    ("runtime: {isolation: §[process, hypervisor]}", "error", "Hyper-V in windows.features"),
+    ("runtime: {isolation: [§hyperv]}", "error", "did you mean 'hypervisor'"),
+    ("runtime: {registries: {§'https://docker.io': {mirrors: ['https://m']}}}", "error", "without https://"),
+    ("runtime: {registries: {docker.io: {mirrors: [§'m.example']}}}", "error", "http:// or https://"),
+    ("runtime: {registries: {§docker.io: {user: me}}}", "error", "without a password"),
+    (
+        "runtime: {registries: {docker.io: {mirrors: §['http://m'], user: me, password: {env: P}}}}",
+        "error",
+        "in the clear",
+    ),
+    ("runtime: {registries: {docker.io: {user: me, password: §hunter2}}}", "error", "the value itself"),
+    # Services, node, proxy
+    ("services: {manager: §systemd}", "error", "sc | nssm"),
+    ("services: {overrides: {§kubeproxy: nssm}}", "error", "did you mean 'kube-proxy'"),
+    ("services: {overrides: {flanneld: §sc}}", "error", "1053"),
+    ("services: {manager: nssm}\nkubelet: {config: {§shutdownGracePeriod: 30s}}", "warning", "under nssm"),
+    ("node: {taints: [§os=windows]}", "error", "key=value:Effect"),
+    ("node: {taints: [§'os=windows:NoScheduling']}", "error", "did you mean 'NoSchedule'"),
+    (
+        "node: {taints: ['os=windows:NoSchedule', §'winboot.io/starting=true:NoSchedule']}",
+        "error",
+        "winboot's own",
+    ),
+    ("node: {taints: §[]}", "warning", "pods for Linux"),
+    ("node: {labels: {§node-role.kubernetes.io/worker: ''}}", "error", "may not write to"),
+    ("node: {labels: §{'bad key': x}}", "error", "letters, digits"),
+    ("proxy: {http: §'http://me:secret@proxy:3128'}", "error", "without them"),
+    ("proxy: {http: §proxy:3128}", "error", "http://"),
+    ("proxy: {http: 'http://proxy:3128', no_proxy: [§'*.corp.example']}", "error", "reads the star"),
+    # Windows, artifacts, steps
+    ("windows: {features: §[Hyper-V]}", "error", "Containers among them"),
+    ("windows: {dynamic_ports: {start: §30000, count: 1000}}", "error", "NodePorts"),
+    ("windows: {dynamic_ports: {start: 60000, count: §9000}}", "error", "at most 65535"),
+    ("windows: {known_fixes: [§smb-compartement]}", "error", "did you mean 'smb-compartment'"),
+    ("windows: {page_file_mib: §100}", "error", "512"),
+    ("windows: {crash_dump: §full}", "error", "complete | kernel"),
+    ("artifacts: {source: §upstrem}", "error", "did you mean 'upstream'"),
+    ("artifacts: {source: §'https://acs-mirror.azureedge.net/k8s'}", "error", "answers no more"),
+    ("artifacts: {source: §'http://mirror.corp.example'}", "warning", "in the clear"),
+    ("artifacts: {sha256: {kubectl.exe: §12}}", "error", "64 hexadecimal digits"),
+    ("network: {cni: azure}\n§artifacts: {source: upstream}", "error", "azure_cni"),
+    ("steps: [{name: §My Step, look: l.ps1, change: c.ps1}]", "error", "lower case words with dashes"),
+    ("steps: [{name: mine, look: §no-such.ps1, change: c.ps1}]", "error", "is no file"),
+]
+
+
+def _shown(row: tuple[str, str, str]) -> str:
+    return row[0].replace("§", "").splitlines()[-1][-70:]
+
+
+@pytest.mark.parametrize(("text", "level", "says"), BAD, ids=map(_shown, BAD))
+def test_a_bad_profile_is_refused_or_warned_about_at_its_place(text: str, level: str, says: str) -> None:
+    """The complaint stands at the marked line and column and says what is wrong or what to write."""
+    before = text.partition("§")[0]
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    found = complaints(text.replace("§", ""))
+
+    here = [one for one in found if one.place and (one.place.line, one.place.column) == (line, column)]
+    fitting = [one for one in here if not level or (one.level == level and says in str(one))]
+    assert bool(fitting) is bool(level), "\n".join(map(str, found)) or "no complaint"
+
+
+def test_the_table_has_the_promised_size() -> None:
+    """At least sixty ways to be wrong, of every kind."""
+    assert len(BAD) >= 60
+
+
+def test_all_complaints_come_at_once_and_in_the_order_of_the_file() -> None:
+    """Four mistakes in four sections are four complaints of one run."""
+    text = """
+kubernetes: {version: 1.36}
+network: {cni: flanel}
+kubelet: {flags: {network-plugin: cni}, config: {maxPod: 1}}
+proxy: {http: 'http://u:p@x'}
+"""
+    errors = [one for one in complaints(text) if one.level == "error"]
+
+    assert [one.place.line for one in errors if one.place] == [2, 3, 4, 4, 5]
+
+
+def test_no_complaint_shows_a_secret() -> None:
+    """Where a value stands that should be a reference, the complaint does not repeat it."""
+    text = """
+cluster:
+  server: https://admin:hunter2@10.0.0.10
+  bootstrap_token: hunter2.hunter2
+  pod_cidr: 10.244.0.0/16
+  service_cidr: 10.96.0.0/12
+runtime: {registries: {docker.io: {user: me, password: hunter2}}}
+proxy: {http: 'http://me:hunter2@proxy:3128'}
+artifacts: {source: 'https://me:hunter2@mirror'}
+"""
+    found = complaints(text)
+
+    assert len(found) >= 5
+    assert "hunter2" not in " ".join(map(str, found))
+
+
+def test_a_complaint_reads_as_one_line() -> None:
+    """File, line, column, key, what is wrong, what was expected, what was meant."""
+    (found,) = complaints("network: {cni: flanel}")
+
+    assert str(found) == (
+        "profile.yaml:1:16: network.cni: 'flanel'; "
+        "expected flannel | win-bridge | win-overlay | azure | calico | ovn | none; did you mean 'flannel'?"
+    )
+    assert isinstance(found, Complaint)
