@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from winboot.lab.engine import ps_types as _ps_types  # declares enums
 from winboot.lab.engine.attributes import keep_rules
 from winboot.lab.engine.common import ACTION_TYPE
+from winboot.lab.engine.dotnet import lookup
 from winboot.lab.engine.locations import Locations
 from winboot.lab.engine.objects import PSVariable
 from winboot.lab.engine.refusal import Refusal
@@ -22,6 +24,7 @@ from winboot.lab.engine.values import (
 )
 
 Value = Any
+assert _ps_types
 
 POWERSHELL_HOME = r"C:\Windows\System32\WindowsPowerShell\v1.0"
 
@@ -235,7 +238,7 @@ def _constants(session: Session, profile: str) -> None:
     top.put("MaximumErrorCount", 256)
     top.put("MaximumHistoryCount", 4096)
     top.put("NestedPromptLevel", 0)
-    top.put("OutputEncoding", _ascii_encoding())
+    top.put("OutputEncoding", _ascii_encoding(session))
     top.put("PSDefaultParameterValues", Hashtable())
     top.put("PSEmailServer", "")
     top.put("PSScriptRoot", "")
@@ -245,13 +248,11 @@ def _constants(session: Session, profile: str) -> None:
     top.put("input", NOTHING)
 
 
-def _ascii_encoding() -> Value:
-    from winboot.lab.engine.members import get_static
+def _ascii_encoding(session: Session) -> Value:
+    from winboot.lab.engine.members import get_member
 
-    try:
-        return get_static(named("System.Text.Encoding"), "ASCII", None)
-    except KeyError:
-        return None
+    kind = lookup("System.Text.Encoding")
+    return None if kind is None else get_member(kind, "ASCII", session.top, static=True)
 
 
 def _version_table(build: int) -> Hashtable:

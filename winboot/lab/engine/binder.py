@@ -281,7 +281,7 @@ class Binding:
                     values.append(argument.text or f"-{argument.name}")
                 if argument.value is not ABSENT:
                     values.append(argument.value)
-            if len(values) == 1 and is_enumerable(plain(values[0])):
+            if len(values) == 1 and (not self.spec.script or is_enumerable(plain(values[0]))):
                 self.bind(taker, values[0])
             else:
                 self.bind(taker, Array(values))

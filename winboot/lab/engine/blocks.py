@@ -54,7 +54,7 @@ class Code:
         if tree.params is not None:
             declared = tree.params.parameters
         self.parameters: Sequence[syntax.Parameter] = declared
-        self.attributes = tree.params.attributes if tree.params is not None else tree.attributes
+        self.attributes = tree.params.attributes if tree.params is not None else ()
         self._spec: CommandSpec | None = None
         self._phases: dict[str, Run | None] = {}
         self._advanced: bool | None = None

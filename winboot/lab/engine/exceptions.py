@@ -376,6 +376,7 @@ class RuntimeException(SystemException):
         self.category = self.default_category if category is None else category
         self.target = target
         self.was_thrown_from_throw_statement = False
+        self.settled = False  # a statement has already decided that it goes outwards
 
     @property
     def error_record(self) -> ErrorRecord:
@@ -478,8 +479,13 @@ class ApplicationFailedException(RuntimeException):
 
 
 class ParameterBindingException(RuntimeException):
+    """The binder's complaint: `parameter_name` is what it is about, `error_id` the id without the command."""
+
     type_name = "System.Management.Automation.ParameterBindingException"
     default_category = "InvalidArgument"
+    parameter_name: str | None = None
+    error_id: str = ""
+    command: str = ""
 
 
 class ParameterBindingArgumentTransformationException(ParameterBindingException):

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from winboot.lab.engine import cmdlets as _cmdlets  # declares the cmdlets
-from winboot.lab.engine import compiler as _compiler  # teaches the compiler all nodes
 from winboot.lab.engine import types as _types  # declares the .NET types
 from winboot.lab.engine.automatic import prepare
 from winboot.lab.engine.binder import Argument
+from winboot.lab.engine.compiler import commands as _commands  # these three teach the compiler its nodes
+from winboot.lab.engine.compiler import expressions as _expressions
+from winboot.lab.engine.compiler import statements as _statements
 from winboot.lab.engine.errors import as_runtime, record_of
 from winboot.lab.engine.exceptions import DotNetException
 from winboot.lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopUpstream
@@ -23,8 +25,7 @@ from winboot.lab.engine.session import Cancelled, Session
 if TYPE_CHECKING:
     from winboot.lab.windows.door import Door
 
-assert _cmdlets, _compiler
-assert _types
+_LOADED = (_cmdlets, _types, _commands, _expressions, _statements)
 
 Stream = Literal["output", "error", "warning", "verbose", "debug", "information", "progress"]
 Emit = Callable[[Stream, object], None]

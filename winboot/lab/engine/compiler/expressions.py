@@ -18,15 +18,9 @@ from winboot.lab.engine.compiler.core import (
 from winboot.lab.engine.compiler.statements import body_of
 from winboot.lab.engine.compiler.types import type_getter
 from winboot.lab.engine.convert import cast, to_bool
-from winboot.lab.engine.dotnet import DotNetType, Reference
+from winboot.lab.engine.dotnet import Reference
 from winboot.lab.engine.exceptions import RuntimeException
-from winboot.lab.engine.members import (
-    get_member,
-    get_static,
-    index_value,
-    invoke_member,
-    invoke_static,
-)
+from winboot.lab.engine.members import get_member, index_value, invoke_member
 from winboot.lab.engine.operators import binary, unary
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
@@ -222,46 +216,29 @@ def _reference(node: syntax.Convert) -> Eval:
 @compiles_expression(syntax.Member)
 def _member(node: syntax.Member) -> Eval:
     name, place = member_name(node.member), node.extent
-    if node.static:
-        target = _static_target(node.target)
-
-        def read_static(scope: Scope) -> Value:
-            try:
-                return get_static(target(scope), name(scope), scope)
-            except Refusal as refusal:
-                raise refusal.at(*place.position)
-
-        return read_static
-    target = expression(node.target)
+    target, static = expression(node.target), node.static
 
     def read(scope: Scope) -> Value:
         try:
-            return get_member(target(scope), name(scope), scope)
+            return get_member(target(scope), name(scope), scope, static=static)
         except Refusal as refusal:
             raise refusal.at(*place.position)
 
     return read
 
 
-def _static_target(node: syntax.Expression) -> Eval:
-    return expression(node)
-
-
 @compiles_expression(syntax.InvokeMember)
 def _invoke(node: syntax.InvokeMember) -> Eval:
     arguments = [_argument(argument) for argument in node.arguments]
     name, place = member_name(node.member), node.extent
-    types = [_static_type(argument) for argument in node.arguments]
-    target = expression(node.target)
-    call = invoke_static if node.static else invoke_member
+    target, static = expression(node.target), node.static
 
     def run(scope: Scope) -> Value:
         holder = target(scope)
         member = name(scope)
         given = [argument(scope) for argument in arguments]
-        hints = [None if get is None else get(scope) for get in types]
         try:
-            return call(holder, member, given, scope, hints)
+            return invoke_member(holder, member, given, scope, static=static)
         except Refusal as refusal:
             raise refusal.at(*place.position)
 
@@ -276,16 +253,6 @@ def _argument(node: syntax.Expression) -> Eval:
         return None if made is NOTHING else made
 
     return give
-
-
-def _static_type(node: syntax.Expression) -> Callable[[Scope], DotNetType] | None:
-    """The type of an argument written as a cast: `([object]$x)` chooses the overload even for $null."""
-    if isinstance(node, syntax.Paren) and isinstance(node.pipeline, syntax.Pipeline):
-        inner = node.pipeline.expression
-        return None if inner is None else _static_type(inner)
-    if isinstance(node, syntax.Convert) and node.type.type.full.lower() not in ("ref", "ordered", "pscustomobject"):
-        return type_getter(node.type.type)
-    return None
 
 
 @compiles_expression(syntax.Index)
