@@ -131,7 +131,7 @@ function Receive-Rest {
             $file = [IO.File]::Open($Path, $mode, [IO.FileAccess]::Write)
             try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
         }
-        finally { $response.Dispose() }
+        finally { $response.Close() }
     }
     catch {
         if ($Last) {

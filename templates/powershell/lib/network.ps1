@@ -10,7 +10,7 @@ function Get-LocalAddressTowards {
     }
     # A refused connection and an unknown name arrive wrapped; either way there is no way through.
     catch [AggregateException] { return }
-    finally { $client.Dispose() }
+    finally { $client.Close() }
 }
 
 function Find-Address {

@@ -171,9 +171,13 @@ function Stop-RunningService {
     $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
     Stop-Service -Name $Name -Force -NoWait
     Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+    if ($processId -eq 0) { return }
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($processId -ne 0 -and $null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-        if ([DateTime]::UtcNow -gt $until) { Stop-Process -Id $processId -Force }
+    while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Process -Id $processId -Force
+            return
+        }
         Start-Sleep -Milliseconds 300
     }
 }
