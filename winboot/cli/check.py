@@ -94,4 +94,6 @@ def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
     for one in complaints:
         typer.secho(str(one), err=True, fg="red" if one.level == "error" else "yellow")
     errors = sum(one.level == "error" for one in complaints)
-    typer.echo(f"{file}: {'good' if not errors else f'{errors} to correct'}, {len(complaints) - errors} warnings")
+    typer.echo(
+        f"{file}: {'good' if not errors else f'{errors} to correct'}, {len(complaints) - errors} warnings"
+    )

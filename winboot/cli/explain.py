@@ -20,7 +20,10 @@ def explain(
         typer.echo(networks.explain(name) if name else networks.comparison())
         return
     if not name:
-        raise UsageError(f"explain {kind} needs a name", hint=f"For example: winboot explain {kind} {_EXAMPLES.get(kind, 'NAME')}")
+        raise UsageError(
+            f"explain {kind} needs a name",
+            hint=f"For example: winboot explain {kind} {_EXAMPLES.get(kind, 'NAME')}",
+        )
     from winboot.compat.explain import explain as text
     from winboot.compat.facts import load
 

@@ -42,9 +42,7 @@ def join(
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
     from winboot.join import Options
 
-    options = Options(
-        only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers
-    )
+    options = Options(only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers)
     _run("join", inventory, words(limit), options, output, report)
 
 
@@ -62,14 +60,17 @@ def repair(
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.join import Options
 
-    options = Options(
-        only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers
-    )
+    options = Options(only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers)
     _run("repair", inventory, words(limit), options, output, report)
 
 
 def _run(
-    command: str, inventory: Path, limit: tuple[str, ...], options: Options, output: Output, report: Path | None
+    command: str,
+    inventory: Path,
+    limit: tuple[str, ...],
+    options: Options,
+    output: Output,
+    report: Path | None,
 ) -> None:
     from winboot.cli.output import check_report_path, progress, save, show
     from winboot.cli.targets import load_targets, run_context
@@ -77,7 +78,10 @@ def _run(
 
     check_report_path(report)
     specs = load_targets(inventory, limit)
-    with progress(output, [spec.node.name for spec in specs]) as listener, run_context(specs, listener) as (world, tuned):
+    with (
+        progress(output, [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (world, tuned),
+    ):
         chosen = _existing(specs, world) if command == "repair" else specs
         result = join_nodes(chosen, world, tuned(options), command=command)
     show(result, output)
@@ -93,5 +97,7 @@ def _existing(specs: Sequence[NodeSpec], world: World) -> list[NodeSpec]:
         if cluster is not None and cluster.node(spec.node.name) is not None:
             found.append(spec)
         else:
-            world.listener.say(spec.node.name, "left alone: the cluster has no Node of this name (join makes one)")
+            world.listener.say(
+                spec.node.name, "left alone: the cluster has no Node of this name (join makes one)"
+            )
     return found

@@ -55,7 +55,10 @@ def ping(
     results = fleet.each(specs, _ping, stop=Stop(), workers=workers)
     if output is Output.json:
         for result in results:
-            findings = [{"level": f.level, "subject": f.subject, "text": f.text, "fix": f.fix} for f in result.findings]
+            findings = [
+                {"level": f.level, "subject": f.subject, "text": f.text, "fix": f.fix}
+                for f in result.findings
+            ]
             typer.echo(json.dumps({"node": result.node, "address": result.address, "findings": findings}))
     else:
         for result in results:
@@ -130,15 +133,23 @@ def _session(probe: Probe) -> Iterator[Finding]:
             r"\Policies\System LocalAccountTokenFilterPolicy = 1",
         )
     elif not probe.administrator:
-        yield Finding("error", "token", "not an administrator", "Add the account to the local group Administrators.")
+        yield Finding(
+            "error", "token", "not an administrator", "Add the account to the local group Administrators."
+        )
     else:
         yield Finding("ok", "token", "administrator")
-    yield Finding("ok", "execution policy", f"{probe.execution_policy} (does not apply to what winboot sends)")
+    yield Finding(
+        "ok", "execution policy", f"{probe.execution_policy} (does not apply to what winboot sends)"
+    )
 
 
 def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
     where = f"domain {probe.domain}" if probe.domain else "workgroup"
-    yield Finding("ok", "machine", f"{probe.computer_name}, {where}, build {probe.os_build}, PowerShell {probe.ps_version}")
+    yield Finding(
+        "ok",
+        "machine",
+        f"{probe.computer_name}, {where}, build {probe.os_build}, PowerShell {probe.ps_version}",
+    )
     build = probe.os_build.split(".")
     if str(spec.machine.build) not in build:
         yield Finding(

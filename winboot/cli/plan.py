@@ -35,7 +35,10 @@ def plan(
     check_report_path(report)
     specs = load_targets(inventory, words(limit))
     options = Options(only=words(only), skip=words(skip), workers=workers)
-    with progress(output, [spec.node.name for spec in specs]) as listener, run_context(specs, listener) as (world, tuned):
+    with (
+        progress(output, [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (world, tuned),
+    ):
         result = survey(specs, world, tuned(options))
     show(result, output, differences=True)
     save(result, report)

@@ -19,7 +19,9 @@ def render(
     out: Annotated[
         Path | None, typer.Option("--out", help="A folder for one script a node and the files it writes.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why each step and setting is there.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why each step and setting is there.")
+    ] = False,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything."""
     from winboot.cli.targets import load_targets
@@ -35,7 +37,9 @@ def render(
     elif out is not None:
         for task in tasks:
             _write(out / task.spec.node.name, task.script.text, {f.path: f.text for f in task.script.files})
-            typer.echo(f"{out / task.spec.node.name}: {task.script.size_bytes / 1024:.0f} KiB, {len(task.script.files)} files")
+            typer.echo(
+                f"{out / task.spec.node.name}: {task.script.size_bytes / 1024:.0f} KiB, {len(task.script.files)} files"
+            )
     elif len(tasks) == 1:
         sys.stdout.write(tasks[0].script.text)
     else:

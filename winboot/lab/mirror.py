@@ -121,6 +121,25 @@ def sha256_of(path: str) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def hashes_of(path: str) -> dict[str, str]:
+    """The SHA-256 of the file behind a URL path (under ''), and of each member when it is an archive."""
+    content = content_of(path)
+    if content is None:
+        raise KeyError(path)
+    found = {"": hashlib.sha256(content).hexdigest()}
+    name = urlsplit(path).path.rpartition("/")[2]
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = [(entry, archive.read(entry)) for entry in archive.namelist()]
+    elif name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+            opened = [(entry.name, tar.extractfile(entry)) for entry in tar]
+            members = [(entry, file.read()) for entry, file in opened if file is not None]
+    else:
+        members = []
+    return found | {entry.removeprefix("./"): hashlib.sha256(body).hexdigest() for entry, body in members}
+
+
 def program(name: str, version: str) -> bytes:
     """A stand-in executable. Different programs and versions differ in every part, so a torn file shows."""
     seed = f"{name} {version} ".encode("ascii")
@@ -240,7 +259,8 @@ class MirrorServer:
     def __init__(self, mirror: Mirror | None = None, *, address: str = "127.0.0.1", port: int = 0) -> None:
         self.mirror = mirror or Mirror()
         self._http = _Server((address, port), self.mirror)
-        self.url: Final = f"http://{address}:{self._http.server_address[1]}"
+        self.address: Final[tuple[str, int]] = (address, int(self._http.server_address[1]))
+        self.url: Final = f"http://{address}:{self.address[1]}"
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.05,), name="lab-mirror", daemon=True
         )

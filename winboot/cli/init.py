@@ -1,0 +1,241 @@
+"""`winboot init`: from a kubeconfig and a few answers to a profile and an inventory that can be joined."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+NETWORKS = "flannel:host-gw, flannel:vxlan, win-bridge, win-overlay, azure, calico or none"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the cluster's kubeconfig says: the server, its CA, and the context it was read from."""
+
+    server: str
+    ca_pem: str
+    context: str
+
+
+def init(
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option("--kubeconfig", help="The kubeconfig of the cluster; winboot will use it too."),
+    ] = None,
+    context: Annotated[str | None, typer.Option("--context", help="Which of its contexts.")] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", help="The API server as nodes reach it; default: the kubeconfig's."),
+    ] = None,
+    kubernetes: Annotated[
+        str | None, typer.Option("--kubernetes", help="The version of the nodes; default: the cluster's.")
+    ] = None,
+    network: Annotated[str | None, typer.Option("--network", help=f"{NETWORKS}.")] = None,
+    pod_cidr: Annotated[str | None, typer.Option("--pod-cidr", help="All pods of the cluster.")] = None,
+    service_cidr: Annotated[str, typer.Option("--service-cidr", help="All cluster IPs.")] = "10.96.0.0/12",
+    host: Annotated[
+        list[str] | None,
+        typer.Option("--host", help="NAME=ADDRESS,OS with OS 2019, 2022 or 2025 (repeat for each machine)."),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help=r"Who logs in: .\Administrator or DOMAIN\name.")
+    ] = None,
+    password_env: Annotated[
+        str, typer.Option("--password-env", help="The environment variable that holds the password.")
+    ] = "WINBOOT_PASSWORD",
+    mirror: Annotated[
+        str | None, typer.Option("--mirror", help="Download artifacts from this mirror instead of upstream.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where to write profile.yaml and inventory.yaml.")
+    ] = Path(),
+    hashes: Annotated[
+        bool, typer.Option("--hashes/--no-hashes", help="Download the artifacts once to pin their hashes.")
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+) -> None:
+    """Write profile.yaml, inventory.yaml and ca.crt; what is not given as an option is asked for."""
+    from winboot.errors import UsageError
+
+    targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]
+    there = [str(path) for path in targets if path.exists()]
+    if there and not force:
+        raise UsageError(
+            f"{', '.join(there)} exists already", hint="Use --force to overwrite, or another --folder."
+        )
+    path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config")).expanduser()
+    found = read_kubeconfig(path, context)
+    detected = _detect(path, found.context)
+    answers: dict[str, Any] = {
+        "server": server or found.server,
+        "kubeconfig": str(path.resolve()),
+        "context": found.context,
+        "kubernetes": kubernetes or detected.get("version") or _ask("Kubernetes version of the nodes", ""),
+        "network": network or _ask(f"network ({NETWORKS})", detected.get("network", "flannel:host-gw")),
+        "pod_cidr": pod_cidr or detected.get("pod_cidr") or _ask("pod CIDR", "10.244.0.0/16"),
+        "service_cidr": service_cidr,
+        "mirror": mirror,
+    }
+    hosts = host or _ask("machines, as NAME=ADDRESS,OS separated by blanks", "").split()
+    login = user or _ask("user who logs in", r".\Administrator")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ca.crt").write_text(found.ca_pem, encoding="ascii")
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(inventory_text(hosts, login, password_env), encoding="utf-8")
+    profile = folder / "profile.yaml"
+    profile.write_text(profile_text(answers, {}), encoding="utf-8")
+    if hashes:
+        profile.write_text(profile_text(answers, _hashes(inventory)), encoding="utf-8")
+    typer.echo(f"wrote {profile}, {inventory} and {folder / 'ca.crt'}")
+    typer.echo(
+        f"next: export {password_env}=…; winboot check {inventory}; winboot ping -i {inventory}; winboot plan -i {inventory}"
+    )
+
+
+def _ask(what: str, default: str) -> str:
+    """Ask on a terminal; elsewhere a missing answer is wrong use."""
+    from winboot.errors import UsageError
+
+    if not sys.stdin.isatty():
+        if default:
+            return default
+        raise UsageError(
+            f"init needs an answer: {what}", hint="Give it as an option; see winboot init --help."
+        )
+    return str(typer.prompt(what, default=default or None))
+
+
+def read_kubeconfig(path: Path, context: str | None) -> Found:
+    """Server and CA of a context. Raises InvalidInput where the file does not say them."""
+    import yaml
+
+    from winboot.errors import InvalidInput
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        name = context or data["current-context"]
+        wanted = next(c["context"] for c in data["contexts"] if c["name"] == name)
+        cluster = next(c["cluster"] for c in data["clusters"] if c["name"] == wanted["cluster"])
+        return Found(str(cluster["server"]), _ca(cluster, path), str(name))
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no kubeconfig {path}", hint="Name one with --kubeconfig.") from error
+    except (yaml.YAMLError, KeyError, TypeError, StopIteration, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{path}: no cluster with a server and a CA stands there for context {context or '(current)'}",
+            hint="Try kubectl --kubeconfig … config view; name a context with --context.",
+        ) from error
+
+
+def _ca(cluster: Mapping[str, Any], path: Path) -> str:
+    if "certificate-authority-data" in cluster:
+        return base64.b64decode(cluster["certificate-authority-data"]).decode("ascii")
+    return (path.parent / str(cluster["certificate-authority"])).read_text(encoding="ascii")
+
+
+def _detect(kubeconfig: Path, context: str) -> dict[str, str]:
+    """What the cluster itself says, when it answers: version, flannel's network and backend."""
+    from winboot.cluster import connect
+    from winboot.errors import ClusterError
+
+    try:
+        with connect(kubeconfig, context=context) as cluster:
+            found = {"version": str(cluster.version())}
+            flannel = cluster.flannel()
+            if flannel is not None:
+                found |= {"network": f"flannel:{flannel.backend}", "pod_cidr": flannel.network}
+            return found
+    except ClusterError as error:
+        typer.echo(f"warning: the cluster was not asked: {error.problem}", err=True)
+        return {}
+
+
+def _hashes(inventory: Path) -> dict[str, str]:
+    """Every hash the inventory's nodes need, each artifact fetched once."""
+    from winboot import hashes
+    from winboot.inventory import load_inventory
+    from winboot.profile import facts_of
+    from winboot.spec import resolve
+
+    found: dict[str, str] = {}
+    for machine in load_inventory(inventory):
+        for artifact in resolve(machine.profile, machine).artifacts:
+            if artifact.file not in found:
+                typer.echo(f"hashing {artifact.url}", err=True)
+                found |= hashes.resolve(artifact, facts_of(machine.profile))
+    return found
+
+
+def profile_text(answers: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
+    """The profile as a person would write it. A JSON string is a YAML string, so no value can break out."""
+    cni, _, mode = str(answers["network"]).partition(":")
+    quoted = json.dumps
+    lines = [
+        "# What every node of this pool should be. `winboot explain` and docs/profile.md say what else can stand here.",
+        "kubernetes:",
+        f"  version: {quoted(answers['kubernetes'])}",
+        "",
+        "cluster:",
+        f"  server: {quoted(answers['server'])}",
+        "  ca: {file: ./ca.crt}",
+        f"  kubeconfig: {{file: {quoted(answers['kubeconfig'])}}}",
+        f"  context: {quoted(answers['context'])}",
+        f"  pod_cidr: {quoted(answers['pod_cidr'])}",
+        f"  service_cidr: {quoted(answers['service_cidr'])}",
+        "",
+        "network:",
+        f"  cni: {quoted(cni)}",
+        *([f"  mode: {quoted(mode)}"] if mode else []),
+        "",
+        "node:",
+        '  taints: ["os=windows:NoSchedule"]',
+        "",
+        "artifacts:",
+        f"  source: {quoted(answers['mirror'] or 'upstream')}",
+        "  sha256:" + ("" if hashes else " {}  # winboot init --hashes fills this"),
+        *(f"    {quoted(name)}: {quoted(value)}" for name, value in sorted(hashes.items())),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def inventory_text(hosts: list[str], user: str, password_env: str) -> str:
+    """The inventory: one group for each Windows release. Raises UsageError for a host that is not NAME=ADDRESS,OS."""
+    groups: dict[str, list[str]] = {}
+    for name, address, release in map(_host, hosts):
+        groups.setdefault(release, []).append(f"      {json.dumps(name)}: {{address: {json.dumps(address)}}}")
+    return "\n".join([*_inventory_lines(groups, user, password_env), ""])
+
+
+def _inventory_lines(groups: Mapping[str, list[str]], user: str, password_env: str) -> Iterator[str]:
+    yield "# Which machines, and how to reach them. HTTPS on 5986 needs a CA (tls: {ca: {file: …}}) or a fingerprint."
+    yield "defaults:"
+    yield "  connection:"
+    yield "    port: 5985                         # HTTP; the login seals every message"
+    yield f"    user: {json.dumps(user)}"
+    yield f"    password: {{env: {json.dumps(password_env)}}}"
+    yield ""
+    yield "groups:"
+    for release, hosts in sorted(groups.items()):
+        yield f"  windows-{release}:"
+        yield "    profile: ./profile.yaml"
+        yield f'    os: "{release}"'
+        yield "    hosts:"
+        yield from hosts
+
+
+def _host(text: str) -> tuple[str, str, str]:
+    from winboot.errors import UsageError
+
+    name, equals, rest = text.partition("=")
+    address, comma, release = rest.rpartition(",")
+    if not (name and equals and address and comma and release):
+        raise UsageError(
+            f"--host {text}: not of the form NAME=ADDRESS,OS", hint="For example --host win-1=10.0.1.11,2022"
+        )
+    return name, address, release
