@@ -100,7 +100,7 @@ def test_a_step_of_the_users_own_stands_in_the_script_as_it_was_written():
     own = StepSource("my-agent", "monitoring", (), "    Get-Mine", "    Set-Mine", "    Undo-Mine")
     text = rendered(own=own).text
 
-    assert "Add-Step -Name 'my-agent'" in text
+    assert "@{ Name = 'my-agent'" in text
     assert "    Set-Mine\n" in text
 
 

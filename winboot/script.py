@@ -84,7 +84,7 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
         node=spec.node.name,
         profile=spec.profile.name,
         digest=plan.digest,
-        source=source(spec),
+        source=_Code(_laid_out(source(spec), 0)),
         library=_Code(_library_text(used)),
         steps=_Code(steps),
     )

@@ -22,12 +22,575 @@ $plan = @{
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
 $node = @{
-        node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443
-        kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'
-        crictl_config = 'C:\k\crictl.yaml'; ipam_store = 'C:\var\lib\cni\networks\cbr0'
-    }
+    node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
+    kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
+    ipam_store = 'C:\var\lib\cni\networks\cbr0'
+}
 
-#region Library: functions that the steps below use
+#region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
+$steps = @(
+@{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
+    # What the machine must be before anything is written to it.
+    $need = @{
+        Build      = 20348
+        FreeGib    = 20
+        NodeIp     = $null
+        ServerHost = '10.0.0.10'
+        ServerPort = 6443
+    }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'computer-name'; Needs = @('node-preflight'); Secrets = @(); Values = {
+    $name = 'WIN-A1'
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'windows-features'; Needs = @('node-preflight'); Secrets = @(); Values = {
+    $features = @('Containers')
+    $source = $null
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'system-settings'; Needs = @('node-preflight'); Secrets = @(); Values = {
+    $pageFile = 'system'
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Secrets = @(); Values = {
+    # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
+    $ports = @{ Start = 33000; Count = 32536 }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'directories'; Needs = @('node-preflight'); Secrets = @(); Values = {
+    # Private folders hold credentials: SYSTEM and Administrators only.
+    $folders = @(
+        @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
+        @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
+        @{ path = 'C:\var\lib\kubelet'; private = $false },
+        @{ path = 'C:\etc\kubernetes\pki'; private = $false },
+        @{ path = 'C:\Program Files\containerd\bin'; private = $false },
+        @{ path = 'C:\ProgramData\containerd\root'; private = $false },
+        @{ path = 'C:\ProgramData\containerd\state'; private = $false },
+        @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
+        @{ path = 'C:\var\lib\cni\networks'; private = $false },
+        @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
+        @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
+        @{ path = 'C:\var\log\containerd'; private = $false },
+        @{ path = 'C:\var\log\kubelet'; private = $false },
+        @{ path = 'C:\var\log\flanneld'; private = $false },
+        @{ path = 'C:\var\log\kube-proxy'; private = $false }
+    )
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Secrets = @(); Values = {
+    $rules = @(
+        @{
+            name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'logs, exec and metrics through the kubelet'
+        },
+        @{
+            name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
+            sources = @('Any'); why = 'health checks of load balancers'
+        },
+        @{
+            name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
+            sources = @('Any'); why = 'NodePort services'
+        },
+        @{
+            name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
+            sources = @('Any'); why = 'NodePort services'
+        }
+    )
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
+    $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Secrets = @(); Values = {
+    $artifacts = @(
+        @{
+            name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
+            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
+            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+            members = @(
+                @{
+                    path = 'bin/containerd.exe'
+                    destination = 'C:\Program Files\containerd\bin\containerd.exe'; sha256 = $null
+                    services = @('containerd')
+                },
+                @{
+                    path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'
+                    sha256 = $null; services = @()
+                },
+                @{
+                    path = 'bin/containerd-shim-runhcs-v1.exe'
+                    destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
+                    sha256 = $null; services = @()
+                }
+            )
+        },
+        @{
+            name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
+            url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null
+            kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+            members = @(
+                @{
+                    path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
+                    services = @('kubelet')
+                },
+                @{
+                    path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
+                    sha256 = $null; services = @('kube-proxy')
+                },
+                @{
+                    path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
+                    sha256 = $null; services = @('kubelet', 'kube-proxy')
+                }
+            )
+        },
+        @{
+            name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
+            url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
+            proxy = 'http://proxy.corp.example:3128'
+            members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
+        },
+        @{
+            name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
+            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
+            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+            members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
+        },
+        @{
+            name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'
+            url = 'https://nssm.cc/release/nssm-2.24.zip'
+            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
+            proxy = 'http://proxy.corp.example:3128'
+            members = @(
+                @{
+                    path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
+                    services = @('flanneld')
+                }
+            )
+        },
+        @{
+            name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
+            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
+            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+            members = @(
+                @{
+                    path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
+                    services = @()
+                },
+                @{
+                    path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
+                    services = @()
+                }
+            )
+        },
+        @{
+            name = 'flannel-cni'; version = '1.7.1-flannel1'
+            file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+            members = @(
+                @{
+                    path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
+                    services = @()
+                }
+            )
+        },
+        @{
+            name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
+            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
+            sha256 = $null; kind = 'file'; proxy = 'http://proxy.corp.example:3128'
+            members = @(
+                @{
+                    path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null
+                    services = @('flanneld')
+                }
+            )
+        }
+    )
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
+    $source = $node
+    $files = @{
+        'C:\Program Files\containerd\config.toml' = 'version = 3
+root = ''C:\ProgramData\containerd\root''
+state = ''C:\ProgramData\containerd\state''
+[grpc]
+  address = ''\\.\pipe\containerd-containerd''
+[plugins.''io.containerd.cri.v1.images'']
+  snapshotter = ''windows''
+[plugins.''io.containerd.cri.v1.images''.pinned_images]
+  sandbox = ''registry.k8s.io/pause:3.10''
+[plugins.''io.containerd.cri.v1.images''.registry]
+  config_path = ''C:\ProgramData\containerd\certs.d''
+[plugins.''io.containerd.cri.v1.runtime''.cni]
+  bin_dirs = [''C:\opt\cni\bin'']
+  conf_dir = ''C:\etc\cni\net.d''
+[plugins.''io.containerd.cri.v1.runtime''.containerd]
+  default_runtime_name = ''runhcs-wcow-process''
+[plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
+  runtime_type = ''io.containerd.runhcs.v1''
+'
+        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
+image-endpoint: npipe:////./pipe/containerd-containerd
+timeout: 10
+'
+    }
+    $registries = @(
+        @{
+            path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
+            text = 'server = ''https://registry-1.docker.io''
+
+[host.''https://mirror.corp.example'']
+  capabilities = [''pull'', ''resolve'']
+'
+            authorize = @(); secret = ''; user = ''
+        }
+    )
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
+    $source = $node
+    $service = Complete-Service -Service @{
+        name = 'containerd'; display = 'containerd'
+        description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
+        restart_ms = @(10000, 30000, 60000); reset_s = 900
+        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
+        environment = @(
+            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+        )
+        parameters = @{}
+    } -Source $source
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
+    $source = $node
+    $image = 'registry.k8s.io/pause:3.10'
+}; Undo = {
+    # An image that was pulled harms nobody; the kubelet's own collection removes it.
+} }
+
+@{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
+    $credential = @{
+        node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'
+        ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
+        bootstrap_text = '{
+  "apiVersion": "v1",
+  "kind": "Config",
+  "clusters": [
+    {
+      "name": "cluster",
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
+    }
+  ],
+  "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
+  "current-context": "node"
+}
+'
+        token_place = '<token>'; secret = 'bootstrap-token'
+    }
+    $source = $node
+    $files = @{
+        'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
+ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
+Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
+t/rHwJJgrppzImM7mh+BYeW+LtwBWrwYkYbhJwAbpw2LyNo1sCrBcc+3jwa666jh
+VemwhYmXoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIAQS
+KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
+c67lpvsqaTVQAeNNBKvnm4g=
+-----END CERTIFICATE-----
+'
+    }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
+    $source = $node
+    $files = @{
+        'C:\var\lib\kubelet\config.yaml' = '{
+  "apiVersion": "kubelet.config.k8s.io/v1beta1",
+  "kind": "KubeletConfiguration",
+  "authentication": {
+    "anonymous": {"enabled": false},
+    "webhook": {"enabled": true},
+    "x509": {"clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"}
+  },
+  "authorization": {"mode": "Webhook"},
+  "cgroupsPerQOS": false,
+  "clusterDNS": ["10.96.0.10"],
+  "clusterDomain": "cluster.local",
+  "containerLogMaxFiles": 5,
+  "containerLogMaxSize": "50Mi",
+  "containerRuntimeEndpoint": "npipe:////./pipe/containerd-containerd",
+  "enableSystemLogHandler": true,
+  "enforceNodeAllocatable": [],
+  "evictionHard": {"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
+  "maxParallelImagePulls": 5,
+  "registerNode": true,
+  "registerWithTaints": [
+    {"key": "os", "value": "windows", "effect": "NoSchedule"},
+    {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}
+  ],
+  "resolvConf": "",
+  "rotateCertificates": true,
+  "runtimeRequestTimeout": "10m0s",
+  "serializeImagePulls": false,
+  "serverTLSBootstrap": true,
+  "systemReserved": {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
+  "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
+  "maxPods": 110
+}
+'
+    }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
+    $source = $node
+    $wanted = @{
+        name = 'kubelet'; display = 'Kubernetes kubelet'
+        description = 'Kubernetes kubelet. Managed by winboot.'; start = 'auto'; depends = @('containerd')
+        restart_ms = @(10000, 30000, 60000); reset_s = 900
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
+        environment = @(
+            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+        )
+        parameters = @{}
+    }
+    $service = Complete-Service -Service $wanted -Source $source
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
+    $source = $node
+    $bootstrap = 'C:\k\bootstrap-kubeconfig'
+    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
+    $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+}; Undo = {
+    # Nothing of the machine was changed here; the Node object is the cluster's.
+} }
+
+@{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
+    $source = $node
+    $files = @{
+        'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+'
+        'C:\k\flanneld.kubeconfig' = '{
+  "apiVersion": "v1",
+  "kind": "Config",
+  "clusters": [
+    {
+      "name": "cluster",
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
+    }
+  ],
+  "users": [
+    {
+      "name": "flanneld",
+      "user": {
+        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
+        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
+      }
+    }
+  ],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
+  "current-context": "node"
+}
+'
+    }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
+    $source = $node
+    $network = @{
+        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
+        agent = 'flanneld'; vni = 0
+    }
+    $wanted = @{
+        name = 'flanneld'; display = 'flannel network agent'
+        description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
+        parameters = @{
+            'Application' = 'C:\k\flanneld.exe'
+            'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+            'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
+            'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
+            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1
+            'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
+        }
+    }
+    $service = Complete-Service -Service $wanted -Source $source
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
+    $source = $node
+    $network = @{
+        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
+        agent = 'flanneld'; vni = 0
+    }
+    $guard = @{
+        node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986
+        agent = 'flanneld'; network = 'cbr0'
+    }
+}; Undo = {
+    Restore-FormerValue
+}; Detached = {
+    Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
+    Enable-Forwarding -Source $source
+} }
+
+@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
+    $source = $node
+    $store = 'C:\var\lib\cni\networks\cbr0'
+    $reservations = @(
+        @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
+    )
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Secrets = @(); Values = {
+    $source = $node
+    $folder = 'C:\etc\cni\net.d'
+    $files = @{
+        'C:\etc\cni\net.d\10-flannel.conflist' = '{
+  "name": "cbr0",
+  "cniVersion": "1.0.0",
+  "plugins": [
+    {
+      "type": "flannel",
+      "capabilities": {"portMappings": true, "dns": true},
+      "delegate": {
+        "type": "win-bridge",
+        "policies": [
+          {
+            "name": "EndpointPolicy",
+            "value": {
+              "Type": "OutBoundNAT",
+              "Settings": {"Exceptions": ["10.244.0.0/16", "10.96.0.0/12", "<<node_subnet>>"]}
+            }
+          },
+          {
+            "name": "EndpointPolicy",
+            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}}
+          },
+          {
+            "name": "EndpointPolicy",
+            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "<<node_ip>>/32", "NeedEncap": true}}
+          }
+        ],
+        "loopbackDSR": true,
+        "apiVersion": 2
+      }
+    }
+  ]
+}
+'
+    }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations'); Secrets = @(); Values = {
+    $source = $node
+    $files = @{
+        'C:\k\kube-proxy.yaml' = '{
+  "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+  "kind": "KubeProxyConfiguration",
+  "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
+  "clusterCIDR": "10.244.0.0/16",
+  "healthzBindAddress": "0.0.0.0:10256",
+  "hostnameOverride": "win-a1",
+  "metricsBindAddress": "127.0.0.1:10249",
+  "mode": "kernelspace",
+  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"},
+  "windowsRunAsService": true
+}
+'
+        'C:\k\kube-proxy.kubeconfig' = '{
+  "apiVersion": "v1",
+  "kind": "Config",
+  "clusters": [
+    {
+      "name": "cluster",
+      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
+    }
+  ],
+  "users": [
+    {
+      "name": "kube-proxy",
+      "user": {
+        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
+        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
+      }
+    }
+  ],
+  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
+  "current-context": "node"
+}
+'
+    }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
+    $source = $node
+    $wanted = @{
+        name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
+        description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
+        depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --v=2'
+        environment = @(); parameters = @{}
+    }
+    $service = Complete-Service -Service $wanted -Source $source
+}; Undo = {
+    Restore-FormerValue
+} }
+
+)
+#endregion
+
+#region Library: how it is done. Functions that the steps above use, directly or through another.
 # What runs at each start of the machine, as a SYSTEM task, before any controller comes by: mode Boot of this script.
 
 function Restore-BootTask {
@@ -244,50 +807,25 @@ function ConvertTo-Problem {
 
 function New-Run {
     # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
-    param([string]$Mode, [string]$Id, [hashtable]$Plan, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
     foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
     @{
-        Mode     = $Mode
-        Id       = $Id
-        Plan     = $Plan
-        Secrets  = $Secrets
-        Facts    = $known
-        Text     = $Text
-        Steps    = [Collections.Generic.List[hashtable]]::new()
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
         # Steps that others must not build upon, with the reason: failed, blocked or reboot.
-        Unmet    = @{}
-        Step     = ''
-        Fence    = 0
-        Sequence = 0
+        Unmet = @{}
         # Answers that cost something and hold for one step: read once, forgotten after each change.
-        Cache    = @{}
+        Cache = @{}
+        # The step at work, the fence this run has raised, and the number of its last event.
+        Step = ''; Fence = 0; Sequence = 0
     }
-}
-
-function Add-Step {
-    # Registers one step. Values sets the variables that the other blocks read.
-    param(
-        [string]$Name,
-        [string[]]$Needs = @(),
-        [string[]]$Secrets = @(),
-        [scriptblock]$Values = {},
-        [scriptblock]$Look = {},
-        [scriptblock]$Change = {},
-        [scriptblock]$Undo = {},
-        [scriptblock]$Detached = {},
-        [scriptblock]$Boot = {}
-    )
-    $script:Run.Steps.Add(@{
-            Name = $Name; Needs = $Needs; Secrets = $Secrets
-            Values = $Values; Look = $Look; Change = $Change; Undo = $Undo; Detached = $Detached; Boot = $Boot
-        })
 }
 
 function Invoke-Block {
     # Runs one block of a step below its values, so that blocks see the same names and cannot change each other's.
     param([hashtable]$Step, [string]$Block)
     $script:Run.Step = $Step.Name
+    if (-not $Step.ContainsKey($Block)) { return }
     . $Step.Values
     & $Step[$Block]
 }
@@ -342,19 +880,18 @@ function Invoke-Steps {
 
 function Invoke-Undo {
     # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-    Add-ForgottenSteps
-    $steps = $script:Run.Steps.ToArray()
+    $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
     [array]::Reverse($steps)
     Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
     if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
 }
 
-function Add-ForgottenSteps {
-    # Steps that an older profile had and that left former values here: they are undone first, as if they came last.
+function Get-ForgottenSteps {
+    # Steps that an older profile had and that left former values here.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { Add-Step -Name $name -Undo { Restore-FormerValue } }
+        if ($known -notcontains $name) { @{ Name = $name; Needs = @(); Secrets = @(); Values = {}; Undo = { Restore-FormerValue } } }
     }
 }
 
@@ -887,7 +1424,7 @@ function Get-LocalAddressTowards {
     }
     # A refused connection and an unknown name arrive wrapped; either way there is no way through.
     catch [AggregateException] { return }
-    finally { $client.Dispose() }
+    finally { $client.Close() }
 }
 
 function Find-Address {
@@ -1414,9 +1951,13 @@ function Stop-RunningService {
     $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
     Stop-Service -Name $Name -Force -NoWait
     Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+    if ($processId -eq 0) { return }
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($processId -ne 0 -and $null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-        if ([DateTime]::UtcNow -gt $until) { Stop-Process -Id $processId -Force }
+    while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Process -Id $processId -Force
+            return
+        }
         Start-Sleep -Milliseconds 300
     }
 }
@@ -1586,568 +2127,7 @@ function Get-RunningDetached {
 
 #endregion
 
-$script:Run = New-Run -Mode $Mode -Id $RunId -Plan $plan -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
-
-#region Steps: in this order
-Add-Step -Name 'node-preflight' -Values {
-    # What the machine must be before anything is written to it.
-    $need = @{
-        Build      = 20348
-        FreeGib    = 20
-        NodeIp     = $null
-        ServerHost = '10.0.0.10'
-        ServerPort = 6443
-    }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'computer-name' -Needs @('node-preflight') -Values {
-    $name = 'WIN-A1'
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'windows-features' -Needs @('node-preflight') -Values {
-    $features = @('Containers')
-    $source = $null
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'system-settings' -Needs @('node-preflight') -Values {
-    $pageFile = 'system'
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'dynamic-ports' -Needs @('node-preflight') -Values {
-    # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
-    $ports = @{ Start = 33000; Count = 32536 }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'directories' -Needs @('node-preflight') -Values {
-    # Private folders hold credentials: SYSTEM and Administrators only.
-    $folders = @(
-        @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
-        @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
-        @{ path = 'C:\var\lib\kubelet'; private = $false },
-        @{ path = 'C:\etc\kubernetes\pki'; private = $false },
-        @{ path = 'C:\Program Files\containerd\bin'; private = $false },
-        @{ path = 'C:\ProgramData\containerd\root'; private = $false },
-        @{ path = 'C:\ProgramData\containerd\state'; private = $false },
-        @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
-        @{ path = 'C:\var\lib\cni\networks'; private = $false },
-        @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
-        @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
-        @{ path = 'C:\var\log\containerd'; private = $false },
-        @{ path = 'C:\var\log\kubelet'; private = $false },
-        @{ path = 'C:\var\log\flanneld'; private = $false },
-        @{ path = 'C:\var\log\kube-proxy'; private = $false }
-    )
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'firewall-rules' -Needs @('node-preflight') -Values {
-    $rules = @(
-        @{
-            name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-            why = 'logs, exec and metrics through the kubelet'
-        },
-        @{
-            name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
-            sources = @('Any'); why = 'health checks of load balancers'
-        },
-        @{
-            name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
-            sources = @('Any'); why = 'NodePort services'
-        },
-        @{
-            name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
-            sources = @('Any'); why = 'NodePort services'
-        }
-    )
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'postboot-task' -Needs @('directories') -Values {
-    $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'artifacts' -Needs @('directories', 'trust-roots') -Values {
-    $artifacts = @(
-        @{
-            name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
-            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'bin/containerd.exe'
-                    destination = 'C:\Program Files\containerd\bin\containerd.exe'; sha256 = $null
-                    services = @('containerd')
-                },
-                @{
-                    path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'
-                    sha256 = $null; services = @()
-                },
-                @{
-                    path = 'bin/containerd-shim-runhcs-v1.exe'
-                    destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
-                    sha256 = $null; services = @()
-                }
-            )
-        },
-        @{
-            name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-            url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null
-            kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
-                    services = @('kubelet')
-                },
-                @{
-                    path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
-                    sha256 = $null; services = @('kube-proxy')
-                },
-                @{
-                    path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
-                    sha256 = $null; services = @('kubelet', 'kube-proxy')
-                }
-            )
-        },
-        @{
-            name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-            url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
-            proxy = 'http://proxy.corp.example:3128'
-            members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
-        },
-        @{
-            name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
-            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
-        },
-        @{
-            name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'
-            url = 'https://nssm.cc/release/nssm-2.24.zip'
-            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
-            proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
-                    services = @('flanneld')
-                }
-            )
-        },
-        @{
-            name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
-            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
-                    services = @()
-                },
-                @{
-                    path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
-                    services = @()
-                }
-            )
-        },
-        @{
-            name = 'flannel-cni'; version = '1.7.1-flannel1'
-            file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
-                    services = @()
-                }
-            )
-        },
-        @{
-            name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-            sha256 = $null; kind = 'file'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null
-                    services = @('flanneld')
-                }
-            )
-        }
-    )
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'containerd-config' -Needs @('artifacts', 'directories') -Values {
-    $source = $node
-    $files = @{
-        'C:\Program Files\containerd\config.toml' = 'version = 3
-root = ''C:\ProgramData\containerd\root''
-state = ''C:\ProgramData\containerd\state''
-[grpc]
-  address = ''\\.\pipe\containerd-containerd''
-[plugins.''io.containerd.cri.v1.images'']
-  snapshotter = ''windows''
-[plugins.''io.containerd.cri.v1.images''.pinned_images]
-  sandbox = ''registry.k8s.io/pause:3.10''
-[plugins.''io.containerd.cri.v1.images''.registry]
-  config_path = ''C:\ProgramData\containerd\certs.d''
-[plugins.''io.containerd.cri.v1.runtime''.cni]
-  bin_dirs = [''C:\opt\cni\bin'']
-  conf_dir = ''C:\etc\cni\net.d''
-[plugins.''io.containerd.cri.v1.runtime''.containerd]
-  default_runtime_name = ''runhcs-wcow-process''
-[plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
-  runtime_type = ''io.containerd.runhcs.v1''
-'
-        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
-image-endpoint: npipe:////./pipe/containerd-containerd
-timeout: 10
-'
-    }
-    $registries = @(
-        @{
-            path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
-            text = 'server = ''https://registry-1.docker.io''
-
-[host.''https://mirror.corp.example'']
-  capabilities = [''pull'', ''resolve'']
-'
-            authorize = @(); secret = ''; user = ''
-        }
-    )
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'containerd' -Needs @('containerd-config', 'windows-features') -Values {
-    $source = $node
-    $service = Complete-Service -Service @{
-        name = 'containerd'; display = 'containerd'
-        description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
-        environment = @(
-            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-        )
-        parameters = @{}
-    } -Source $source
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'pause-image' -Needs @('containerd') -Values {
-    $source = $node
-    $image = 'registry.k8s.io/pause:3.10'
-} -Undo {
-    # An image that was pulled harms nobody; the kubelet's own collection removes it.
-}
-
-Add-Step -Name 'kubelet-credentials' -Needs @('directories', 'computer-name') -Secrets @('bootstrap-token') -Values {
-    $credential = @{
-        node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
-        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'
-        ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
-        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
-        bootstrap_text = '{
-  "apiVersion": "v1",
-  "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
-  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
-  "current-context": "node"
-}
-'
-        token_place = '<token>'; secret = 'bootstrap-token'
-    }
-    $source = $node
-    $files = @{
-        'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
-MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
-ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
-Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
-t/rHwJJgrppzImM7mh+BYeW+LtwBWrwYkYbhJwAbpw2LyNo1sCrBcc+3jwa666jh
-VemwhYmXoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIAQS
-KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
-c67lpvsqaTVQAeNNBKvnm4g=
------END CERTIFICATE-----
-'
-    }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'kubelet-config' -Needs @('directories') -Values {
-    $source = $node
-    $files = @{
-        'C:\var\lib\kubelet\config.yaml' = '{
-  "apiVersion": "kubelet.config.k8s.io/v1beta1",
-  "kind": "KubeletConfiguration",
-  "authentication": {
-    "anonymous": {"enabled": false},
-    "webhook": {"enabled": true},
-    "x509": {"clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-  },
-  "authorization": {"mode": "Webhook"},
-  "cgroupsPerQOS": false,
-  "clusterDNS": ["10.96.0.10"],
-  "clusterDomain": "cluster.local",
-  "containerLogMaxFiles": 5,
-  "containerLogMaxSize": "50Mi",
-  "containerRuntimeEndpoint": "npipe:////./pipe/containerd-containerd",
-  "enableSystemLogHandler": true,
-  "enforceNodeAllocatable": [],
-  "evictionHard": {"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
-  "maxParallelImagePulls": 5,
-  "registerNode": true,
-  "registerWithTaints": [
-    {"key": "os", "value": "windows", "effect": "NoSchedule"},
-    {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}
-  ],
-  "resolvConf": "",
-  "rotateCertificates": true,
-  "runtimeRequestTimeout": "10m0s",
-  "serializeImagePulls": false,
-  "serverTLSBootstrap": true,
-  "systemReserved": {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
-  "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
-  "maxPods": 110
-}
-'
-    }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'kubelet' -Needs @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules') -Values {
-    $source = $node
-    $wanted = @{
-        name = 'kubelet'; display = 'Kubernetes kubelet'
-        description = 'Kubernetes kubelet. Managed by winboot.'; start = 'auto'; depends = @('containerd')
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
-        environment = @(
-            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-        )
-        parameters = @{}
-    }
-    $service = Complete-Service -Service $wanted -Source $source
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'registration' -Needs @('kubelet') -Values {
-    $source = $node
-    $bootstrap = 'C:\k\bootstrap-kubeconfig'
-    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-    $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
-} -Undo {
-    # Nothing of the machine was changed here; the Node object is the cluster's.
-}
-
-Add-Step -Name 'flanneld-config' -Needs @('directories') -Values {
-    $source = $node
-    $files = @{
-        'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
-'
-        'C:\k\flanneld.kubeconfig' = '{
-  "apiVersion": "v1",
-  "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [
-    {
-      "name": "flanneld",
-      "user": {
-        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
-        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
-      }
-    }
-  ],
-  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
-  "current-context": "node"
-}
-'
-    }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'flanneld' -Needs @('flanneld-config', 'registration', 'artifacts') -Values {
-    $source = $node
-    $network = @{
-        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
-        agent = 'flanneld'; vni = 0
-    }
-    $wanted = @{
-        name = 'flanneld'; display = 'flannel network agent'
-        description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
-        parameters = @{
-            'Application' = 'C:\k\flanneld.exe'
-            'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-            'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
-            'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1
-            'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
-        }
-    }
-    $service = Complete-Service -Service $wanted -Source $source
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'pod-network' -Needs @('flanneld', 'registration', 'windows-features') -Values {
-    $source = $node
-    $network = @{
-        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
-        agent = 'flanneld'; vni = 0
-    }
-    $guard = @{
-        node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986
-        agent = 'flanneld'; network = 'cbr0'
-    }
-} -Undo {
-    Restore-FormerValue
-} -Detached {
-    Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
-    Enable-Forwarding -Source $source
-}
-
-Add-Step -Name 'ipam-reservations' -Needs @('registration', 'containerd') -Values {
-    $source = $node
-    $store = 'C:\var\lib\cni\networks\cbr0'
-    $reservations = @(
-        @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
-    )
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'cni-config' -Needs @('registration', 'ipam-reservations', 'pod-network') -Values {
-    $source = $node
-    $folder = 'C:\etc\cni\net.d'
-    $files = @{
-        'C:\etc\cni\net.d\10-flannel.conflist' = '{
-  "name": "cbr0",
-  "cniVersion": "1.0.0",
-  "plugins": [
-    {
-      "type": "flannel",
-      "capabilities": {"portMappings": true, "dns": true},
-      "delegate": {
-        "type": "win-bridge",
-        "policies": [
-          {
-            "name": "EndpointPolicy",
-            "value": {
-              "Type": "OutBoundNAT",
-              "Settings": {"Exceptions": ["10.244.0.0/16", "10.96.0.0/12", "<<node_subnet>>"]}
-            }
-          },
-          {
-            "name": "EndpointPolicy",
-            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}}
-          },
-          {
-            "name": "EndpointPolicy",
-            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "<<node_ip>>/32", "NeedEncap": true}}
-          }
-        ],
-        "loopbackDSR": true,
-        "apiVersion": 2
-      }
-    }
-  ]
-}
-'
-    }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'kube-proxy-config' -Needs @('directories', 'registration', 'ipam-reservations') -Values {
-    $source = $node
-    $files = @{
-        'C:\k\kube-proxy.yaml' = '{
-  "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-  "kind": "KubeProxyConfiguration",
-  "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
-  "clusterCIDR": "10.244.0.0/16",
-  "healthzBindAddress": "0.0.0.0:10256",
-  "hostnameOverride": "win-a1",
-  "metricsBindAddress": "127.0.0.1:10249",
-  "mode": "kernelspace",
-  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"},
-  "windowsRunAsService": true
-}
-'
-        'C:\k\kube-proxy.kubeconfig' = '{
-  "apiVersion": "v1",
-  "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [
-    {
-      "name": "kube-proxy",
-      "user": {
-        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
-        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
-      }
-    }
-  ],
-  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
-  "current-context": "node"
-}
-'
-    }
-} -Undo {
-    Restore-FormerValue
-}
-
-Add-Step -Name 'kube-proxy' -Needs @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules') -Values {
-    $source = $node
-    $wanted = @{
-        name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-        description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
-        depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --v=2'
-        environment = @(); parameters = @{}
-    }
-    $service = Complete-Service -Service $wanted -Source $source
-} -Undo {
-    Restore-FormerValue
-}
-
-#endregion
+$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
 
 switch ($Mode) {
     'Undo' { Invoke-Locked -Work { Invoke-Undo } }

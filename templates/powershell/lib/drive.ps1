@@ -2,50 +2,25 @@
 
 function New-Run {
     # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
-    param([string]$Mode, [string]$Id, [hashtable]$Plan, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
     foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
     @{
-        Mode     = $Mode
-        Id       = $Id
-        Plan     = $Plan
-        Secrets  = $Secrets
-        Facts    = $known
-        Text     = $Text
-        Steps    = [Collections.Generic.List[hashtable]]::new()
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
         # Steps that others must not build upon, with the reason: failed, blocked or reboot.
-        Unmet    = @{}
-        Step     = ''
-        Fence    = 0
-        Sequence = 0
+        Unmet = @{}
         # Answers that cost something and hold for one step: read once, forgotten after each change.
-        Cache    = @{}
+        Cache = @{}
+        # The step at work, the fence this run has raised, and the number of its last event.
+        Step = ''; Fence = 0; Sequence = 0
     }
-}
-
-function Add-Step {
-    # Registers one step. Values sets the variables that the other blocks read.
-    param(
-        [string]$Name,
-        [string[]]$Needs = @(),
-        [string[]]$Secrets = @(),
-        [scriptblock]$Values = {},
-        [scriptblock]$Look = {},
-        [scriptblock]$Change = {},
-        [scriptblock]$Undo = {},
-        [scriptblock]$Detached = {},
-        [scriptblock]$Boot = {}
-    )
-    $script:Run.Steps.Add(@{
-            Name = $Name; Needs = $Needs; Secrets = $Secrets
-            Values = $Values; Look = $Look; Change = $Change; Undo = $Undo; Detached = $Detached; Boot = $Boot
-        })
 }
 
 function Invoke-Block {
     # Runs one block of a step below its values, so that blocks see the same names and cannot change each other's.
     param([hashtable]$Step, [string]$Block)
     $script:Run.Step = $Step.Name
+    if (-not $Step.ContainsKey($Block)) { return }
     . $Step.Values
     & $Step[$Block]
 }
@@ -116,19 +91,18 @@ function Invoke-Steps {
 
 function Invoke-Undo {
     # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-    Add-ForgottenSteps
-    $steps = $script:Run.Steps.ToArray()
+    $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
     [array]::Reverse($steps)
     Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
     if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
 }
 
-function Add-ForgottenSteps {
-    # Steps that an older profile had and that left former values here: they are undone first, as if they came last.
+function Get-ForgottenSteps {
+    # Steps that an older profile had and that left former values here.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { Add-Step -Name $name -Undo { Restore-FormerValue } }
+        if ($known -notcontains $name) { @{ Name = $name; Needs = @(); Secrets = @(); Values = {}; Undo = { Restore-FormerValue } } }
     }
 }
 
