@@ -6,6 +6,7 @@ import sys
 from typing import Final, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from winboot import __version__
 
@@ -50,17 +51,15 @@ def run(arguments: list[str]) -> int:
     from winboot.errors import WinbootError
 
     commands.register(app)
-    import click
-
     try:
         result = app(args=arguments, prog_name="winboot", standalone_mode=False)
-    except click.exceptions.Exit as leave:
+    except typer.Exit as leave:
         return leave.exit_code
-    except click.exceptions.Abort:
+    except typer.Abort:
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except click.ClickException as error:
+    except TyperException as error:
         explain_usage(error)
         return EXIT_USAGE
     except WinbootError as error:

@@ -7,8 +7,8 @@ import sys
 import tempfile
 import traceback
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from winboot import __version__
 from winboot.errors import InvalidInput, WinbootError
@@ -24,10 +24,14 @@ def explain_error(error: WinbootError) -> None:
         typer.echo(f"next: {error.hint}", err=True)
 
 
-def explain_usage(error: click.ClickException) -> None:
-    """Wrong use, in Click's words, with the command's help one step away."""
+def explain_usage(error: TyperException) -> None:
+    """Wrong use, in Typer's words, with the command's help one step away."""
     context = getattr(error, "ctx", None)
-    typer.secho(f"winboot: {error.format_message()}", err=True, fg="red")
+    # A group called without a command has shown its help already and says nothing more.
+    told = error.format_message() if hasattr(error, "format_message") else str(error)
+    if not told:
+        return
+    typer.secho(f"winboot: {told}", err=True, fg="red")
     if context is not None:
         typer.echo(f"next: {context.command_path} --help", err=True)
 

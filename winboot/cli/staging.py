@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from winboot.lab.up import Lab
     from winboot.spec import Artifact
 
-PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"  # noqa: S105 - a variable's name, not a password
+PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"
 POLL_S: Final = 0.05
 
 

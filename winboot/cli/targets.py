@@ -46,7 +46,7 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
         )
     loaded = load_inventory(inventory)
     for warning in loaded.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(str(warning), err=True)
     return [resolve(machine.profile, machine) for machine in _limited(loaded, limit)]
 
 
