@@ -63,6 +63,7 @@ LIBRARY_ERRORS: Final = (
     WinRMError,
     NewConnectionDisabled,
     requests.RequestException,
+    requests.cookies.CookieConflictError,
     urllib3.exceptions.HTTPError,
     spnego.exceptions.SpnegoError,
     spnego.exceptions.FeatureMissingError,
@@ -97,6 +98,7 @@ _NEVER_SENT: Final = (
     socket.herror,
     ConnectionRefusedError,
 )
+_TLS_ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _CUT_OFF: Final = (
     requests.ReadTimeout,
     requests.exceptions.ChunkedEncodingError,
@@ -106,13 +108,10 @@ _CUT_OFF: Final = (
     urllib3.exceptions.TimeoutError,
     http.client.IncompleteRead,
     http.client.RemoteDisconnected,
-    ssl.SSLEOFError,
-    ssl.SSLZeroReturnError,
-    ssl.SSLSyscallError,
+    *_TLS_ENDED,
     ConnectionError,
     TimeoutError,
 )
-_TLS: Final = (ssl.SSLError, requests.exceptions.SSLError, urllib3.exceptions.SSLError)
 
 
 def translate(error: BaseException, name: str, user: str) -> WinbootError:
@@ -139,6 +138,12 @@ def translate(error: BaseException, name: str, user: str) -> WinbootError:
             hint="`winboot ping` shows it. Set `tls.ca` or `tls.fingerprint` when it is the right one.",
             node=name,
         )
+    if any(isinstance(each, ssl.SSLError) and not isinstance(each, _TLS_ENDED) for each in chain):
+        return ProtocolError(
+            f"{name}: no TLS could be agreed on ({_root(chain)})",
+            hint="Is this port HTTPS? Port 5985 is plain HTTP, 5986 is HTTPS.",
+            node=name,
+        )
     if any(isinstance(each, _NEVER_SENT) for each in chain):
         return Unreachable(
             f"{name}: nothing answers ({_root(chain)})",
@@ -151,16 +156,10 @@ def translate(error: BaseException, name: str, user: str) -> WinbootError:
             hint="Run the command again: it goes on where it was.",
             node=name,
         )
-    return _general(error, chain, name)
+    return _general(error, name)
 
 
-def _general(error: BaseException, chain: tuple[BaseException, ...], name: str) -> WinbootError:
-    if any(isinstance(each, _TLS) for each in chain):
-        return ProtocolError(
-            f"{name}: no TLS could be agreed on ({_root(chain)})",
-            hint="Is this port HTTPS? Port 5985 is plain HTTP, 5986 is HTTPS.",
-            node=name,
-        )
+def _general(error: BaseException, name: str) -> WinbootError:
     if isinstance(error, ImportError | spnego.exceptions.FeatureMissingError):
         return UsageError(
             f"{name}: this login needs a library that is not installed ({error})",

@@ -71,6 +71,8 @@ class Parser:
 
     def next(self) -> Request | None:
         """The next whole request, if there is one. Raises BadRequest."""
+        if self._buffer and not 0x41 <= self._buffer[0] <= 0x5A:
+            raise BadRequest("not a verb")  # a TLS handshake, most likely; http.sys too answers at once
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             if len(self._buffer) > _LONGEST_HEAD:

@@ -1,0 +1,183 @@
+"""Every exception of the libraries below becomes one of winboot's: walked, not listed."""
+
+from __future__ import annotations
+
+import builtins
+import http.client
+import importlib
+import inspect
+import pkgutil
+import socket
+import ssl
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pypsrp
+import pytest
+import requests
+import spnego
+import urllib3
+from pypsrp.exceptions import WinRMTransportError, WSManFaultError
+from spnego.exceptions import FeatureMissingError, SpnegoError
+
+from winboot.errors import (
+    AccessDenied,
+    Busy,
+    CertificateNotTrusted,
+    ConnectionLost,
+    LoginRefused,
+    ProtocolError,
+    TransportError,
+    Unreachable,
+    UsageError,
+    WinbootError,
+)
+from winboot.transport.failures import LIBRARY_ERRORS, translate
+
+# Command-line tools and plug-ins for other programs, which importing would run or need.
+_NOT_OURS = (
+    "__main__",
+    "contrib.emscripten",
+    "contrib.pyopenssl",
+    "contrib.socks",
+    "_sspi",
+    "http2",
+    "_version",
+)
+
+
+def classes_of(package) -> Iterator[type[Exception]]:
+    """Every exception class that any module of `package` defines."""
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if any(info.name.endswith(part) or f".{part}." in info.name for part in _NOT_OURS):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = importlib.import_module(info.name)
+        for value in vars(module).values():
+            if _is_error(value) and value.__module__.startswith(package.__name__):
+                yield value
+
+
+def _is_error(value: object) -> bool:
+    return (
+        inspect.isclass(value)
+        and issubclass(value, Exception)
+        and not issubclass(value, Warning)
+        and not value.__name__.startswith("_")
+    )
+
+
+def classes_in(*modules) -> Iterator[type[Exception]]:
+    """The exception classes of plain modules, and the OSErrors of Python itself."""
+    for module in modules:
+        yield from (value for value in vars(module).values() if _is_error(value))
+    yield from (value for value in vars(builtins).values() if _is_error(value) and issubclass(value, OSError))
+
+
+ALL = sorted(
+    {
+        *classes_of(pypsrp),
+        *classes_of(requests),
+        *classes_of(urllib3),
+        *classes_of(spnego),
+        *classes_in(ssl, socket, http.client),
+    },
+    key=lambda kind: f"{kind.__module__}.{kind.__qualname__}",
+)
+
+
+_WHAT_THEY_PRINT = {"expected": 1, "length": b"", "response": None}
+
+
+def an_instance(kind: type[Exception]) -> Exception:
+    """Made without its constructor, whose arguments differ everywhere."""
+    error = kind.__new__(kind)
+    error.args = ("something",)
+    for name, value in _WHAT_THEY_PRINT.items():
+        if not hasattr(error, name):
+            setattr(error, name, value)
+    if issubclass(kind, http.client.IncompleteRead):
+        error.partial = 0 if issubclass(kind, urllib3.exceptions.HTTPError) else b""
+    if issubclass(kind, FeatureMissingError):
+        error.args = (1,)
+    if issubclass(kind, WSManFaultError):
+        error.args = (1, "machine", "reason", None, None, None)
+    if issubclass(kind, WinRMTransportError):
+        error.args = ("http", 500, "")
+    if issubclass(kind, SpnegoError):
+        error._error_code = 0
+        error._context_message = None
+        error._base_error = None
+    return error
+
+
+def test_the_walk_finds_the_libraries():
+    """A walk that found nothing would pass everything."""
+    packages = {kind.__module__.split(".")[0] for kind in ALL}
+
+    assert {"pypsrp", "requests", "urllib3", "spnego", "ssl", "socket", "http"} <= packages
+    assert len(ALL) > 90
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: f"{kind.__module__}.{kind.__qualname__}")
+def test_every_exception_has_a_name_here(kind):
+    """It is caught where libraries are called, and means one of our errors, with the machine's name."""
+    assert issubclass(kind, LIBRARY_ERRORS)
+
+    ours = translate(an_instance(kind), "win-a1", "Administrator")
+
+    assert isinstance(ours, TransportError | UsageError)
+    assert str(ours).startswith("win-a1: ")
+    assert ours.node == "win-a1"
+
+
+def test_our_own_errors_stay_as_they_are():
+    """Translating twice changes nothing."""
+    error = Unreachable("win-a1: nothing answers")
+
+    assert translate(error, "win-a1", "Administrator") is error
+
+
+def wrapped(*errors: Exception) -> Exception:
+    """The first of `errors`, caused by the second, and so on, as the libraries nest them."""
+    for outer, inner in pairwise(errors):
+        outer.args = (inner,)
+    return errors[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (wrapped(requests.ConnectionError(), ConnectionResetError(104, "reset by peer")), ConnectionLost),
+        (wrapped(requests.ConnectionError(), ConnectionRefusedError(111, "refused")), Unreachable),
+        (wrapped(requests.ConnectionError(), socket.gaierror(-2, "no such name")), Unreachable),
+        (wrapped(requests.exceptions.SSLError(), ssl.SSLEOFError(8, "EOF occurred")), ConnectionLost),
+        (
+            wrapped(requests.exceptions.SSLError(), ssl.SSLCertVerificationError(1, "x")),
+            CertificateNotTrusted,
+        ),
+        (wrapped(requests.exceptions.SSLError(), ssl.SSLError(1, "WRONG_VERSION_NUMBER")), ProtocolError),
+        (requests.ConnectTimeout(), Unreachable),
+        (requests.ReadTimeout(), ConnectionLost),
+        (http.client.IncompleteRead(b""), ConnectionLost),
+        (WSManFaultError(5, None, "Access is denied.", None, None, None), AccessDenied),
+        (WSManFaultError(2150859173, None, "too many", None, None, None), Busy),
+        (WSManFaultError(995, None, "aborted", None, None, None), Busy),
+        (WSManFaultError(2150858843, None, "selectors", None, None, None), ConnectionLost),
+        (WSManFaultError("w:Odd", None, None, None, None, None), ProtocolError),
+        (WinRMTransportError("http", 503, ""), Busy),
+        (WinRMTransportError("http", 403, ""), AccessDenied),
+        (WinRMTransportError("http", 413, ""), ProtocolError),
+        (spnego.exceptions.InvalidCredentialError(), LoginRefused),
+        (spnego.exceptions.BadMICError(), ProtocolError),
+        (KeyError("a type reference"), ProtocolError),
+        (ImportError("gssapi"), UsageError),
+        (OSError(101, "Network is unreachable"), Unreachable),
+    ],
+    ids=lambda value: value.__name__ if inspect.isclass(value) else type(value).__name__,
+)
+def test_the_meaning_is_in_the_class(error: Exception, meaning: type[WinbootError]):
+    """Whether to try again, and how to exit, follows from what happened; text is not looked at."""
+    assert type(translate(error, "win-a1", "Administrator")) is meaning
