@@ -1,0 +1,143 @@
+"""Flags, fields and gates: what each version says to them on Windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from winboot.compat import Version, check_field, check_flag, check_gate, load, move_flags
+from winboot.compat.flags import Component, field_exists, flag_exists, parse_value
+from winboot.compat.version import minor_key
+
+FACTS = load()
+MINORS = FACTS.minors()
+# A value each type takes, so that only the name is judged.
+VALUES = {
+    "bool": "true",
+    "int": "1",
+    "float": "1",
+    "list": "",
+    "map": "a=b",
+    "thresholds": "memory.available<1Gi",
+    "gates": "",
+    "taints": "os=windows:NoSchedule",
+    "duration": "10s",
+    "ip": "10.0.0.1",
+    "text": "",
+}
+
+
+def _all_flags() -> list[tuple[Component, str]]:
+    return [("kubelet", name) for name in FACTS.section("kubelet_flags")] + [
+        ("kube-proxy", name) for name in FACTS.section("kube_proxy_flags")
+    ]
+
+
+def _entry(component: Component, flag: str) -> dict[str, str]:
+    section = "kubelet_flags" if component == "kubelet" else "kube_proxy_flags"
+    return dict(FACTS.section(section)[flag])
+
+
+def test_the_data_knows_all_flags_fields_and_gates_of_the_sources() -> None:
+    """As many as were counted in the sources of Kubernetes 1.14 to 1.36."""
+    assert len(FACTS.section("kubelet_flags")) == 204
+    assert len(FACTS.section("kube_proxy_flags")) == 79
+    assert len(FACTS.section("gates")) == 465
+    assert len(FACTS.section("kubelet_fields")) == 139
+    assert MINORS[0] == "1.24"
+    assert MINORS[-1] == "1.36"
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_flag_gets_one_verdict_that_agrees_with_its_life(minor: str) -> None:
+    """Gone and future flags are errors, Linux ones too; the others are taken, perhaps with a warning."""
+    version = Version.parse(minor)
+    for component, flag in _all_flags():
+        entry = _entry(component, flag)
+        gone = bool(entry.get("removed")) and minor_key(entry["removed"]) <= minor_key(minor)
+        future = minor_key(entry["added"]) > minor_key(minor)
+
+        found = check_flag(FACTS, component, flag, VALUES[entry["type"]], version)
+
+        ids = {one.id for one in found if one.level == "error"}
+        assert ("removed" in ids) == gone, flag
+        assert ("not-yet" in ids) == (future and not gone), flag
+        assert flag_exists(FACTS, component, flag, version) == (
+            not gone and not future and entry.get("windows") != "linux_only"
+        ), flag
+        assert all(one.reason and one.about for one in found), flag
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_moved_flag_lands_in_a_field_that_the_version_has(minor: str) -> None:
+    """Whatever flag exists either stays a flag or becomes an existing field."""
+    version = Version.parse(minor)
+    for component, flag in _all_flags():
+        if not flag_exists(FACTS, component, flag, version):
+            continue
+        value = VALUES[_entry(component, flag)["type"]]
+
+        moved = move_flags(FACTS, component, {flag: value}, version)
+
+        if flag in moved.flags:
+            assert moved.fields == {}
+        else:
+            target = _entry(component, flag)["field"]
+            top = target.partition(".")[0]
+            assert field_exists(FACTS, component, top, version), (minor, flag, target)
+            assert top in moved.fields
+
+
+def test_values_take_the_type_their_flag_has() -> None:
+    """Text of a command line becomes what a configuration file holds."""
+    assert parse_value("list", "10.96.0.10, 10.96.0.11") == ["10.96.0.10", "10.96.0.11"]
+    assert parse_value("thresholds", "memory.available<500Mi,nodefs.available<10%") == {
+        "memory.available": "500Mi",
+        "nodefs.available": "10%",
+    }
+    assert parse_value("taints", "os=windows:NoSchedule,x:NoExecute") == [
+        {"key": "os", "value": "windows", "effect": "NoSchedule"},
+        {"key": "x", "value": "", "effect": "NoExecute"},
+    ]
+    assert parse_value("gates", "A=true,B=false") == {"A": True, "B": False}
+
+
+@pytest.mark.parametrize("name", ["pod_infra_container_image", "--pod-infra-container-image"])
+def test_a_flag_is_found_with_underscores_and_with_dashes(name: str) -> None:
+    """The programs take both, so do we."""
+    (found,) = check_flag(FACTS, "kubelet", name, "x", Version.parse("1.35.0"))
+
+    assert found.id == "removed"
+    assert found.instead == "runtime.pause_image"
+
+
+@pytest.mark.parametrize(
+    ("gate", "value", "minor", "expected"),
+    [
+        ("WinDSR", True, "1.32", "info"),
+        ("WinDSR", True, "1.33", None),
+        ("WinDSR", False, "1.34", "error"),
+        ("WinDSR", True, "1.34", "warning"),
+        ("IPv6DualStack", True, "1.24", "warning"),
+        ("IPv6DualStack", True, "1.25", "error"),
+        ("WindowsHostProcessContainers", True, "1.27", "warning"),
+        ("WindowsHostProcessContainers", True, "1.28", "error"),
+        ("WindowsGracefulNodeShutdown", True, "1.31", "error"),
+        ("WindowsGracefulNodeShutdown", True, "1.34", None),
+        ("NodeLogQuery", True, "1.30", None),
+        ("WindowsHostNetwork", True, "1.33", "warning"),
+        ("NoSuchGate", True, "1.36", "error"),
+    ],
+)
+def test_a_gate_is_judged_by_its_stage(gate: str, value: bool, minor: str, expected: str | None) -> None:
+    """Unknown, removed and contradicted gates stop a program; the rest is said or passed."""
+    found = check_gate(FACTS, "kube-proxy", gate, value, Version.parse(minor))
+
+    assert [one.level for one in found] == ([expected] if expected else [])
+
+
+def test_a_null_in_a_configuration_is_not_judged_as_a_value() -> None:
+    """It takes away one of winboot's fields; only the name must exist."""
+    version = Version.parse("1.30.0")
+
+    assert check_field(FACTS, "kubelet", {"cgroupsPerQOS": None}, version) == []
+    assert check_field(FACTS, "kubelet", {"cgroupPerQOS": None}, version) != []
