@@ -1,0 +1,152 @@
+"""The command line as a user meets it: codes, words, and no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from winboot.cli import run
+from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
+from winboot.cli.ping import judge
+from winboot.errors import InvalidInput, UsageError
+from winboot.transport.base import Certificate, Probe
+
+WRONG_USE = [
+    (["nope"], "No such command 'nope'"),
+    (["plan", "--wrong"], "No such option"),
+    (["plan", "--workers", "0"], "--workers"),
+    (["plan", "-i", "/nowhere/inventory.yaml"], "there is no inventory"),
+    (["check", "/nowhere/profile.yaml"], "there is no file"),
+    (["explain", "flag", "ndoe-ip"], "Did you mean 'node-ip'"),
+    (["explain", "flag"], "needs a name"),
+    (["explain", "colour", "red"], "cannot be explained"),
+    (["explain", "network", "flanel-vxlan"], "flannel-vxlan"),
+    (["join", "-i", "x.yaml", "--report", "report.pdf"], "the ending '.pdf' says no form"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG_USE, ids=[" ".join(row[0]) for row in WRONG_USE])
+def test_wrong_use_exits_64_and_says_what_to_do(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never Click's 2, which means "plan found changes" here."""
+    assert run(arguments) == 64
+    told = capsys.readouterr().err
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_help_does_not_import_what_only_a_run_needs() -> None:
+    """`winboot --help` stays fast."""
+    heavy = "boto3 azure paramiko pypsrp lightkube psrpcore spnego jinja2 yaml pydantic".split()  # noqa: SIM905
+    code = (
+        "import sys; from winboot.cli import run; run(['--help']); "
+        f"print(sorted(set({heavy!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr.strip() == "[]"
+
+
+def a_probe(**changes: object) -> Probe:
+    """A machine with nothing wrong."""
+    facts: dict[str, object] = {
+        "offered_auth": ("Negotiate",),
+        "certificate": None,
+        "language_mode": "FullLanguage",
+        "execution_policy": "RemoteSigned",
+        "administrator": True,
+        "filtered_token": False,
+        "computer_name": "WIN-1",
+        "domain": None,
+        "os_build": "20348.2227",
+        "ps_version": "5.1.20348.2227",
+        "clock_offset": timedelta(seconds=0.2),
+        "round_trip": timedelta(milliseconds=9),
+    }
+    return Probe(**{**facts, **changes})  # type: ignore[arg-type]  # the keys are the fields
+
+
+A_SPEC = SimpleNamespace(
+    machine=SimpleNamespace(os="2022", build=20348, connection=SimpleNamespace(auth="ntlm"))
+)
+
+PING = [
+    ("a filtered token", {"filtered_token": True}, "error", "token", "LocalAccountTokenFilterPolicy"),
+    ("no administrator", {"administrator": False}, "error", "token", "Administrators"),
+    ("JEA", {"language_mode": "NoLanguage"}, "error", "language mode", "Microsoft.PowerShell"),
+    ("Constrained Language", {"language_mode": "ConstrainedLanguage"}, "error", "language mode", "policy"),
+    ("Basic offered", {"offered_auth": ("Negotiate", "Basic")}, "warning", "authentication", "Auth"),
+    ("a clock 20 s off", {"clock_offset": timedelta(seconds=20)}, "warning", "clock", "w32tm"),
+    ("a clock an hour off", {"clock_offset": timedelta(hours=-1)}, "error", "clock", "w32tm"),
+    ("another build", {"os_build": "17763.1"}, "error", "build", "inventory"),
+    ("PowerShell 7", {"ps_version": "7.4.1"}, "error", "PowerShell", "endpoint"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "subject", "fix"), [row[1:] for row in PING], ids=[row[0] for row in PING]
+)
+def test_ping_names_what_stands_in_the_way_and_its_fix(
+    changes: dict[str, object], level: str, subject: str, fix: str
+) -> None:
+    """Each finding that is not ok has a fix."""
+    bad = [one for one in judge(a_probe(**changes), A_SPEC) if one.level != "ok"]  # type: ignore[arg-type]
+
+    assert [(one.level, one.subject) for one in bad] == [(level, subject)]
+    assert fix in bad[0].fix
+
+
+def test_ping_finds_nothing_wrong_with_a_good_machine() -> None:
+    """A certificate is shown with its end."""
+    certificate = Certificate(
+        "ab", "CN=win-1", "CN=ca", ("win-1",), datetime(2027, 1, 1, tzinfo=UTC), "TLSv1.3"
+    )
+    findings = list(judge(a_probe(certificate=certificate), A_SPEC))  # type: ignore[arg-type]
+
+    assert {one.level for one in findings} == {"ok"}
+    assert any("2027-01-01" in one.text for one in findings)
+
+
+def test_init_writes_an_inventory_with_a_group_for_each_release() -> None:
+    """The form is NAME=ADDRESS,OS."""
+    text = inventory_text(["win-1=10.0.1.1,2022", "win-2=10.0.1.2,2019"], r".\Administrator", "PW")
+
+    assert text.index("windows-2019") < text.index("windows-2022")
+    assert '"win-1": {address: "10.0.1.1"}' in text
+
+
+def test_init_refuses_a_host_in_another_form() -> None:
+    """The wrong word is shown, and an example."""
+    with pytest.raises(UsageError, match="win-1"):
+        inventory_text(["win-1"], "u", "PW")
+
+
+def test_a_value_cannot_break_out_of_the_profile_that_init_writes() -> None:
+    """Whatever a kubeconfig says stays one YAML string."""
+    import yaml
+
+    answers = dict.fromkeys(["server", "kubeconfig", "kubernetes", "pod_cidr", "service_cidr"], 'x"\n: {}')
+    text = profile_text(
+        {**answers, "context": "a: b", "network": "flannel:vxlan", "mirror": None}, {"f!m": "0" * 64}
+    )
+
+    read = yaml.safe_load(text)
+    assert read["cluster"]["server"] == 'x"\n: {}'
+    assert read["network"] == {"cni": "flannel", "mode": "vxlan"}
+    assert read["artifacts"]["sha256"] == {"f!m": "0" * 64}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "clusters: []", "current-context: a\ncontexts: []", "\x00"])
+def test_a_kubeconfig_that_says_nothing_useful_is_refused(tmp_path: Path, content: str) -> None:
+    """The file and the context are named."""
+    path = tmp_path / "config"
+    path.write_text(content)
+
+    with pytest.raises(InvalidInput, match="config"):
+        read_kubeconfig(path, None)
