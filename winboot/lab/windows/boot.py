@@ -39,6 +39,8 @@ class Boot:
         self.down_cleanly = True
         self.domain = ""
         self.workgroup = "WORKGROUP"
+        # What PagingFiles said at the last boot.
+        self.page_files: list[str] = []
 
     @property
     def boot_time(self) -> datetime:
@@ -145,6 +147,7 @@ class Boot:
         machine.running = True
         self._rename_files()
         self._apply_name()
+        self.page_files = machine.registry.strings(SESSION_MANAGER + r"\Memory Management", "PagingFiles")
         machine.features.finish_pending()
         for sign in (CBS_PENDING, UPDATE_PENDING):
             machine.registry.wipe(sign)
@@ -156,6 +159,8 @@ class Boot:
         machine.hns.machine_came_up()
         machine.after(1.0, self._tick)
         machine.services.start_automatic()
+        system = machine.processes.named("System")[0]
+        machine.sockets.listen(system, 5985, address="::")
         machine.defender.machine_came_up()
         machine.tasks.machine_came_up()
         machine.signal("up")

@@ -89,8 +89,7 @@ class Faults:
 
     def policy_without_local_rules(self, profile: str = "Domain") -> None:
         """A Group Policy that makes the firewall ignore local rules in a profile."""
-        word = "Standard" if profile == "Private" else profile
-        self.policy(rf"{POLICIES}\WindowsFirewall\{word}Profile", "AllowLocalPolicyMerge", "DWord", 0)
+        self.policy(rf"{POLICIES}\WindowsFirewall\{profile}Profile", "AllowLocalPolicyMerge", "DWord", 0)
 
     def unreachable(self, on: bool = True) -> None:
         """Nobody on the network reaches the machine any more (it runs on)."""

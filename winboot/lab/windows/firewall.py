@@ -175,11 +175,12 @@ class Firewall:
 
     def setting(self, profile: str, name: str, default: int) -> tuple[int, bool]:
         """A profile's setting and whether Group Policy decides it."""
-        key = ("Standard" if profile == "Private" else profile) + "Profile"
-        held = self._machine.registry.value(f"{GROUP_POLICY}\\{key}", name)
+        # Group Policy calls the profile Private; the machine's own settings still call it Standard.
+        held = self._machine.registry.value(f"{GROUP_POLICY}\\{profile}Profile", name)
         if held is not None and isinstance(held.data, int):
             return held.data, True
-        return self._machine.registry.number(f"{POLICY}\\{key}", name, default), False
+        own = ("Standard" if profile == "Private" else profile) + "Profile"
+        return self._machine.registry.number(f"{POLICY}\\{own}", name, default), False
 
     def enabled(self, profile: str) -> bool:
         """Whether the profile filters at all."""
