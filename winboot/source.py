@@ -25,7 +25,10 @@ _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_KNOWN_TAGS: Final = "tag:yaml.org,2002:"
+_KNOWN_TAGS: Final = frozenset(
+    f"tag:yaml.org,2002:{kind}"
+    for kind in ("null", "bool", "int", "float", "timestamp", "str", "seq", "map", "merge", "value")
+)
 # The same loader in C, ten times faster, where PyYAML was built with it.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE: Final = "tag:yaml.org,2002:merge"
@@ -238,7 +241,9 @@ def typed(value: Any) -> Any:
 def in_order(complaints: Iterable[Complaint]) -> list[Complaint]:
     """Each complaint once, in the order of the files; those without a place last."""
     nowhere = Place("", 0, 0)
-    return sorted(dict.fromkeys(complaints), key=lambda one: (one.place is None, one.place or nowhere, one.path))
+    return sorted(
+        dict.fromkeys(complaints), key=lambda one: (one.place is None, one.place or nowhere, one.path)
+    )
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str:
@@ -292,7 +297,7 @@ class _Reader:
 
     def _node(self, node: yaml.Node) -> Node:
         place = self._place(node)
-        if not node.tag.startswith(_KNOWN_TAGS):
+        if node.tag not in _KNOWN_TAGS:
             self._complain(node, f"the tag {node.tag} is not known here", "a value without a tag")
         if id(node) in self._open:
             self._complain(node, "an alias that contains itself", "an alias to a finished value")

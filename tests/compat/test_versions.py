@@ -13,7 +13,8 @@ def test_versions_sort_by_number_and_not_by_letter() -> None:
     """1.9 comes before 1.10, a pre-release before its release."""
     versions = [Version.parse(text) for text in IN_ORDER]
 
-    assert sorted(versions[::-1]) == versions
+    assert versions != sorted(versions, key=str)
+    assert sorted(versions) == versions
 
 
 @pytest.mark.parametrize("text", ["1.34.2", "1.34", "1.36.0-rc.1"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from winboot.inventory import Machine, load_inventory
+from winboot.inventory import load_inventory
 from winboot.profile import Profile, profile_from
 from winboot.source import Complaint, compose, merge
 from winboot.spec import NodeSpec, resolve
@@ -55,8 +56,6 @@ def a_spec(
     folder: Path, *, profile: str = "", os: str = "2022", host: str = "{address: 10.0.1.11}"
 ) -> NodeSpec:
     """The spec of one machine whose profile is the good one with the given text over it."""
-    good = merge(compose(GOOD, FILE), compose(profile, FILE))
-    assert good
     text = f"""
 groups:
   pool:
@@ -66,11 +65,5 @@ groups:
 """
     path = an_inventory(folder, text)
     machine = load_inventory(path)["win-1"]
-    changed = _with(machine, a_profile(profile, folder))
-    return resolve(changed.profile, changed)
-
-
-def _with(machine: Machine, profile: Profile) -> Machine:
-    from dataclasses import replace
-
-    return replace(machine, profile=profile)
+    changed = a_profile(profile, folder)
+    return resolve(changed, replace(machine, profile=changed))

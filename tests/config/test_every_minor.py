@@ -1,0 +1,132 @@
+"""Every minor, network, manager and Windows version: the spec uses only what that version has."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.config.scene import a_spec
+from winboot.compat import Version, check_field, check_flag, load
+from winboot.compat.flags import Component
+from winboot.compat.platform import support
+from winboot.networks import NETWORKS
+from winboot.networks.base import Known, Network
+from winboot.spec import NodeSpec
+
+FACTS = load()
+OFFERED = [network for network in NETWORKS if not network.later]
+# A patch of each minor that is not known to be bad.
+PATCH = {"1.31": 9}
+
+
+def _profile(minor: str, network: Network, manager: str) -> str:
+    keys = {
+        "cni": network.cni,
+        "mode": network.mode,
+        "network_name": "cbr0" if network.cni == "none" else None,
+    }
+    if network.cni == "calico":
+        keys["managed_by"] = network.managed_by
+    chosen = ", ".join(f"{key}: {value}" for key, value in keys.items() if value)
+    return f"""
+kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}
+network: {{{chosen}}}
+services: {{manager: {manager}}}
+artifacts: {{azure_cni: 1.6.18}}
+"""
+
+
+def _text(value: object) -> str:
+    return "10.0.1.11" if isinstance(value, Known) else str(value)
+
+
+def _findings(spec: NodeSpec) -> list[str]:
+    """What the data has against winboot's own flags and fields; nothing, one hopes."""
+    version = spec.kubernetes.version
+    parts: list[tuple[Component, Any, Any]] = [
+        ("kubelet", spec.kubelet.arguments, spec.kubelet.config),
+        ("kube-proxy", spec.kube_proxy.arguments, spec.kube_proxy.config),
+    ]
+    found = []
+    for component, arguments, config in parts:
+        for name, value in arguments.items():
+            found += [
+                f"{component} --{one}" for one in check_flag(FACTS, component, name, _text(value), version)
+            ]
+        found += [
+            str(one) for _, one in check_field(FACTS, component, config, version) if one.level != "info"
+        ]
+    return found
+
+
+@pytest.mark.parametrize("minor", FACTS.minors())
+@pytest.mark.parametrize("network", OFFERED, ids=lambda network: network.id)
+def test_a_spec_uses_only_flags_and_fields_that_its_version_has(
+    minor: str, network: Network, tmp_path: Path
+) -> None:
+    """No unknown, removed, future, ignored or misused one, under either manager, on any supported Windows."""
+    for manager in ("sc", "nssm"):
+        for os, build in (("2019", 17763), ("2022", 20348), ("2025", 26100)):
+            if support(FACTS, Version.parse(minor), build) == "refused":
+                continue
+            spec = a_spec(tmp_path, profile=_profile(minor, network, manager), os=os)
+
+            assert _findings(spec) == []
+
+
+@pytest.mark.parametrize("minor", FACTS.minors())
+def test_kubelet_settings_stand_exactly_once(minor: str, tmp_path: Path) -> None:
+    """The runtime's endpoint is a flag up to 1.26 and a field from 1.27 on, never both, never neither."""
+    spec = a_spec(tmp_path, profile=f'kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}')
+
+    flag = "container-runtime-endpoint" in spec.kubelet.arguments
+    field = "containerRuntimeEndpoint" in spec.kubelet.config
+    assert flag is not field
+    assert field is spec.kubernetes.version.at_least("1.27")
+
+
+@pytest.mark.parametrize("minor", FACTS.minors())
+def test_gates_of_the_network_are_named_while_they_must_be_and_never_after(
+    minor: str, tmp_path: Path
+) -> None:
+    """WinDSR up to 1.32 where DSR is on; from 1.33 on nothing, for a locked gate must not be named."""
+    profile = f"""
+kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}
+network: {{cni: flannel, mode: vxlan}}
+kube_proxy: {{dsr: on}}
+"""
+    spec = a_spec(tmp_path, profile=profile)
+
+    gates = spec.kube_proxy.config.get("featureGates")
+    assert gates == (
+        None if spec.kubernetes.version.at_least("1.33") else {"WinDSR": True, "WinOverlay": True}
+    )
+
+
+@pytest.mark.parametrize("containerd", ["1.6.39", "1.7.34", "2.0.11", "2.1.9"])
+def test_containerds_configuration_is_toml_with_the_pause_image_where_that_version_reads_it(
+    containerd: str, tmp_path: Path
+) -> None:
+    """Version 2 and version 3 have it in different tables; backslashes survive."""
+    profile = f'kubernetes: {{version: "1.34.8"}}\nruntime: {{containerd: "{containerd}"}}'
+    spec = a_spec(tmp_path, profile=profile)
+
+    config = tomllib.loads(spec.runtime.config_toml)
+
+    plugins = config["plugins"]
+    assert config["version"] == spec.runtime.config_version
+    assert config["grpc"]["address"] == r"\\.\pipe\containerd-containerd"
+    if config["version"] == 2:
+        cri = plugins["io.containerd.grpc.v1.cri"]
+        assert cri["sandbox_image"] == spec.runtime.pause_image
+        cni = cri["cni"]
+    else:
+        assert plugins["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"] == spec.runtime.pause_image
+        cni = plugins["io.containerd.cri.v1.runtime"]["cni"]
+    # Both together are an error from 2.1 on.
+    assert ("bin_dirs" in cni) is (containerd == "2.1.9")
+    assert ("bin_dir" in cni) is (containerd != "2.1.9")
+    assert cni["conf_dir"] == r"C:\etc\cni\net.d"

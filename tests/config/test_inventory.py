@@ -1,0 +1,274 @@
+"""Which machines, how to reach them, and what each one's profile becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.scene import GOOD, an_inventory
+from winboot.errors import InvalidInput
+from winboot.inventory import Connection, check_inventory, load_inventory
+
+CONNECTION = "{user: admin, password: {env: WINBOOT_PASSWORD}}"
+
+
+def _errors(folder: Path, text: str, profile: str = GOOD) -> list[str]:
+    return [str(one) for one in check_inventory(an_inventory(folder, text, profile)) if one.level == "error"]
+
+
+def test_settings_merge_from_profile_to_defaults_to_groups_to_host(tmp_path: Path) -> None:
+    """Maps merge, lists replace, null removes; members take a group's settings in file order."""
+    path = an_inventory(
+        tmp_path,
+        """
+defaults:
+  windows: {time_servers: [ntp.corp.example]}
+  node: {labels: {a: defaults, b: defaults, c: defaults}}
+groups:
+  first:
+    profile: profile.yaml
+    os: "2022"
+    node: {labels: {b: first, c: first}}
+    hosts:
+      win-1: {node: {labels: {c: host, p: null}}}
+      win-2: {}
+      win-3:
+  second:
+    members: [win-2]
+    node: {labels: {b: second}, taints: ["os=windows:NoSchedule", "x=y:NoExecute"]}
+""",
+        GOOD + 'node: {labels: {p: profile}, taints: ["os=windows:NoSchedule"]}\n',
+    )
+
+    inventory = load_inventory(path)
+
+    one, two = inventory["win-1"], inventory["win-2"]
+    assert {key: value for key, value in one.profile.node.labels.items() if value} == {
+        "a": "defaults",
+        "b": "first",
+        "c": "host",
+    }
+    assert two.profile.node.labels == {"p": "profile", "a": "defaults", "b": "second", "c": "first"}
+    assert two.profile.node.taints == ("os=windows:NoSchedule", "x=y:NoExecute")
+    assert two.groups == ("first", "second")
+    assert one.profile.windows.time_servers == ("ntp.corp.example",)
+    assert [machine.name for machine in inventory] == ["win-1", "win-2", "win-3"]
+
+
+def test_what_a_machine_does_not_say_follows_from_its_name(tmp_path: Path) -> None:
+    """Address and computer name; the build from the os; the connection's target from the address."""
+    path = an_inventory(
+        tmp_path,
+        'groups: {p: {profile: profile.yaml, os: "2025", hosts: {win-1: , win-2: {address: 10.0.1.2}}}}',
+    )
+
+    one, two = load_inventory(path)
+
+    assert (one.address, one.computer_name, one.build, one.connection.host) == (
+        "win-1",
+        "WIN-1",
+        26100,
+        "win-1",
+    )
+    assert two.connection.host == "10.0.1.2"
+    assert two.connection.port_number == 5986
+
+
+@pytest.mark.parametrize(
+    ("connection", "port", "https"),
+    [
+        (Connection(), 5986, True),
+        (Connection(port=5985), 5985, False),
+        (Connection(port=443), 443, True),
+        (Connection(scheme="http"), 5985, False),
+        (Connection(transport="ssh"), 22, True),
+    ],
+)
+def test_the_scheme_follows_from_the_port_and_the_port_from_the_scheme(
+    connection: Connection, port: int, https: bool
+) -> None:
+    """5985 is http, everything else https, unless the file says so."""
+    assert connection.port_number == port
+    assert connection.transport == "ssh" or connection.https is https
+
+
+def test_a_mistake_in_an_override_is_shown_where_it_stands(tmp_path: Path) -> None:
+    """In the inventory, not in the profile it is laid over; once, however many hosts it concerns."""
+    errors = _errors(
+        tmp_path,
+        """groups:
+  p:
+    profile: profile.yaml
+    os: "2022"
+    kubelet: {flags: {network-plugin: cni}}
+    hosts: {win-1: , win-2: , win-3: {network: {cni: flanel}}}
+""",
+    )
+
+    assert len(errors) == 2
+    assert "inventory.yaml:5:23: kubelet.flags.network-plugin" in errors[0]
+    assert "inventory.yaml:6:54: network.cni: 'flanel'" in errors[1]
+
+
+BAD = [
+    ("Win-1: {}", "'Win-1' has capital letters"),
+    ("win_1: {}", "as in a host name"),
+    ("win-1: {adress: x}", "did you mean 'address'"),
+    ("win-1: {os: '2016'}", "2019 | 2022 | 2025"),
+    ("win-1: {os: null}", "no os is named"),
+    ("win-1: {node_ip: 10.244.3.7}", "an address of cluster.pod_cidr"),
+    ("win-1: {node_ip: 10.96.0.1}", "an address of cluster.service_cidr"),
+    ("win-1: {node_ip: '::1'}", "cannot be a node's address"),
+    ("win-1: {node_ip: ten}", "an IP address"),
+    ("a-very-long-node-name: {}", "at most 15"),
+    ("win-1: {computer_name: has space}", "at most 15"),
+    ("'12345': {}", "not digits alone"),
+    ("win-1: {address: x}\n      win-2: {address: X}", "win-2 and win-1 have the same address"),
+    ("win-1: {computer_name: A}\n      win-2: {computer_name: a}", "the same computer_name"),
+    ("win-1: {connection: {auth: basic, user: u, password: {env: P}}}", "basic sends the password itself"),
+    ("win-1: {connection: {auth: ntlm}}", "ntlm needs a user and a password"),
+    ("win-1: {connection: {port: 5985, tls: {ca: {file: c}}}}", "http has no certificate"),
+    ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, port: 5986}}", "a port of WinRM"),
+    ("win-1: {connection: {transport: ssh, key: {file: k}}}", "ssh needs a user"),
+    ("win-1: {connection: {transport: ssh, user: a}}", "a key or a password"),
+    ("win-1: {connection: {password: hunter2}}", "the value itself stands here"),
+    ("win-1: {connection: {transport: winrn}}", "did you mean 'winrm'"),
+    (
+        "win-1: {os: '2019', cluster: {pod_cidr: [10.1.0.0/16, 'fd00::/56']}, network: {cni: win-bridge}}",
+        "from 19041 on",
+    ),
+    ("win-1: {kubernetes: {version: 1.30.14}, os: '2025'}", "Windows Server 2025 with Kubernetes 1.30"),
+    ("win-1: {runtime: {pause_image: 'registry.k8s.io/pause:3.5'}}", "pods would never start"),
+    ("win-1: {windows: {known_fixes: [wcifs-2019]}}", "not for Windows Server 2022"),
+]
+
+
+@pytest.mark.parametrize(("host", "says"), BAD, ids=[row[0][:60] for row in BAD])
+def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
+    """Names, addresses, connections, and what a profile cannot be on that Windows."""
+    text = f"""groups:
+  p:
+    profile: profile.yaml
+    os: "2022"
+    hosts:
+      {host}
+"""
+    errors = _errors(tmp_path, text)
+
+    assert any(says in error for error in errors), errors
+    assert "hunter2" not in " ".join(errors)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("groups: {}", "no host stands in this file"),
+        ("group: {}", "did you mean 'groups'"),
+        ("groups: [a]", "no map stands here"),
+        ("groups: {p: {os: '2022', hosts: {win-1: }}}", "the group names no profile"),
+        ("groups: {p: {profile: none.yaml, os: '2022', hosts: {win-1: }}}", "cannot be read"),
+        (
+            "groups: {p: {profile: profile.yaml, os: '2022', members: [win-9], hosts: {win-1: }}}",
+            "there is no host 'win-9'",
+        ),
+        (
+            "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}, q: {hosts: {win-1: }}}",
+            "stands in the group 'p' too",
+        ),
+        (
+            "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}, q: {profile: other.yaml, members: [win-1]}}",
+            "name different profiles",
+        ),
+        ("groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: , win-1: }}}", "stands twice"),
+        (
+            "defaults: {hosts: {}}\ngroups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}}",
+            "'hosts' is not known",
+        ),
+    ],
+)
+def test_a_bad_inventory_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    """What is wrong with the file as a whole, or with its groups."""
+    errors = _errors(tmp_path, text)
+
+    assert any(says in error for error in errors), errors
+
+
+def test_basic_is_for_loopback(tmp_path: Path) -> None:
+    """Where nobody listens in between."""
+    text = f"""
+groups:
+  p:
+    profile: profile.yaml
+    os: "2022"
+    connection: {CONNECTION}
+    hosts:
+      win-1: {{address: 127.0.0.2, connection: {{auth: basic, port: 5985}}}}
+      win-2: {{address: 127.0.0.2, connection: {{auth: basic, port: 15985, scheme: http}}}}
+"""
+    assert _errors(tmp_path, text) == []
+
+
+def test_a_secret_is_read_when_it_is_needed_and_its_lack_names_host_and_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading an inventory reads none; the value never shows."""
+    text = (
+        f'groups: {{p: {{profile: profile.yaml, os: "2022", connection: {CONNECTION}, hosts: {{win-1: }}}}}}'
+    )
+    (machine,) = load_inventory(an_inventory(tmp_path, text))
+    reference = machine.connection.password
+    assert reference is not None
+    monkeypatch.delenv("WINBOOT_PASSWORD", raising=False)
+
+    with pytest.raises(
+        InvalidInput, match=r"win-1: connection.password: the environment variable WINBOOT_PASSWORD"
+    ):
+        reference.read("win-1: connection.password")
+
+    monkeypatch.setenv("WINBOOT_PASSWORD", "hunter2")
+    secret = reference.read("win-1: connection.password")
+    assert secret.reveal() == "hunter2"
+    assert "hunter2" not in repr(secret) + repr(machine)
+
+
+def test_secrets_come_from_files_and_programs_too(tmp_path: Path) -> None:
+    """Relative to the file that names them; a program that fails does not show its output."""
+    (tmp_path / "password").write_text("from a file\n", encoding="utf-8")
+    text = """
+groups:
+  p:
+    profile: profile.yaml
+    os: "2022"
+    hosts:
+      win-1: {connection: {password: {file: password}}}
+      win-2: {connection: {password: {command: [printf, from a program]}}}
+      win-3: {connection: {password: {command: [sh, -c, "echo hunter2; exit 3"]}}}
+"""
+    one, two, three = (
+        machine.connection.password for machine in load_inventory(an_inventory(tmp_path, text))
+    )
+    assert one is not None
+    assert two is not None
+    assert three is not None
+
+    assert one.read("x").reveal() == "from a file"
+    assert two.read("x").reveal() == "from a program"
+    with pytest.raises(InvalidInput) as caught:
+        three.read("win-3: connection.password")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_many_hosts_are_read_quickly(tmp_path: Path) -> None:
+    """Hosts without settings of their own share one profile, which is checked once."""
+    hosts = "\n".join(
+        f"      win-{number}: {{address: 10.9.{number // 250}.{number % 250 + 1}}}" for number in range(1000)
+    )
+    path = an_inventory(
+        tmp_path, f'groups:\n  p:\n    profile: profile.yaml\n    os: "2022"\n    hosts:\n{hosts}\n'
+    )
+
+    machines = load_inventory(path).machines
+
+    assert len(machines) == 1000
+    assert len({id(machine.profile) for machine in machines}) == 1

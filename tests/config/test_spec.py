@@ -1,0 +1,270 @@
+"""From profile and machine to a NodeSpec: what is chosen, what is merged, what stays open until the join."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.config.scene import CA, a_spec
+from winboot.errors import InvalidInput
+from winboot.inventory import load_inventory
+from winboot.networks.base import Known
+from winboot.spec import resolve, unresolved
+
+
+def test_a_node_address_that_nobody_named_is_known_after_the_join(tmp_path: Path) -> None:
+    """In the flags, in the CNI configuration, in the service's words; one that was named stands there."""
+    spec = a_spec(tmp_path)
+    named = a_spec(tmp_path, host="{address: 10.0.1.11, node_ip: 10.0.1.11}")
+
+    assert spec.kubelet.arguments["node-ip"] == Known("node_ip")
+    assert Known("node_ip", prefix="--node-ip=") in spec.services["kubelet"].arguments
+    assert "--node-ip=10.0.1.11" in named.services["kubelet"].arguments
+    assert str(Known("node_ip", suffix="/32")) == "(known after join)/32"
+
+
+def test_the_users_configuration_lies_over_winboots(tmp_path: Path) -> None:
+    """Maps merge, lists replace, a null takes a field of winboot's away; moved flags come between."""
+    spec = a_spec(
+        tmp_path,
+        profile="""
+kubelet:
+  config: {maxPods: 50, evictionHard: {memory.available: 1Gi}, runtimeRequestTimeout: null}
+  flags: {max-open-files: null, registry-qps: 20, windows-priorityclass: null}
+""",
+    )
+
+    config = spec.kubelet.config
+    assert config["maxPods"] == 50
+    assert config["evictionHard"] == {
+        "memory.available": "1Gi",
+        "nodefs.available": "10%",
+        "imagefs.available": "15%",
+    }
+    assert "runtimeRequestTimeout" not in config
+    assert config["registryPullQPS"] == 20
+    assert "registry-qps" not in spec.kubelet.arguments
+    assert "windows-priorityclass" not in spec.kubelet.arguments
+
+
+def test_a_kubelet_on_windows_is_told_what_it_cannot_guess(tmp_path: Path) -> None:
+    """The values without which it does not start, or pods do not."""
+    config = a_spec(tmp_path).kubelet.config
+
+    assert config["cgroupsPerQOS"] is False
+    assert config["enforceNodeAllocatable"] == []
+    assert config["resolvConf"] == ""
+    assert config["containerRuntimeEndpoint"] == "npipe:////./pipe/containerd-containerd"
+    assert config["clusterDNS"] == ["10.96.0.10"]
+    assert config["serverTLSBootstrap"] is True
+    assert config["registerWithTaints"] == [
+        {"key": "os", "value": "windows", "effect": "NoSchedule"},
+        {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"},
+    ]
+
+
+def test_services_start_in_the_order_they_need_each_other(tmp_path: Path) -> None:
+    """containerd, kubelet, flanneld, kube-proxy; flanneld under NSSM whatever the others have."""
+    services = a_spec(tmp_path).services
+
+    assert [service.name for service in services.all] == ["containerd", "kubelet", "flanneld", "kube-proxy"]
+    assert [service.depends_on for service in services.all] == [
+        (),
+        ("containerd",),
+        ("kubelet",),
+        ("kubelet", "flanneld"),
+    ]
+    assert [service.manager for service in services.all] == ["sc", "sc", "nssm", "sc"]
+
+
+def test_only_a_native_service_answers_the_service_manager(tmp_path: Path) -> None:
+    """Under NSSM the programs get no such flag, and no log runner."""
+    sc = a_spec(tmp_path).services
+    nssm = a_spec(tmp_path, profile="services: {manager: nssm}").services
+
+    assert "--windows-service=true" in sc["kubelet"].arguments
+    assert "--run-service" in sc["containerd"].arguments
+    assert sc["kubelet"].log_runner
+    for service in nssm.all:
+        assert service.manager == "nssm"
+        assert not service.log_runner
+        assert "--windows-service=true" not in service.arguments
+        assert "--run-service" not in service.arguments
+
+
+@pytest.mark.parametrize(
+    ("version", "os", "dsr", "expected"),
+    [
+        ("1.34.8", "2022", "auto", True),
+        ("1.32.13", "2022", "auto", False),
+        ("1.34.8", "2019", "auto", False),
+        ("1.34.8", "2022", "off", False),
+        ("1.32.13", "2019", "on", True),
+    ],
+)
+def test_direct_server_return_is_on_where_it_comes_by_itself(
+    version: str, os: str, dsr: str, expected: bool, tmp_path: Path
+) -> None:
+    """auto follows version and build; on and off are obeyed, in kube-proxy and in the CNI configuration."""
+    profile = f'kubernetes: {{version: "{version}"}}\nkube_proxy: {{dsr: {dsr}}}'
+
+    spec = a_spec(tmp_path, profile=profile, os=os)
+
+    assert spec.kube_proxy.dsr is expected
+    winkernel = spec.kube_proxy.config["winkernel"]
+    assert isinstance(winkernel, dict)
+    assert winkernel["enableDSR"] is expected
+    assert ("loopbackDSR" in str(spec.network.cni_conf)) is expected
+    assert bool(spec.updates) is (expected and os == "2019")
+
+
+def test_an_overlay_tells_kube_proxy_an_address_of_its_own(tmp_path: Path) -> None:
+    """Only the node knows it; an L2 bridge has the host's endpoint instead."""
+    overlay = a_spec(tmp_path, profile="network: {cni: flannel, mode: vxlan}").kube_proxy.config["winkernel"]
+    bridge = a_spec(tmp_path).kube_proxy.config["winkernel"]
+
+    assert isinstance(overlay, dict)
+    assert isinstance(bridge, dict)
+    assert overlay["sourceVip"] == Known("source_vip")
+    assert overlay["networkName"] == "flannel.4096"
+    assert bridge["rootHnsEndpointName"] == "cbr0_ep"
+    assert "sourceVip" not in bridge
+
+
+def test_no_proxy_holds_all_that_must_be_reached_directly(tmp_path: Path) -> None:
+    """Cluster, pods, services, the node, loopback and metadata; then the user's; nothing without a proxy."""
+    profile = "proxy: {http: 'http://p:3128', no_proxy: [.corp.example, localhost]}"
+
+    spec = a_spec(tmp_path, profile=profile, host="{address: win, node_ip: 10.0.1.11}")
+
+    assert spec.proxy.no_proxy == (
+        "localhost",
+        "127.0.0.1",
+        "10.0.0.10",
+        "10.0.1.11",
+        "10.244.0.0/16",
+        "10.96.0.0/12",
+        ".svc",
+        ".cluster.local",
+        "169.254.169.254",
+        ".corp.example",
+    )
+    assert set(spec.services["containerd"].environment) == {"HTTP_PROXY", "NO_PROXY"}
+    assert a_spec(tmp_path).proxy.environment == {}
+
+
+def test_a_registry_credential_is_a_reference_beside_the_text(tmp_path: Path) -> None:
+    """hosts.toml holds mirrors; the password has a name among the secrets and stands nowhere."""
+    profile = """
+runtime:
+  registries:
+    registry.corp.example:5000: {mirrors: ['https://a', 'https://b'], user: me, password: {env: NO_SUCH}}
+    docker.io: {mirrors: ['https://m'], skip_verify: true}
+"""
+    first, second = a_spec(tmp_path, profile=profile).runtime.registries
+
+    hosts = tomllib.loads(first.hosts_toml)
+    assert first.folder == "registry.corp.example_5000_"
+    assert (first.secret, first.user) == ("registry/registry.corp.example:5000", "me")
+    assert first.authorize == ("https://a", "https://b")
+    assert list(hosts["host"]) == ["https://a", "https://b"]
+    assert tomllib.loads(second.hosts_toml)["server"] == "https://registry-1.docker.io"
+    assert second.secret is None
+
+
+def test_downloads_come_from_upstream_a_mirror_or_a_folder(tmp_path: Path) -> None:
+    """Mirrors and folders have the same layout, with the version in the path."""
+    upstream, mirror, folder = (
+        {
+            one.name: one.url
+            for one in a_spec(tmp_path, profile=f"artifacts: {{source: '{source}'}}").artifacts
+        }
+        for source in ("upstream", "https://mirror.corp.example/", r"D:\bundle")
+    )
+
+    assert upstream["kubernetes"] == "https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz"
+    assert mirror["kubectl"] == "https://mirror.corp.example/kubectl/1.36.4/kubectl.exe"
+    assert folder["flannel"] == r"D:\bundle\flannel\0.27.4\flanneld.exe"
+
+
+def test_only_programs_that_run_are_downloaded(tmp_path: Path) -> None:
+    """No kube-proxy where an operator runs it, no NSSM where nothing needs it, no plugin of another network."""
+    names = {one.name for one in a_spec(tmp_path, profile="network: {cni: calico}").artifacts}
+    bridge = a_spec(tmp_path, profile="network: {cni: win-bridge}")
+    members = {member.destination for one in bridge.artifacts for member in one.members}
+
+    assert names == {"containerd", "kubernetes", "kubectl", "crictl"}
+    assert r"C:\opt\cni\bin\win-bridge.exe" in members
+    assert r"C:\opt\cni\bin\win-overlay.exe" not in members
+    assert r"C:\k\nssm.exe" not in members
+
+
+def test_what_init_has_to_find_out_is_listed(tmp_path: Path) -> None:
+    """Hashes and a CA that only a hash stands for; a hash in the profile reaches its download and its member."""
+    profile = f"""
+artifacts:
+  sha256:
+    kubectl.exe: {"ab" * 32}
+    crictl-v1.36.0-windows-amd64.tar.gz!crictl.exe: sha256:{"cd" * 32}
+"""
+
+    spec = a_spec(tmp_path, profile=profile)
+
+    by_name = {one.name: one for one in spec.artifacts}
+    assert by_name["kubectl"].sha256 == by_name["kubectl"].members[0].sha256 == "ab" * 32
+    assert by_name["crictl"].members[0].sha256 == "cd" * 32
+    assert by_name["nssm"].sha256 is not None
+    assert "artifacts.sha256: kubernetes-node-windows-amd64.tar.gz" in unresolved(spec)
+    assert "artifacts.sha256: kubectl.exe" not in unresolved(spec)
+
+
+def test_the_ca_is_the_same_bytes_on_every_node(tmp_path: Path) -> None:
+    """Whatever line ends the file here has."""
+    spec = a_spec(tmp_path)
+    (tmp_path / "ca.crt").write_bytes(CA.replace("\n", "\r\n").encode() + b"\r\n")
+    machine = load_inventory(tmp_path / "inventory.yaml")["win-1"]
+
+    assert resolve(machine.profile, machine).cluster.ca_sha256 == spec.cluster.ca_sha256
+
+
+def test_a_ca_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    """Before anything is rendered from it."""
+    a_spec(tmp_path)
+    (tmp_path / "ca.crt").write_text("nothing", encoding="utf-8")
+    machine = load_inventory(tmp_path / "inventory.yaml")["win-1"]
+    with pytest.raises(InvalidInput, match="holds no certificate"):
+        resolve(machine.profile, machine)
+
+
+def test_own_steps_come_with_their_texts(tmp_path: Path) -> None:
+    """Files are read when the spec is made, so that the preview shows them."""
+    for block in ("look", "change"):
+        (tmp_path / f"{block}.ps1").write_text(f"# {block}", encoding="utf-8")
+    profile = "steps: [{name: time-zone, needs: [directories], look: look.ps1, change: change.ps1}]"
+
+    (step,) = a_spec(tmp_path, profile=profile).steps
+
+    assert (step.name, step.needs, step.look, step.undo) == ("time-zone", ("directories",), "# look", "")
+
+
+def test_the_firewall_opens_what_the_node_offers(tmp_path: Path) -> None:
+    """The kubelet always; kube-proxy's health and NodePorts by choice; VXLAN with an overlay."""
+    profile = "network: {cni: flannel, mode: vxlan}\nwindows: {firewall: {node_ports: false}}"
+
+    rules = a_spec(tmp_path, profile=profile).windows.firewall
+
+    assert [(rule.protocol, rule.ports) for rule in rules] == [
+        ("TCP", "10250"),
+        ("TCP", "10256"),
+        ("UDP", "4789"),
+    ]
+
+
+def test_a_known_fix_brings_its_values_with_reason_and_source(tmp_path: Path) -> None:
+    """Opt in, by name."""
+    fixes = a_spec(tmp_path, profile="windows: {known_fixes: [tcp-keepalive]}").windows.known_fixes
+
+    assert [fix.name for fix in fixes] == ["KeepAliveTime", "KeepAliveInterval"]
+    assert all(fix.reason and fix.source and fix.reboot for fix in fixes)
