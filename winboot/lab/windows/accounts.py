@@ -76,7 +76,10 @@ class Token:
 
 
 SYSTEM_TOKEN = Token(
-    r"NT AUTHORITY\SYSTEM", SYSTEM, (ADMINISTRATORS, EVERYONE, AUTHENTICATED_USERS), authentication="Negotiate"
+    r"NT AUTHORITY\SYSTEM",
+    SYSTEM,
+    (ADMINISTRATORS, EVERYONE, AUTHENTICATED_USERS),
+    authentication="Negotiate",
 )
 
 
@@ -90,7 +93,9 @@ class Accounts:
         self.add("Administrator", 500)
         self.add("Guest", 501, administrator=False)
 
-    def add(self, name: str, rid: int | None = None, *, administrator: bool = True, password: str | None = None) -> Account:
+    def add(
+        self, name: str, rid: int | None = None, *, administrator: bool = True, password: str | None = None
+    ) -> Account:
         """Make a local user."""
         number = rid if rid is not None else 1000 + len(self.users)
         profile = rf"C:\Users\{name}"

@@ -121,7 +121,9 @@ class Boot:
         machine.services.go_down(clean=clean)
         if clean:
             machine.events.write("System", "EventLog", 6006, "The Event log service was stopped.")
-            machine.events.write("System", "Microsoft-Windows-Kernel-General", 13, "The operating system is shutting down.")
+            machine.events.write(
+                "System", "Microsoft-Windows-Kernel-General", 13, "The operating system is shutting down."
+            )
         self.down_cleanly = clean
         machine.running = False
         machine.tasks.forget_running()

@@ -164,7 +164,11 @@ _P = TypeVar("_P", bound=PrimitiveFunction)
 
 
 def cmdlet(
-    name: str, module: str, *parameters: Parameter, exists: Callable[[Machine], bool] | None = None, **rest: Any
+    name: str,
+    module: str,
+    *parameters: Parameter,
+    exists: Callable[[Machine], bool] | None = None,
+    **rest: Any,
 ) -> Callable[[_F], _F]:
     """Register the decorated function as a cmdlet; `rest` goes to `CommandSignature`."""
 
@@ -211,6 +215,8 @@ def parameter(
     return Parameter(name, type_name, aliases, words, places)
 
 
-def switch(name: str, *, aliases: tuple[str, ...] = (), sets: tuple[str, ...] = ("__AllParameterSets",)) -> Parameter:
+def switch(
+    name: str, *, aliases: tuple[str, ...] = (), sets: tuple[str, ...] = ("__AllParameterSets",)
+) -> Parameter:
     """A switch parameter."""
     return parameter(name, SWITCH, aliases=aliases, sets=sets)

@@ -34,7 +34,9 @@ class Defender:
     @property
     def present(self) -> bool:
         """Whether the feature is installed and its service runs: otherwise its cmdlets fail."""
-        return self._machine.features.installed("Windows-Defender") and self._machine.services.running("WinDefend")
+        return self._machine.features.installed("Windows-Defender") and self._machine.services.running(
+            "WinDefend"
+        )
 
     def exclusions(self, kind: str) -> list[str]:
         """What is excluded, local and by policy."""

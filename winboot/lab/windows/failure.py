@@ -60,6 +60,8 @@ def io_failure(code: int, path: str) -> Failure:
     return failure(exception, words.format(path), hresult=_WIN32_FACILITY | code, target=path)
 
 
-def win32_failure(code: int, message: str, *, exception: str = "System.ComponentModel.Win32Exception") -> Failure:
+def win32_failure(
+    code: int, message: str, *, exception: str = "System.ComponentModel.Win32Exception"
+) -> Failure:
     """A Win32 error as Win32Exception carries it."""
     return failure(exception, message, hresult=_WIN32_FACILITY | code, target=code)

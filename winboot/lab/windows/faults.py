@@ -1,14 +1,14 @@
 """Faults on demand: what a test or a rehearsal makes go wrong, and when it strikes.
 
-    machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
-    machine.faults.before_command("Register-ScheduledTask", machine.power_off)
-    machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
-    machine.faults.disk_full(free=1_000_000)  .disk_slow(0.2)   a full disk, a slow disk
-    machine.faults.skew(-600)                                   a clock that is ten minutes late
-    machine.faults.policy(key, name, "DWord", 1)                a Group Policy that holds a value
-    machine.faults.policy_without_local_rules("Domain")         a Group Policy that ignores local firewall rules
-    machine.faults.unreachable() / .stays_down()                a machine that never answers (again)
-    machine.world.damage(url, b"...")                           a wrong hash from the mirror (see sockets.py)
+machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
+machine.faults.before_command("Register-ScheduledTask", machine.power_off)
+machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
+machine.faults.disk_full(free=1_000_000)  .disk_slow(0.2)   a full disk, a slow disk
+machine.faults.skew(-600)                                   a clock that is ten minutes late
+machine.faults.policy(key, name, "DWord", 1)                a Group Policy that holds a value
+machine.faults.policy_without_local_rules("Domain")         a Group Policy that ignores local firewall rules
+machine.faults.unreachable() / .stays_down()                a machine that never answers (again)
+machine.world.damage(url, b"...")                           a wrong hash from the mirror (see sockets.py)
 """
 
 from __future__ import annotations

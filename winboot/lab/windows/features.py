@@ -33,18 +33,24 @@ def _catalogue() -> list[Feature]:
     return [
         Feature("Containers", "Containers", "Containers"),
         Feature("Hyper-V", "Hyper-V", "Microsoft-Hyper-V", kind="Role"),
-        Feature("RSAT-Hyper-V-Tools", "Hyper-V Management Tools", "RSAT-Hyper-V-Tools-Feature", reboots=False),
+        Feature(
+            "RSAT-Hyper-V-Tools", "Hyper-V Management Tools", "RSAT-Hyper-V-Tools-Feature", reboots=False
+        ),
         Feature(
             "Hyper-V-PowerShell",
             "Hyper-V Module for Windows PowerShell",
             "Microsoft-Hyper-V-Management-PowerShell",
             reboots=False,
         ),
-        Feature(
-            "Windows-Defender", "Microsoft Defender Antivirus", "Windows-Defender", state="Installed"
-        ),
+        Feature("Windows-Defender", "Microsoft Defender Antivirus", "Windows-Defender", state="Installed"),
         Feature("NET-Framework-45-Core", ".NET Framework 4.8", "NetFx4", state="Installed", reboots=False),
-        Feature("PowerShell", "Windows PowerShell 5.1", "MicrosoftWindowsPowerShell", state="Installed", reboots=False),
+        Feature(
+            "PowerShell",
+            "Windows PowerShell 5.1",
+            "MicrosoftWindowsPowerShell",
+            state="Installed",
+            reboots=False,
+        ),
         Feature("FS-SMB1", "SMB 1.0/CIFS File Sharing Support", "SMB1Protocol"),
         Feature("Failover-Clustering", "Failover Clustering", "FailoverCluster-FullServer"),
         Feature("SNMP-Service", "SNMP Service", "SNMP", reboots=False),
@@ -120,24 +126,40 @@ class Features:
         if feature.name in ("Containers", "Hyper-V"):
             if services.find("vmcompute") is None:
                 services.create(
-                    "vmcompute", r"C:\Windows\System32\vmcompute.exe", display="Hyper-V Host Compute Service",
-                    start=2, depends=["rpcss"], builtin=True,
+                    "vmcompute",
+                    r"C:\Windows\System32\vmcompute.exe",
+                    display="Hyper-V Host Compute Service",
+                    start=2,
+                    depends=["rpcss"],
+                    builtin=True,
                 )
             if services.find("hns") is None:
                 services.create(
-                    "hns", r"C:\Windows\System32\svchost.exe -k NetSvcs -p", display="Host Network Service",
-                    start=3, depends=["rpcss", "nsi"], builtin=True,
+                    "hns",
+                    r"C:\Windows\System32\svchost.exe -k NetSvcs -p",
+                    display="Host Network Service",
+                    start=3,
+                    depends=["rpcss", "nsi"],
+                    builtin=True,
                 )
                 services.change(services.need("hns"), start=2)
                 self._machine.registry.create(services.need("hns").key + r"\State")
         if feature.name == "Containers":
             folder = r"C:\Windows\System32"
-            self._machine.files.write(rf"{folder}\hnsdiag.exe", image_bytes("hnsdiag", str(self._machine.build)))
-            self._machine.files.write(rf"{folder}\hcsdiag.exe", image_bytes("hcsdiag", str(self._machine.build)))
+            self._machine.files.write(
+                rf"{folder}\hnsdiag.exe", image_bytes("hnsdiag", str(self._machine.build))
+            )
+            self._machine.files.write(
+                rf"{folder}\hcsdiag.exe", image_bytes("hcsdiag", str(self._machine.build))
+            )
         if feature.name == "Hyper-V" and services.find("vmms") is None:
             services.create(
-                "vmms", r"C:\Windows\System32\vmms.exe", display="Hyper-V Virtual Machine Management",
-                start=2, depends=["rpcss", "winmgmt"], builtin=True,
+                "vmms",
+                r"C:\Windows\System32\vmms.exe",
+                display="Hyper-V Virtual Machine Management",
+                start=2,
+                depends=["rpcss", "winmgmt"],
+                builtin=True,
             )
 
     def _take_away(self, feature: Feature) -> None:

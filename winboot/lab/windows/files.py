@@ -110,7 +110,9 @@ class Files:
         self.pipes: dict[str, int] = {}
         root = Node(True, machine.now(), machine.now(), machine.now(), acl.drive_root(), attributes=DIRECTORY)
         hardware = machine.hardware
-        self.volumes: dict[str, Volume] = {"C:": Volume(root, hardware.disk, hardware.disk_used, label="Windows")}
+        self.volumes: dict[str, Volume] = {
+            "C:": Volume(root, hardware.disk, hardware.disk_used, label="Windows")
+        }
 
     # ---- finding ---------------------------------------------------------------------------------------
 
@@ -322,7 +324,9 @@ class Files:
         if access & 2:
             spelled, node = self._open_for_write(path, mode, token, share, security)
         elif mode in ("CreateNew", "Create", "Truncate", "Append"):
-            raise failure("System.ArgumentException", f"Combining FileMode: {mode} with FileAccess: Read is invalid.")
+            raise failure(
+                "System.ArgumentException", f"Combining FileMode: {mode} with FileAccess: Read is invalid."
+            )
         elif mode == "OpenOrCreate" and self.find(path) is None:
             spelled = self.normal(path)
             node = self._create(spelled, token, security)
@@ -343,7 +347,9 @@ class Files:
         """An open handle; a closed one is ObjectDisposedException."""
         found = self._open.get(handle)
         if found is None:
-            raise failure("System.ObjectDisposedException", "Cannot access a closed file.", hresult=0x80131622)
+            raise failure(
+                "System.ObjectDisposedException", "Cannot access a closed file.", hresult=0x80131622
+            )
         return found
 
     def put(self, opened: OpenFile, offset: int, content: bytes) -> None:
@@ -444,7 +450,10 @@ class Files:
                     self.delete(below, token)
         if node.attributes & READ_ONLY:
             raise failure(
-                "System.IO.IOException", f"Access to the path '{path}' is denied.", hresult=0x80070005, target=path
+                "System.IO.IOException",
+                f"Access to the path '{path}' is denied.",
+                hresult=0x80070005,
+                target=path,
             )
         self._may_delete(spelled, node, token)
         self._unlink(spelled)
@@ -457,7 +466,9 @@ class Files:
             self.volumes[path[:2]].used -= len(entry.node.content)
         folder.modified = self._machine.now()
 
-    def make_directory(self, path: str, token: Token = SYSTEM_TOKEN, security: Acl | None = None) -> tuple[str, Node]:
+    def make_directory(
+        self, path: str, token: Token = SYSTEM_TOKEN, security: Acl | None = None
+    ) -> tuple[str, Node]:
         """Make a directory and its parents; an existing one is left as it is."""
         path = self.normal(path)
         found = self.find(path)
@@ -485,7 +496,9 @@ class Files:
         folder.children[name.lower()] = Entry(name, node)
         folder.modified = now
 
-    def move(self, source: str, destination: str, token: Token = SYSTEM_TOKEN, *, overwrite: bool = False) -> None:
+    def move(
+        self, source: str, destination: str, token: Token = SYSTEM_TOKEN, *, overwrite: bool = False
+    ) -> None:
         """Rename a file or directory. A running program may be renamed, but not replaced."""
         spelled, node = self.need(source, follow=False)
         goal = self.normal(destination)
@@ -511,7 +524,9 @@ class Files:
             opened.path = goal
         self._machine.processes.image_moved(node, goal)
 
-    def copy(self, source: str, destination: str, token: Token = SYSTEM_TOKEN, *, overwrite: bool = False) -> None:
+    def copy(
+        self, source: str, destination: str, token: Token = SYSTEM_TOKEN, *, overwrite: bool = False
+    ) -> None:
         """Copy a file; times and attributes go with it, access rules do not."""
         _, node = self._need_file(source)
         self._allow(node, token, acl.READ, source)

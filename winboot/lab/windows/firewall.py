@@ -161,7 +161,9 @@ class Firewall:
     def find(self, name: str) -> FirewallRule | None:
         """A local rule by its name (id)."""
         value = self._machine.registry.value(RULES, name)
-        return read_rule(value.name, value.data) if value is not None and isinstance(value.data, str) else None
+        return (
+            read_rule(value.name, value.data) if value is not None and isinstance(value.data, str) else None
+        )
 
     def save(self, rule: FirewallRule) -> None:
         """Write a local rule."""
@@ -211,9 +213,7 @@ class Firewall:
 
     def tree(self) -> Tree:
         """Only the profiles: the rules stand in the registry."""
-        return {
-            p: {"enabled": self.enabled(p), "local rules": self.local_rules_count(p)} for p in PROFILES
-        }
+        return {p: {"enabled": self.enabled(p), "local rules": self.local_rules_count(p)} for p in PROFILES}
 
 
 def _fits(rule: FirewallRule, protocol: str, port: int, profile: str, source: str) -> bool:

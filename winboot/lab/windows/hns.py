@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.windows.network import Adapter, Address
+from winboot.lab.windows.network import Adapter, Address, Route
 from winboot.lab.windows.registry import SERVICES
 from winboot.lab.windows.snapshot import Tree
 
@@ -28,15 +28,52 @@ _ON_ADAPTER = ("l2bridge", "overlay", "transparent", "l2tunnel")
 NON_PERSISTENT = 8
 
 _NETWORK_KEYS = frozenset(
-    "ID Name Type NetworkAdapterName SourceMac Policies MacPools Subnets DNSSuffix DNSServerList DNSServerCompartment "
-    "ManagementIP AutomaticDNS Flags IsolateSwitch".split()
+    [
+        "ID",
+        "Name",
+        "Type",
+        "NetworkAdapterName",
+        "SourceMac",
+        "Policies",
+        "MacPools",
+        "Subnets",
+        "DNSSuffix",
+        "DNSServerList",
+        "DNSServerCompartment",
+        "ManagementIP",
+        "AutomaticDNS",
+        "Flags",
+        "IsolateSwitch",
+    ]
 )
 _ENDPOINT_KEYS = frozenset(
-    "ID Name VirtualNetwork VirtualNetworkName Policies MacAddress IPAddress IPv6Address DNSSuffix DNSServerList DNSDomain "
-    "GatewayAddress GatewayAddressV6 EnableInternalDNS DisableICC PrefixLength IPv6PrefixLength IsRemoteEndpoint "
-    "EnableLowMetric Namespace EncapOverhead SharedContainers Flags".split()
+    [
+        "ID",
+        "Name",
+        "VirtualNetwork",
+        "VirtualNetworkName",
+        "Policies",
+        "MacAddress",
+        "IPAddress",
+        "IPv6Address",
+        "DNSSuffix",
+        "DNSServerList",
+        "DNSDomain",
+        "GatewayAddress",
+        "GatewayAddressV6",
+        "EnableInternalDNS",
+        "DisableICC",
+        "PrefixLength",
+        "IPv6PrefixLength",
+        "IsRemoteEndpoint",
+        "EnableLowMetric",
+        "Namespace",
+        "EncapOverhead",
+        "SharedContainers",
+        "Flags",
+    ]
 )
-_POLICY_LIST_KEYS = frozenset("ID References Policies".split())
+_POLICY_LIST_KEYS = frozenset(["ID", "References", "Policies"])
 
 
 class HnsError(Exception):
@@ -77,7 +114,9 @@ class Hns:
     def call(self, method: str, path: str, request: str) -> str:
         """HNSCall: the JSON answer with Success, and Output or Error."""
         if not self._machine.services.running("hns"):
-            return _failed(HnsError(0x800706D9, "There are no more endpoints available from the endpoint mapper."))
+            return _failed(
+                HnsError(0x800706D9, "There are no more endpoints available from the endpoint mapper.")
+            )
         try:
             body = json.loads(request) if request else {}
             output = self._route(method.upper(), [p for p in path.split("/") if p], body)
@@ -175,15 +214,17 @@ class Hns:
             "ActivityId": str(uuid.uuid4()).upper(),
             "ID": self._identity(wanted.get("ID")),
             "Name": name,
-            "Type": next(t for t in ("L2Bridge", "Overlay", "Transparent", "NAT", "L2Tunnel", "ICS", "Internal")
-                         if t.lower() == kind.lower()),
+            "Type": next(
+                t
+                for t in ("L2Bridge", "Overlay", "Transparent", "NAT", "L2Tunnel", "ICS", "Internal")
+                if t.lower() == kind.lower()
+            ),
             "State": 1,
             "Version": 64424509440 + self._machine.release.hns_version[0],
             "Policies": wanted.get("Policies") or [],
             "Subnets": subnets,
-            "MacPools": wanted.get("MacPools") or [
-                {"StartMacAddress": "00-15-5D-52-C0-00", "EndMacAddress": "00-15-5D-52-CF-FF"}
-            ],
+            "MacPools": wanted.get("MacPools")
+            or [{"StartMacAddress": "00-15-5D-52-C0-00", "EndMacAddress": "00-15-5D-52-CF-FF"}],
             "DNSSuffix": wanted.get("DNSSuffix", ""),
             "DNSServerList": wanted.get("DNSServerList", ""),
             "AutomaticDNS": bool(wanted.get("AutomaticDNS", False)),
@@ -204,7 +245,10 @@ class Hns:
 
     def _router_mac(self, identity: str) -> Json:
         digits = identity.replace("-", "")
-        return {"Type": "DrMacAddress", "Address": "00-15-5D-" + "-".join(digits[i : i + 2] for i in (0, 2, 4))}
+        return {
+            "Type": "DrMacAddress",
+            "Address": "00-15-5D-" + "-".join(digits[i : i + 2] for i in (0, 2, 4)),
+        }
 
     def _subnet(self, asked: Json) -> Json:
         prefix = str(asked.get("AddressPrefix", ""))
@@ -233,7 +277,9 @@ class Hns:
             raise _wrong_parameter()
         carrier = adapter
         if adapter.switch is None:
-            carrier = self._machine.network.bind_switch(adapter, network["ID"], keep_static=self._keeps_static())
+            carrier = self._machine.network.bind_switch(
+                adapter, network["ID"], keep_static=self._keeps_static()
+            )
         elif virtual := self._machine.network.adapter(f"vEthernet ({adapter.name})"):
             carrier = virtual
         if not network["ManagementIP"]:
@@ -372,23 +418,25 @@ class Hns:
 
     def attach(self, endpoint: Json, body: Json) -> Json:
         """Attach an endpoint to a compartment of the host: an interface with its address appears."""
-        self._known(body, frozenset(("CompartmentId", "SystemType", "VirtualNICName", "ContainerID")), "attachment")
+        self._known(
+            body, frozenset(("CompartmentId", "SystemType", "VirtualNICName", "ContainerID")), "attachment"
+        )
         if str(body.get("SystemType", "Host")) != "Host":
             raise Refusal("value", str(body.get("SystemType")), "attaching to something other than the host")
         if endpoint.get("_interface"):
             raise HnsError(0x803B0016, "The endpoint is already attached.")
         net = self._machine.network
         adapter = net.add_adapter(
-            f"vEthernet ({endpoint['Name']})", "Hyper-V Virtual Ethernet Container Adapter",
-            mac=endpoint["MacAddress"], physical=False,
+            f"vEthernet ({endpoint['Name']})",
+            "Hyper-V Virtual Ethernet Container Adapter",
+            mac=endpoint["MacAddress"],
+            physical=False,
         )
         adapter.compartment = int(body.get("CompartmentId", 1))
         address = Address(endpoint["IPAddress"], endpoint["PrefixLength"], "Manual")
         adapter.addresses.append(address)
         gateway = str(endpoint["GatewayAddress"])
         if gateway and gateway != "0.0.0.0":
-            from winboot.lab.windows.network import Route
-
             net.routes.append(Route("0.0.0.0/0", gateway, adapter.index, 5256, persistent=False))
         net.publish(adapter)
         endpoint["_interface"] = adapter.index
@@ -445,11 +493,11 @@ class Hns:
 
     def service_stopped(self) -> None:
         """`Restart-Service hns`: networks that are not persistent vanish, and all load balancers."""
-        self._drop_volatile(lambda network: self.remove_network(network))
+        self._drop_volatile(self.remove_network)
 
     def machine_went_down(self) -> None:
         """A reboot: networks that are not persistent vanish."""
-        self._drop_volatile(lambda network: self.remove_network(network))
+        self._drop_volatile(self.remove_network)
 
     def machine_came_up(self) -> None:
         """Boot: persistent networks are there again, on their adapters; nothing of what ran in pods is."""
@@ -479,7 +527,8 @@ class Hns:
                 "address": endpoint["IPAddress"],
                 "attached": endpoint.get("CompartmentId"),
             }
-        lists: list[Tree] = sorted(json.dumps(p["Policies"], sort_keys=True) for p in self.policy_lists.values())
+        lists: list[Tree] = []
+        lists += sorted(json.dumps(p["Policies"], sort_keys=True) for p in self.policy_lists.values())
         return {"networks": networks, "endpoints": endpoints, "policy lists": lists}
 
 

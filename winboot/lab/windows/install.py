@@ -16,10 +16,39 @@ if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
 
 # Programs in System32, by the name in their image.
-IN_BOX = (
-    "arp bcdedit cmd certutil curl dism fltmc fsutil hostname icacls ipconfig net netsh netstat nltest ping "
-    "powercfg reg route sc schtasks shutdown systeminfo takeown tar taskkill tasklist w32tm wevtutil where whoami"
-).split()
+IN_BOX = [
+    "arp",
+    "bcdedit",
+    "cmd",
+    "certutil",
+    "curl",
+    "dism",
+    "fltmc",
+    "fsutil",
+    "hostname",
+    "icacls",
+    "ipconfig",
+    "net",
+    "netsh",
+    "netstat",
+    "nltest",
+    "ping",
+    "powercfg",
+    "reg",
+    "route",
+    "sc",
+    "schtasks",
+    "shutdown",
+    "systeminfo",
+    "takeown",
+    "tar",
+    "taskkill",
+    "tasklist",
+    "w32tm",
+    "wevtutil",
+    "where",
+    "whoami",
+]
 
 _FOLDERS = (
     r"C:\Program Files\Common Files",
@@ -147,7 +176,7 @@ def _registry(machine: Machine, name: str) -> None:
     registry.set(SERVICES + r"\W32Time\Parameters", "Type", "String", "NTP")
     registry.set(SERVICES + r"\W32Time\Parameters", "NtpServer", "String", "time.windows.com,0x8")
     cryptography = HKLM + r"\SOFTWARE\Microsoft\Cryptography"
-    registry.set(cryptography, "MachineGuid", "String", hashlib.md5(hardware.uuid.encode()).hexdigest())  # noqa: S324
+    registry.set(cryptography, "MachineGuid", "String", hashlib.md5(hardware.uuid.encode()).hexdigest())
     registry.create(HKLM + r"\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing")
     registry.create(HKLM + r"\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update")
     bios = HKLM + r"\HARDWARE\DESCRIPTION\System\BIOS"
@@ -156,7 +185,9 @@ def _registry(machine: Machine, name: str) -> None:
     for log in ("Application", "System", "Security"):
         registry.create(rf"{SERVICES}\EventLog\{log}")
     registry.set(
-        HKLM + r"\SOFTWARE\Microsoft\PowerShell\3\PowerShellEngine", "PowerShellVersion", "String",
+        HKLM + r"\SOFTWARE\Microsoft\PowerShell\3\PowerShellEngine",
+        "PowerShellVersion",
+        "String",
         f"5.1.{release.build}.{release.ubr}",
     )
     registry.set(HKLM + r"\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full", "Release", "DWord", 528449)
@@ -176,7 +207,9 @@ def _environment(machine: Machine) -> None:
     registry.set(ENVIRONMENT, "PROCESSOR_ARCHITECTURE", "String", "AMD64")
     registry.set(ENVIRONMENT, "NUMBER_OF_PROCESSORS", "String", str(machine.hardware.processors))
     registry.set(
-        ENVIRONMENT, "PSModulePath", "ExpandString",
+        ENVIRONMENT,
+        "PSModulePath",
+        "ExpandString",
         r"%ProgramFiles%\WindowsPowerShell\Modules;%SystemRoot%\system32\WindowsPowerShell\v1.0\Modules",
     )
     registry.set(ENVIRONMENT, "TEMP", "ExpandString", r"%SystemRoot%\TEMP")
@@ -188,7 +221,9 @@ def _services(machine: Machine) -> None:
         image = rf"%SystemRoot%\system32\svchost.exe -k {name}Group -p"
         if name == "WinDefend":
             image = r'"C:\ProgramData\Microsoft\Windows Defender\Platform\4.18.25070.5-0\MsMpEng.exe"'
-        machine.services.create(name, image, display=display, start=start, depends=list(depends), builtin=True)
+        machine.services.create(
+            name, image, display=display, start=start, depends=list(depends), builtin=True
+        )
 
 
 def _firewall(machine: Machine) -> None:
@@ -197,23 +232,39 @@ def _firewall(machine: Machine) -> None:
     remote = "@FirewallAPI.dll,-30252"
     rules = [
         FirewallRule(
-            "WINRM-HTTP-In-TCP", "Windows Remote Management (HTTP-In)", protocol="TCP", local_ports=["5985"],
-            profiles=["Domain", "Private"], group=remote,
+            "WINRM-HTTP-In-TCP",
+            "Windows Remote Management (HTTP-In)",
+            protocol="TCP",
+            local_ports=["5985"],
+            profiles=["Domain", "Private"],
+            group=remote,
         ),
         FirewallRule(
-            "WINRM-HTTP-In-TCP-PUBLIC", "Windows Remote Management (HTTP-In)", protocol="TCP", local_ports=["5985"],
-            profiles=["Public"], group=remote,
+            "WINRM-HTTP-In-TCP-PUBLIC",
+            "Windows Remote Management (HTTP-In)",
+            protocol="TCP",
+            local_ports=["5985"],
+            profiles=["Public"],
+            group=remote,
         ),
         FirewallRule(
             "WINRM-HTTPS-In-TCP", "Windows Remote Management (HTTPS-In)", protocol="TCP", local_ports=["5986"]
         ),
         FirewallRule(
-            "CoreNet-DHCP-In", "Core Networking - DHCP (DHCP-In)", protocol="UDP", local_ports=["68"],
-            remote_ports=["67"], group="@FirewallAPI.dll,-25000",
+            "CoreNet-DHCP-In",
+            "Core Networking - DHCP (DHCP-In)",
+            protocol="UDP",
+            local_ports=["68"],
+            remote_ports=["67"],
+            group="@FirewallAPI.dll,-25000",
         ),
         FirewallRule(
-            "RemoteDesktop-UserMode-In-TCP", "Remote Desktop - User Mode (TCP-In)", enabled=False, protocol="TCP",
-            local_ports=["3389"], group="@FirewallAPI.dll,-28752",
+            "RemoteDesktop-UserMode-In-TCP",
+            "Remote Desktop - User Mode (TCP-In)",
+            enabled=False,
+            protocol="TCP",
+            local_ports=["3389"],
+            group="@FirewallAPI.dll,-28752",
         ),
     ]
     for rule in rules:

@@ -116,7 +116,12 @@ class Machine:
     # ---- acting on the machine -------------------------------------------------------------------------
 
     def session(
-        self, user: str = "Administrator", *, logon: Logon = "network", token: Token | None = None, host: str = ""
+        self,
+        user: str = "Administrator",
+        *,
+        logon: Logon = "network",
+        token: Token | None = None,
+        host: str = "",
     ) -> Session:
         """Log on and start a PowerShell process; `user` SYSTEM or a local account; `host` the process image."""
         with self.lock:
@@ -263,7 +268,11 @@ class Machine:
     def reachable(self, port: int | None = None) -> bool:
         """Whether somebody on the network reaches the machine (and `port`, through its firewall)."""
         with self.lock:
-            return self.running and self.network.reachable() and (port is None or self.firewall.lets_in("TCP", port))
+            return (
+                self.running
+                and self.network.reachable()
+                and (port is None or self.firewall.lets_in("TCP", port))
+            )
 
     # ---- down and up -----------------------------------------------------------------------------------
 
@@ -289,7 +298,12 @@ class Machine:
         """The whole state as one tree of dicts, lists and scalars."""
         with self.lock:
             parts: dict[str, object] = {
-                "machine": {"name": self.name, "build": self.build, "running": self.running, "skew": self.skew},
+                "machine": {
+                    "name": self.name,
+                    "build": self.build,
+                    "running": self.running,
+                    "skew": self.skew,
+                },
                 "files": self.files.tree(),
                 "registry": self.registry.tree(),
                 "services": self.services.tree(),

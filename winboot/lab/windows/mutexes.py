@@ -78,7 +78,9 @@ class Mutexes:
             raise failure("System.ObjectDisposedException", "Safe handle has been closed", hresult=0x80131622)
         return mutex
 
-    def wait(self, handle: str, milliseconds: int, session: Session) -> Literal["acquired", "abandoned", "timeout"]:
+    def wait(
+        self, handle: str, milliseconds: int, session: Session
+    ) -> Literal["acquired", "abandoned", "timeout"]:
         """WaitOne; -1 waits for ever."""
         mutex = self._need(handle)
         pid = session.process.pid

@@ -121,7 +121,9 @@ class Network:
 
     # ---- building --------------------------------------------------------------------------------------
 
-    def plug_in(self, address: str, prefix_length: int, gateway: str, dns: list[str], *, dhcp: bool) -> Adapter:
+    def plug_in(
+        self, address: str, prefix_length: int, gateway: str, dns: list[str], *, dhcp: bool
+    ) -> Adapter:
         """The machine's adapter with its address; `address` is also what others reach the machine at."""
         self.lan = Lan(address, prefix_length, gateway, tuple(dns))
         loopback = self.add_adapter(
@@ -152,7 +154,9 @@ class Network:
         """One more interface."""
         seed = f"{self._machine.hardware.uuid} {name} {self._machine.boot_count} {len(self.adapters)}"
         guid = "{" + str(uuid.uuid5(uuid.NAMESPACE_OID, seed)).upper() + "}"
-        adapter = Adapter(name, description, guid, mac, self._indexes, loopback=loopback, physical=physical, hidden=hidden)
+        adapter = Adapter(
+            name, description, guid, mac, self._indexes, loopback=loopback, physical=physical, hidden=hidden
+        )
         self._indexes += 1 if loopback else 4
         self.adapters.append(adapter)
         if not loopback:
@@ -229,7 +233,9 @@ class Network:
             network = ipaddress.ip_network(route.prefix)
             adapter = self.by_index(route.interface)
             if network.version == target.version and target in network and adapter is not None and adapter.up:
-                usable = [a for a in adapter.ipv4 if a.state == "Preferred" and a.origin in ("Manual", "Dhcp")]
+                usable = [
+                    a for a in adapter.ipv4 if a.state == "Preferred" and a.origin in ("Manual", "Dhcp")
+                ]
                 if usable:
                     return True
         return False
@@ -247,8 +253,9 @@ class Network:
                 if address.version == 4:
                     broadcast = ipaddress.ip_network(address.network).broadcast_address
                     nets += [f"{broadcast}/32", "224.0.0.0/4"]
-                for net in dict.fromkeys(nets):
-                    found.append(Route(net, hop, adapter.index, 256, False, "Local"))
+                found.extend(
+                    Route(net, hop, adapter.index, 256, False, "Local") for net in dict.fromkeys(nets)
+                )
         return found
 
     # ---- changing --------------------------------------------------------------------------------------
@@ -281,7 +288,9 @@ class Network:
         adapter.dhcp = on
         if on:
             adapter.addresses = [a for a in adapter.addresses if a.version == 6]
-            self.routes = [r for r in self.routes if not (r.interface == adapter.index and r.prefix == "0.0.0.0/0")]
+            self.routes = [
+                r for r in self.routes if not (r.interface == adapter.index and r.prefix == "0.0.0.0/0")
+            ]
             self._ask_lease(adapter)
         else:
             self._drop_lease(adapter)
@@ -419,7 +428,11 @@ class Network:
     def machine_came_up(self) -> None:
         """Interfaces with DHCP that lack a lease ask for one."""
         for adapter in self.adapters:
-            if adapter.dhcp and not any(a.origin == "Dhcp" for a in adapter.addresses) and adapter.switch is None:
+            if (
+                adapter.dhcp
+                and not any(a.origin == "Dhcp" for a in adapter.addresses)
+                and adapter.switch is None
+            ):
                 self._ask_lease(adapter)
 
     def tree(self) -> Tree:
@@ -438,13 +451,14 @@ class Network:
                 "switch": adapter.switch,
             }
         names = {a.index: a.name for a in self.adapters}
+        routes: list[Tree] = [
+            f"{r.prefix} via {r.next_hop} on {names.get(r.interface, '?')} metric {r.metric}"
+            + ("" if r.persistent else " (active only)")
+            for r in sorted(self.routes, key=lambda r: (r.prefix, r.next_hop))
+        ]
         return {
             "interfaces": interfaces,
-            "routes": sorted(
-                f"{r.prefix} via {r.next_hop} on {names.get(r.interface, '?')} metric {r.metric}"
-                + ("" if r.persistent else " (active only)")
-                for r in self.routes
-            ),
+            "routes": routes,
             "ports": {k: list(v) for k, v in self.ports.items()},
             "excluded": [f"{p} {s}+{n}" for p, s, n, _ in sorted(self.excluded)],
         }

@@ -59,6 +59,8 @@ def in_use(machine: Machine) -> list[PageFile]:
     for line in machine.power.page_files:
         words = line.split()
         name = words[0].replace("?:", "C:")
-        size = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[2] != "0" else gib * 1024 // 8
+        size = (
+            int(words[2]) if len(words) == 3 and words[2].isdigit() and words[2] != "0" else gib * 1024 // 8
+        )
         found.append(PageFile(name, size, size))
     return found

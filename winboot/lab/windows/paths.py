@@ -20,7 +20,10 @@ def normal(path: str, *, long_names: bool = False) -> str:
         raise io_failure(0x35, path)
     if len(drive) < 2 or drive[1] != ":" or not drive[0].isalpha() or (rest and not rest.startswith("\\")):
         raise failure(
-            "System.ArgumentException", f"The path is not absolute: '{path}'.", hresult=0x80070057, target=path
+            "System.ArgumentException",
+            f"The path is not absolute: '{path}'.",
+            hresult=0x80070057,
+            target=path,
         )
     parts: list[str] = []
     for part in rest.split("\\"):

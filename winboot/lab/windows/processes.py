@@ -70,7 +70,9 @@ def split_arguments(command_line: str) -> list[str]:
         if command_line[index] in " \t":
             index += 1
             continue
-        word, index = _first_word(command_line) if not words and index == 0 else _next_word(command_line, index)
+        word, index = (
+            _first_word(command_line) if not words and index == 0 else _next_word(command_line, index)
+        )
         words.append(word)
     return words
 
@@ -150,7 +152,9 @@ class Processes:
         """What a new logon of the user gets."""
         found = self.machine_environment()
         short = token.name.rpartition("\\")[2]
-        profile = r"C:\Windows\system32\config\systemprofile" if token is SYSTEM_TOKEN else rf"C:\Users\{short}"
+        profile = (
+            r"C:\Windows\system32\config\systemprofile" if token is SYSTEM_TOKEN else rf"C:\Users\{short}"
+        )
         temp = r"C:\Windows\TEMP" if token is SYSTEM_TOKEN else profile + r"\AppData\Local\Temp"
         user = f"{self._machine.name}$" if token is SYSTEM_TOKEN else short
         found |= {
@@ -193,7 +197,9 @@ class Processes:
 
     # ---- starting --------------------------------------------------------------------------------------
 
-    def add(self, name: str, path: str, command_line: str, token: Token = SYSTEM_TOKEN, parent: int = 4) -> Process:
+    def add(
+        self, name: str, path: str, command_line: str, token: Token = SYSTEM_TOKEN, parent: int = 4
+    ) -> Process:
         """A process that the model keeps only by name (parts of Windows)."""
         pid = self._next
         self._next += 4 * (1 + pid % 7)
@@ -359,4 +365,6 @@ class Processes:
 
     def tree(self) -> Tree:
         """What runs, for the snapshot."""
-        return {str(p.pid): {"name": p.name, "path": p.path, "command_line": p.command_line} for p in self.all()}
+        return {
+            str(p.pid): {"name": p.name, "path": p.path, "command_line": p.command_line} for p in self.all()
+        }

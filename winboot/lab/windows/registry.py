@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
 
 Kind = Literal["String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None"]
+KINDS: tuple[Kind, ...] = ("String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None")
 Data: TypeAlias = str | int | bytes | list[str]
 
 HKLM = "HKEY_LOCAL_MACHINE"
@@ -126,7 +127,9 @@ class Registry:
     def _allow(self, path: str, token: Token, rights: int) -> None:
         if not self.acl(path, token).allows(token, rights):
             raise failure(
-                "System.Security.SecurityException" if rights == _READ else "System.UnauthorizedAccessException",
+                "System.Security.SecurityException"
+                if rights == _READ
+                else "System.UnauthorizedAccessException",
                 "Requested registry access is not allowed.",
                 hresult=0x8013150A if rights == _READ else 0x80070005,
                 target=path,
@@ -182,13 +185,14 @@ class Registry:
     def put(self, path: str, name: str, kind: str, data: object, token: Token = SYSTEM_TOKEN) -> None:
         """Write a value of an existing key; a value that is overwritten keeps its place and spelling."""
         key = self.need(path, token, _WRITE)
-        if kind not in ("String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None"):
+        known = next((k for k in KINDS if k == kind), None)
+        if known is None:
             raise Refusal("value", kind, "an unknown registry value kind")
-        canonical = checked(kind, data)
+        canonical = checked(known, data)
         if self._machine.faults.holds(path, name):
             return
         old = key.values.get(name.lower())
-        key.values[name.lower()] = Value(old.name if old else name, kind, canonical)
+        key.values[name.lower()] = Value(old.name if old else name, known, canonical)
 
     def delete_value(self, path: str, name: str, token: Token = SYSTEM_TOKEN) -> bool:
         """Remove a value; False when there is none."""
@@ -326,4 +330,3 @@ def _show(key: Key, path: str, found: dict[str, Tree]) -> None:
 
 def _listed(data: str | int | list[str]) -> Tree:
     return list(data) if isinstance(data, list) else data
-

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
 
 Status = Literal["Stopped", "StartPending", "StopPending", "Running", "Paused"]
-STATUS_NUMBERS: dict[Status, int] = {"Stopped": 1, "StartPending": 2, "StopPending": 3, "Running": 4, "Paused": 7}
+STATUS_NUMBERS: dict[Status, int] = {
+    "Stopped": 1,
+    "StartPending": 2,
+    "StopPending": 3,
+    "Running": 4,
+    "Paused": 7,
+}
 
 BOOT, SYSTEM, AUTO, DEMAND, DISABLED = range(5)
 DELAY_OF_DELAYED = 120.0
@@ -182,7 +188,9 @@ class ServiceControl:
             raise service_failure(1072 if old.deleted else 1073)
         if any(s.display.lower() == (display or name).lower() for s in self._services.values()):
             raise service_failure(1078)
-        service = Service(name, display or name, image_path, start, delayed, list(depends or []), account, kind)
+        service = Service(
+            name, display or name, image_path, start, delayed, list(depends or []), account, kind
+        )
         service.builtin = builtin
         if builtin:
             self.in_box.add(name.lower())
@@ -321,12 +329,18 @@ class ServiceControl:
                 if needed.status == "Stopped":
                     self.start(needed)
             except Failure as failed:
-                self._event(7001, f"The {service.display} service depends on the {needed.display} service which "
-                            f"failed to start because of the following error: \r\n{failed.problem.message}.")
+                self._event(
+                    7001,
+                    f"The {service.display} service depends on the {needed.display} service which "
+                    f"failed to start because of the following error: \r\n{failed.problem.message}.",
+                )
                 raise service_failure(1068) from failed
-            if needed.status != "Running":
-                self._event(7001, f"The {service.display} service depends on the {needed.display} service which "
-                            "failed to start.")
+            if not self.running(name):
+                self._event(
+                    7001,
+                    f"The {service.display} service depends on the {needed.display} service which "
+                    "failed to start.",
+                )
                 raise service_failure(1068)
 
     def _logon(self, service: Service) -> Token:
@@ -349,7 +363,10 @@ class ServiceControl:
             return
         try:
             process = machine.processes.spawn(
-                command_line, token=token, environment=self._environment(service, token), parent=self._own_pid()
+                command_line,
+                token=token,
+                environment=self._environment(service, token),
+                parent=self._own_pid(),
             )
         except Failure as failed:
             raise self._start_error(service, failed.win32) from failed
@@ -399,10 +416,16 @@ class ServiceControl:
     def _start_error(self, service: Service, code: int) -> Failure:
         service.status, service.exit_code = "Stopped", code
         if code == 1053:
-            self._event(7009, f"A timeout was reached (30000 milliseconds) while waiting for the {service.display} "
-                        "service to connect.")
-        self._event(7000, f"The {service.display} service failed to start due to the following error: \r\n"
-                    f"{MESSAGES.get(code, str(code))}.")
+            self._event(
+                7009,
+                f"A timeout was reached (30000 milliseconds) while waiting for the {service.display} "
+                "service to connect.",
+            )
+        self._event(
+            7000,
+            f"The {service.display} service failed to start due to the following error: \r\n"
+            f"{MESSAGES.get(code, str(code))}.",
+        )
         return service_failure(code) if code in MESSAGES else win32_failure(code, f"Win32 error {code}")
 
     # ---- stopping --------------------------------------------------------------------------------------
@@ -465,8 +488,11 @@ class ServiceControl:
         win32 = 1066 if died.service_code else 0
         self._stopped(service, win32, died.service_code)
         if died.service_code:
-            self._event(7024, f"The {service.display} service terminated with the following service-specific "
-                        f"error: \r\n{died.service_code}")
+            self._event(
+                7024,
+                f"The {service.display} service terminated with the following service-specific "
+                f"error: \r\n{died.service_code}",
+            )
             if self._machine.registry.number(service.key, "FailureActionsOnNonCrashFailures"):
                 self._crashed(service, quiet=True)
 
@@ -483,8 +509,11 @@ class ServiceControl:
                 self._event(7034, f"The {service.display} service terminated unexpectedly.  {times}")
             return
         kind, delay = recovery.actions[min(service.failures, len(recovery.actions)) - 1]
-        self._event(7031, f"The {service.display} service terminated unexpectedly.  {times}  The following "
-                    f"corrective action will be taken in {delay} milliseconds: {_ACTIONS.get(kind, str(kind))}.")
+        self._event(
+            7031,
+            f"The {service.display} service terminated unexpectedly.  {times}  The following "
+            f"corrective action will be taken in {delay} milliseconds: {_ACTIONS.get(kind, str(kind))}.",
+        )
         if kind == 1:
             self._machine.after(delay / 1000, lambda: self._restart(service))
         elif kind == 2:
@@ -591,4 +620,9 @@ class ServiceControl:
 
 _PER_USER = ("USERNAME", "USERDOMAIN", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP")
 _NEVER_STOPS = frozenset({"rpcss", "dcomlaunch", "samss", "windefend"})
-_ACTIONS = {0: "No action", 1: "Restart the service", 2: "Reboot the machine", 3: "Run the configured recovery program"}
+_ACTIONS = {
+    0: "No action",
+    1: "Restart the service",
+    2: "Reboot the machine",
+    3: "Run the configured recovery program",
+}

@@ -143,7 +143,9 @@ class World:
             response = _forwarded(server, request, tls=tls, host=host)
         limit = self._broken.pop(request.url, None)
         if limit is not None and limit < len(response.content):
-            return Response(response.status, response.content[:limit], response.headers, response.reason, False)
+            return Response(
+                response.status, response.content[:limit], response.headers, response.reason, False
+            )
         return response
 
 
@@ -156,7 +158,9 @@ def _ranged(request: Request, content: bytes) -> Response:
     if start >= len(content):
         return Response(416, b"", {"Content-Range": f"bytes */{len(content)}"})
     span = f"bytes {start}-{len(content) - 1}/{len(content)}"
-    return Response(206, content[start:], {"Content-Range": span, "Content-Length": str(len(content) - start)})
+    return Response(
+        206, content[start:], {"Content-Range": span, "Content-Length": str(len(content) - start)}
+    )
 
 
 def serve_files(files: Mapping[str, bytes]) -> Handler:
@@ -221,7 +225,13 @@ class Sockets:
     # ---- the machine's own ports -----------------------------------------------------------------------
 
     def listen(
-        self, process: Process, port: int, *, address: str = "0.0.0.0", protocol: str = "tcp", handler: Handler | None = None
+        self,
+        process: Process,
+        port: int,
+        *,
+        address: str = "0.0.0.0",
+        protocol: str = "tcp",
+        handler: Handler | None = None,
     ) -> Listener:
         """A process listens; 10048 when the port is taken. An excluded range only keeps others' random ports out."""
         for known in self.listeners:
@@ -340,7 +350,9 @@ class Sockets:
             return own.handler(request)
         server = self._machine.world.servers[address, port]
         if tls and server.issuer and not self.trusts(server.issuer, trusted):
-            raise _web_failure("TrustFailure", "Could not establish trust relationship for the SSL/TLS secure channel.")
+            raise _web_failure(
+                "TrustFailure", "Could not establish trust relationship for the SSL/TLS secure channel."
+            )
         world = self._machine.world
         return self._machine.outside(lambda: world.answer(server, request, tls=tls, host=parts.netloc))
 
@@ -356,7 +368,9 @@ class Sockets:
         try:
             address = self.resolve(parts.hostname or "")[0]
         except Failure:
-            raise _web_failure("ProxyNameResolutionFailure", "The proxy name could not be resolved.") from None
+            raise _web_failure(
+                "ProxyNameResolutionFailure", "The proxy name could not be resolved."
+            ) from None
         port = parts.port or 80
         try:
             self._reach(address, port, timeout)
@@ -397,4 +411,3 @@ def _socket_failure(code: int, message: str = "", *, port: str = "") -> Failure:
 
 def _web_failure(status: str, message: str) -> Failure:
     return failure("System.Net.WebException", message, hresult=0x80131509, target=status)
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from winboot.lab.engine.refusal import Refusal
@@ -114,7 +115,9 @@ class Tasks:
         if task.limit_seconds:
             limit = self._machine.after(task.limit_seconds, lambda: self.stop(task))
             task.timers.append(limit)
-        thread = threading.Thread(target=self._run, args=(task, session), name=f"task {task.name}", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(task, session), name=f"task {task.name}", daemon=True
+        )
         self._threads.append(thread)
         # It counts as busy from this moment on, not only when its thread gets the processor.
         self._machine.time.hand_over()
@@ -141,7 +144,9 @@ class Tasks:
     def _act(self, action: Action, session: Session) -> int:
         program = leaf(action.execute.strip('"')).lower().removesuffix(".exe")
         if program == "powershell":
-            return self._machine.run_powershell(session, split_arguments("powershell.exe " + action.arguments)[1:])
+            return self._machine.run_powershell(
+                session, split_arguments("powershell.exe " + action.arguments)[1:]
+            )
         with self._machine.lock:
             processes = self._machine.processes
             line = f'"{action.execute}" {action.arguments}'.rstrip()
@@ -171,7 +176,7 @@ class Tasks:
         for task in self.all():
             for trigger in task.triggers:
                 if trigger.kind == "Startup" and task.enabled:
-                    self._machine.after(max(trigger.delay_seconds, 0.5), lambda t=task: self.start(t))
+                    self._machine.after(max(trigger.delay_seconds, 0.5), partial(self.start, task))
 
     def tree(self) -> Tree:
         """Tasks by path."""

@@ -70,16 +70,14 @@ class _Reader:
         left = self.all_of()
         while self._is("or"):
             self._take()
-            first, second = left, self.all_of()
-            left = lambda p, a=first, b=second: a(p) or b(p)  # noqa: E731
+            left = _either(left, self.all_of())
         return left
 
     def all_of(self) -> Test:
         left = self.one()
         while self._is("and"):
             self._take()
-            first, second = left, self.one()
-            left = lambda p, a=first, b=second: a(p) and b(p)  # noqa: E731
+            left = _both(left, self.one())
         return left
 
     def one(self) -> Test:
@@ -108,6 +106,14 @@ class _Reader:
             return lambda p: (_need(p, name) is None) != negated
         wanted = _literal(*self._take())
         return lambda p: _compare(_need(p, name), sign, wanted)
+
+
+def _either(first: Test, second: Test) -> Test:
+    return lambda p: first(p) or second(p)
+
+
+def _both(first: Test, second: Test) -> Test:
+    return lambda p: first(p) and second(p)
 
 
 def _need(properties: dict[str, Plain], name: str) -> Plain:

@@ -5,13 +5,29 @@ from __future__ import annotations
 import ipaddress
 from datetime import timedelta
 
-from winboot.lab.windows.call import BOOL, STRING, STRINGS, SWITCH, Call, as_int, as_text, cmdlet, parameter, switch
-from winboot.lab.windows.cmdlets.interfaces import INTERFACE, family_enum, family_number, on_interfaces, one_interface
+from winboot.lab.windows.call import (
+    BOOL,
+    STRING,
+    STRINGS,
+    SWITCH,
+    Call,
+    as_int,
+    as_text,
+    cmdlet,
+    parameter,
+    switch,
+)
+from winboot.lab.windows.cmdlets.interfaces import (
+    INTERFACE,
+    family_enum,
+    family_number,
+    on_interfaces,
+    one_interface,
+)
 from winboot.lab.windows.cmdlets.shapes import (
     CIM,
     enum,
     instance,
-    not_found,
     nothing_fits,
     select,
     uint8,
@@ -99,7 +115,7 @@ def _addresses(call: Call) -> list[tuple[Adapter, Address]]:
         found = [(a, d) for a, d in found if d.origin == "Manual"]
     found = select(call, found, "IPAddress", "IPAddress", "MSFT_NetIPAddress", lambda p: p[1].ip)
     words = (
-        ("PrefixOrigin", lambda d: _origin(d)),
+        ("PrefixOrigin", _origin),
         ("SuffixOrigin", lambda d: d.origin),
         ("AddressState", lambda d: d.state),
         ("PrefixLength", lambda d: str(d.prefix_length)),
@@ -132,7 +148,9 @@ def get_address(call: Call) -> None:
     _MODULE,
     parameter("IPAddress", position=0, mandatory=True, aliases=("LocalAddress",), by_name=True),
     Parameter("InterfaceAlias", STRING, ("ifAlias",), sets=(InSet("ByInterfaceAlias", mandatory=True),)),
-    Parameter("InterfaceIndex", "System.UInt32", ("ifIndex",), sets=(InSet("ByInterfaceIndex", mandatory=True),)),
+    Parameter(
+        "InterfaceIndex", "System.UInt32", ("ifIndex",), sets=(InSet("ByInterfaceIndex", mandatory=True),)
+    ),
     parameter("PrefixLength", "System.Byte"),
     parameter("DefaultGateway"),
     FAMILY,
@@ -151,14 +169,21 @@ def new_address(call: Call) -> None:
     ip = str(ipaddress.ip_address(call.text("IPAddress")))
     if any(d.ip == ip for a in network.adapters for d in a.addresses):
         target = "MSFT_NetIPAddress:ROOT/StandardCimv2/MSFT_NetIPAddress"
-        call.fail(windows_error(call, 5010, "The object already exists.", category="ResourceExists", target=target))
+        call.fail(
+            windows_error(call, 5010, "The object already exists.", category="ResourceExists", target=target)
+        )
         return
     width = 32 if ":" not in ip else 128
     address = Address(ip, call.number("PrefixLength", width), "Manual")
     address.skip_as_source = call.flag("SkipAsSource")
     gateway = call.text("DefaultGateway")
-    if gateway and any(r.prefix == "0.0.0.0/0" and r.interface == adapter.index and r.next_hop == gateway
-                       and r.protocol == "NetMgmt" for r in network.routes):
+    if gateway and any(
+        r.prefix == "0.0.0.0/0"
+        and r.interface == adapter.index
+        and r.next_hop == gateway
+        and r.protocol == "NetMgmt"
+        for r in network.routes
+    ):
         message = "Instance DefaultGateway already exists"
         call.fail(windows_error(call, 87, message, category="InvalidArgument", target="MSFT_NetIPAddress"))
         return
@@ -172,7 +197,11 @@ def new_address(call: Call) -> None:
     "Remove-NetIPAddress",
     _MODULE,
     *_ADDRESS_SELECTORS,
-    Parameter("InputObject", f"{CIM}#MSFT_NetIPAddress[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)),
+    Parameter(
+        "InputObject",
+        f"{CIM}#MSFT_NetIPAddress[]",
+        sets=(InSet("InputObject", mandatory=True, by_value=True),),
+    ),
     parameter("DefaultGateway"),
     switch("PassThru"),
     kind="Function",
@@ -197,7 +226,11 @@ def remove_address(call: Call) -> None:
     _MODULE,
     Parameter("IPAddress", STRINGS, ("LocalAddress",), sets=(InSet("ByName", position=0, by_name=True),)),
     *INTERFACE,
-    Parameter("InputObject", f"{CIM}#MSFT_NetIPAddress[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)),
+    Parameter(
+        "InputObject",
+        f"{CIM}#MSFT_NetIPAddress[]",
+        sets=(InSet("InputObject", mandatory=True, by_value=True),),
+    ),
     FAMILY,
     parameter("PrefixLength", "System.Byte"),
     parameter("SkipAsSource", BOOL),
@@ -273,7 +306,9 @@ def _routes(call: Call) -> list[tuple[Route, str]]:
             (as_text(r["DestinationPrefix"]), as_text(r["NextHop"]), as_int(r["InterfaceIndex"]))
             for r in call.records("InputObject")
         }
-        return [(r, "ActiveStore") for r in network.all_routes() if (r.prefix, r.next_hop, r.interface) in keys]
+        return [
+            (r, "ActiveStore") for r in network.all_routes() if (r.prefix, r.next_hop, r.interface) in keys
+        ]
     chosen = {a.index for a in on_interfaces(call, "MSFT_NetRoute")}
     store = _store_words(call)
     every = network.routes if store == "persistentstore" else network.all_routes()
@@ -309,7 +344,9 @@ def get_route(call: Call) -> None:
     _MODULE,
     parameter("DestinationPrefix", position=0, mandatory=True, by_name=True),
     Parameter("InterfaceAlias", STRING, ("ifAlias",), sets=(InSet("ByInterfaceAlias", mandatory=True),)),
-    Parameter("InterfaceIndex", "System.UInt32", ("ifIndex",), sets=(InSet("ByInterfaceIndex", mandatory=True),)),
+    Parameter(
+        "InterfaceIndex", "System.UInt32", ("ifIndex",), sets=(InSet("ByInterfaceIndex", mandatory=True),)
+    ),
     parameter("NextHop", by_name=True),
     parameter("RouteMetric", "System.UInt16"),
     FAMILY,
@@ -341,7 +378,9 @@ def new_route(call: Call) -> None:
     "Remove-NetRoute",
     _MODULE,
     *_ROUTE_SELECTORS,
-    Parameter("InputObject", f"{CIM}#MSFT_NetRoute[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)),
+    Parameter(
+        "InputObject", f"{CIM}#MSFT_NetRoute[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)
+    ),
     switch("PassThru"),
     kind="Function",
     default_set="ByName",
@@ -394,7 +433,8 @@ def get_dns_servers(call: Call) -> None:
     Parameter("InterfaceAlias", STRINGS, sets=(InSet("ByAlias", mandatory=True, position=0, by_name=True),)),
     Parameter("InterfaceIndex", "System.UInt32[]", sets=(InSet("ByIndex", mandatory=True, by_name=True),)),
     Parameter(
-        "InputObject", f"{CIM}#MSFT_DNSClientServerAddress[]",
+        "InputObject",
+        f"{CIM}#MSFT_DNSClientServerAddress[]",
         sets=(InSet("InputObject", mandatory=True, by_value=True),),
     ),
     parameter("ServerAddresses", STRINGS, aliases=("Addresses",)),
@@ -417,5 +457,3 @@ def set_dns_servers(call: Call) -> None:
     for adapter in chosen:
         adapter.dns = [] if call.flag("ResetServerAddresses") else call.texts("ServerAddresses")
         call.machine.network.publish(adapter)
-
-

@@ -33,7 +33,10 @@ def import_certificate(call: Call) -> None:
     place = call.text("CertStoreLocation").replace("/", "\\")
     store = re.sub(r"(?i)^cert:\\", "", place)
     certificate_add(call.session, store, raw)
-    thumbprint = hashlib.sha1(raw).hexdigest().upper()  # noqa: S324
+    thumbprint = hashlib.sha1(raw).hexdigest().upper()
     call.give(
-        Record("System.Security.Cryptography.X509Certificates.X509Certificate2", {"Thumbprint": thumbprint, "RawData": raw})
+        Record(
+            "System.Security.Cryptography.X509Certificates.X509Certificate2",
+            {"Thumbprint": thumbprint, "RawData": raw},
+        )
     )

@@ -49,15 +49,21 @@ def _narrowed(record: Record, names: list[str], keys: tuple[str, ...]) -> Record
 @cmdlet(
     "Get-CimInstance",
     _MODULE,
-    Parameter("ClassName", STRING, sets=(InSet("ClassNameComputerSet", mandatory=True, position=0, by_name=True),)),
+    Parameter(
+        "ClassName", STRING, sets=(InSet("ClassNameComputerSet", mandatory=True, position=0, by_name=True),)
+    ),
     Parameter("Query", STRING, sets=(InSet("QueryComputerSet", mandatory=True, by_name=True),)),
     Parameter(
-        "InputObject", CIM, ("CimInstance",),
+        "InputObject",
+        CIM,
+        ("CimInstance",),
         sets=(InSet("CimInstanceComputerSet", mandatory=True, position=0, by_value=True),),
     ),
     _NAMESPACE,
     Parameter("Filter", STRING, sets=(InSet("ClassNameComputerSet", by_name=True),)),
-    Parameter("Property", STRINGS, ("SelectProperties",), sets=(InSet("ClassNameComputerSet", by_name=True),)),
+    Parameter(
+        "Property", STRINGS, ("SelectProperties",), sets=(InSet("ClassNameComputerSet", by_name=True),)
+    ),
     default_set="ClassNameComputerSet",
     aliases=("gcim",),
 )
@@ -120,7 +126,9 @@ def _targets(call: Call) -> list[tuple[CimClass, Record]]:
 
 
 _INPUT = Parameter(
-    "InputObject", CIM, ("CimInstance",),
+    "InputObject",
+    CIM,
+    ("CimInstance",),
     sets=(InSet("CimInstanceComputerSet", mandatory=True, position=0, by_value=True),),
 )
 _QUERY = Parameter("Query", STRING, sets=(InSet("QueryComputerSet", mandatory=True, position=0),))
@@ -130,7 +138,10 @@ _QUERY = Parameter("Query", STRING, sets=(InSet("QueryComputerSet", mandatory=Tr
     "Invoke-CimMethod",
     _MODULE,
     Parameter(
-        "ClassName", STRING, ("Class",), sets=(InSet("ClassNameComputerSet", mandatory=True, position=0, by_name=True),)
+        "ClassName",
+        STRING,
+        ("Class",),
+        sets=(InSet("ClassNameComputerSet", mandatory=True, position=0, by_name=True),),
     ),
     _INPUT,
     _QUERY,
@@ -152,7 +163,9 @@ def invoke_method(call: Call) -> None:
         _invoke(call, cim, record, method, arguments)
 
 
-def _invoke(call: Call, cim: CimClass, record: Record | None, method: str, arguments: dict[str, Plain]) -> None:
+def _invoke(
+    call: Call, cim: CimClass, record: Record | None, method: str, arguments: dict[str, Plain]
+) -> None:
     known = {m.lower(): f for m, f in cim.methods.items()}
     if method.lower() not in known:
         raise Refusal("member", f"{cim.name}.{method}()")
@@ -184,10 +197,16 @@ def set_instance(call: Call) -> None:
         wanted = dict(changed)
         if index < len(given):
             # Properties changed on the object itself count too.
-            wanted |= {k: v for k, v in given[index].properties.items() if k in cim.writable and v != record.properties[k]}
+            wanted |= {
+                k: v
+                for k, v in given[index].properties.items()
+                if k in cim.writable and v != record.properties[k]
+            }
         for name in wanted:
             if name.lower() not in {w.lower() for w in cim.writable}:
-                call.fail(_error(call, 0x80041005, "Type mismatch or read-only property ", "InvalidType", name))
+                call.fail(
+                    _error(call, 0x80041005, "Type mismatch or read-only property ", "InvalidType", name)
+                )
                 return
         spelled = {w.lower(): w for w in cim.writable}
         assert cim.change is not None

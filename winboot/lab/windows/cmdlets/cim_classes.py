@@ -15,7 +15,7 @@ from winboot.lab.windows.failure import Failure
 from winboot.lab.windows.install import POWER_SCHEMES, SCHEMES
 from winboot.lab.windows.processes import PRIORITIES
 from winboot.lab.windows.programs_api import LongLived
-from winboot.lab.windows.scm import AUTO, DEMAND, DISABLED, STATUS_NUMBERS, Service
+from winboot.lab.windows.scm import AUTO, DEMAND, DISABLED, Service
 
 if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
@@ -94,7 +94,9 @@ def _operating_system(machine: Machine) -> list[Record]:
                 "CurrentTimeZone": machine.zone_minutes,
                 "TotalVisibleMemorySize": uint64(memory),
                 "FreePhysicalMemory": uint64(memory * 3 // 4),
-                "TotalVirtualMemorySize": uint64(memory + sum(p.initial for p in pagefile.in_use(machine)) * 1024),
+                "TotalVirtualMemorySize": uint64(
+                    memory + sum(p.initial for p in pagefile.in_use(machine)) * 1024
+                ),
             },
         )
     ]
@@ -227,8 +229,25 @@ _STATES = {"StartPending": "Start Pending", "StopPending": "Stop Pending"}
 _MODES = {0: "Boot", 1: "System", 2: "Auto", 3: "Manual", 4: "Disabled"}
 _MODE_NUMBERS = {"automatic": AUTO, "auto": AUTO, "manual": DEMAND, "disabled": DISABLED}
 # What the methods return for the service manager's errors.
-_RETURNS = {5: 2, 1051: 3, 1052: 4, 1053: 7, 2: 9, 1056: 10, 1058: 14, 1068: 13, 1069: 15, 1072: 16, 1057: 22,
-            1062: 5, 1060: 5, 1075: 13, 1078: 20, 1073: 23, 1061: 5}
+_RETURNS = {
+    5: 2,
+    1051: 3,
+    1052: 4,
+    1053: 7,
+    2: 9,
+    1056: 10,
+    1058: 14,
+    1068: 13,
+    1069: 15,
+    1072: 16,
+    1057: 22,
+    1062: 5,
+    1060: 5,
+    1075: 13,
+    1078: 20,
+    1073: 23,
+    1061: 5,
+}
 
 
 def _show_service(machine: Machine, service: Service) -> Record:
@@ -285,8 +304,17 @@ def _argument(arguments: Arguments, name: str, known: tuple[str, ...]) -> Plain:
 
 
 _CHANGE = (
-    "DisplayName", "PathName", "ServiceType", "ErrorControl", "StartMode", "DesktopInteract", "StartName",
-    "StartPassword", "LoadOrderGroup", "LoadOrderGroupDependencies", "ServiceDependencies",
+    "DisplayName",
+    "PathName",
+    "ServiceType",
+    "ErrorControl",
+    "StartMode",
+    "DesktopInteract",
+    "StartName",
+    "StartPassword",
+    "LoadOrderGroup",
+    "LoadOrderGroupDependencies",
+    "ServiceDependencies",
 )
 
 
@@ -370,7 +398,9 @@ def _create_process(session: Session, record: Record | None, arguments: Argument
     folder = _argument(arguments, "CurrentDirectory", known)
     processes = session.machine.processes
     try:
-        process = processes.spawn(line, token=session.token, directory=None if folder is None else as_text(folder))
+        process = processes.spawn(
+            line, token=session.token, directory=None if folder is None else as_text(folder)
+        )
     except Failure as failed:
         return {"ProcessId": None, "ReturnValue": {5: 2, 2: 9}.get(failed.win32, 8)}
     # The process belongs to WMI, not to the session: it lives on when the session ends.

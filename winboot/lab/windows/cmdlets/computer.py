@@ -30,16 +30,22 @@ def rename_computer(call: Call) -> None:
     if not _NAME.fullmatch(name):
         message = f"Skip computer '{machine.name}' with new name '{name}' because the new name is not valid."
         identifier = "InvalidNewName,Microsoft.PowerShell.Commands.RenameComputerCommand"
-        call.fail(Problem(message, identifier, "InvalidArgument", "System.InvalidOperationException", target=name))
+        call.fail(
+            Problem(message, identifier, "InvalidArgument", "System.InvalidOperationException", target=name)
+        )
         return
     if name.upper() == machine.name:
         message = f"Skip computer '{machine.name}' with new name '{name}' because the new name is the same as the current name."
         identifier = "NewNameIsOldName,Microsoft.PowerShell.Commands.RenameComputerCommand"
-        call.fail(Problem(message, identifier, "InvalidOperation", "System.InvalidOperationException", target=name))
+        call.fail(
+            Problem(message, identifier, "InvalidOperation", "System.InvalidOperationException", target=name)
+        )
         return
     machine.power.rename(name)
     if not call.flag("Restart"):
-        call.result.warnings.append(f"The changes will take effect after you restart the computer {machine.name}.")
+        call.result.warnings.append(
+            f"The changes will take effect after you restart the computer {machine.name}."
+        )
     if call.flag("PassThru"):
         call.give(
             Record(
@@ -63,7 +69,8 @@ def get_hotfix(call: Call) -> None:
     machine = call.machine
     wanted = [w.upper() for w in call.texts("Id")]
     for missing in [w for w in wanted if w not in machine.hardware.kbs]:
-        message = f"Cannot find the requested hotfix on the '{machine.name}' computer. Verify the input and run the command again."
+        message = f"Cannot find the requested hotfix on the '{machine.name}' computer. "
+        message += "Verify the input and run the command again."
         identifier = "GetHotFixNoEntriesFound,Microsoft.PowerShell.Commands.GetHotFixCommand"
         call.fail(Problem(message, identifier, "ObjectNotFound", "System.ArgumentException", target=missing))
     for kb in machine.hardware.kbs:
@@ -141,7 +148,9 @@ def get_bitlocker(call: Call) -> None:
                 f"{kind}.BitLockerVolume",
                 {
                     "MountPoint": drive,
-                    "ProtectionStatus": enum(f"{kind}.BitLockerVolumeProtectionStatus", int(on), "On" if on else "Off"),
+                    "ProtectionStatus": enum(
+                        f"{kind}.BitLockerVolumeProtectionStatus", int(on), "On" if on else "Off"
+                    ),
                     "VolumeStatus": enum(
                         f"{kind}.BitLockerVolumeStatus", int(on), "FullyEncrypted" if on else "FullyDecrypted"
                     ),

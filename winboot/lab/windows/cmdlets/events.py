@@ -33,9 +33,13 @@ def _no_log(call: Call, log: str) -> Problem:
     "Get-WinEvent",
     _DIAGNOSTICS,
     Parameter("LogName", STRINGS, sets=(InSet("GetLogSet", position=0, by_value=True, by_name=True),)),
-    Parameter("ProviderName", STRINGS, sets=(InSet("GetProviderSet", mandatory=True, position=0, by_name=True),)),
     Parameter(
-        "FilterHashtable", "System.Collections.Hashtable[]", sets=(InSet("HashQuerySet", mandatory=True, position=0),)
+        "ProviderName", STRINGS, sets=(InSet("GetProviderSet", mandatory=True, position=0, by_name=True),)
+    ),
+    Parameter(
+        "FilterHashtable",
+        "System.Collections.Hashtable[]",
+        sets=(InSet("HashQuerySet", mandatory=True, position=0),),
     ),
     parameter("MaxEvents", "System.Int64"),
     switch("Oldest"),
@@ -142,7 +146,9 @@ def get_event_log(call: Call) -> None:
                     "EventID": event.id,
                     "InstanceId": event.id,
                     "Source": event.provider,
-                    "EntryType": enum("System.Diagnostics.EventLogEntryType", LEVELS[event.level], event.level),
+                    "EntryType": enum(
+                        "System.Diagnostics.EventLogEntryType", LEVELS[event.level], event.level
+                    ),
                     "Message": event.message,
                     "TimeGenerated": call.machine.local(event.time),
                     "TimeWritten": call.machine.local(event.time),
@@ -187,7 +193,11 @@ def write_event_log(call: Call) -> None:
     if log is None:
         message = f'The source name "{source}" does not exist on computer "localhost".'
         identifier = "Source does not exist,Microsoft.PowerShell.Commands.WriteEventLogCommand"
-        call.fail(Problem(message, identifier, "InvalidOperation", "System.InvalidOperationException", target=source))
+        call.fail(
+            Problem(
+                message, identifier, "InvalidOperation", "System.InvalidOperationException", target=source
+            )
+        )
         return
     kind = call.text("EntryType", "Information").capitalize()
     call.machine.events.write(log, source, call.number("EventId"), call.text("Message"), kind)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from winboot.lab.windows.call import STRING, STRINGS, Call, as_text, cmdlet, parameter, switch
-from winboot.lab.windows.cmdlets.shapes import enum, has_wildcard, wildcard
+from winboot.lab.windows.call import STRING, STRINGS, Call, cmdlet, parameter, switch
+from winboot.lab.windows.cmdlets.shapes import enum, wildcard
 from winboot.lab.windows.door import InSet, Parameter, Plain, Problem, Record
 from winboot.lab.windows.features import Feature
 
@@ -88,7 +88,9 @@ def _result(call: Call, changed: list[Feature], *, success: bool, code: str, res
             "Success": success,
             "RestartNeeded": _restart_needed(restart),
             "FeatureResult": [_show(f) for f in changed],
-            "ExitCode": enum("Microsoft.Windows.ServerManager.Commands.FeatureOpExitCode", numbers[code], code),
+            "ExitCode": enum(
+                "Microsoft.Windows.ServerManager.Commands.FeatureOpExitCode", numbers[code], code
+            ),
         },
     )
 
@@ -144,7 +146,9 @@ def _install_failed(call: Call, feature: Feature, code: int) -> None:
     if code == 0x800F081F:
         identifier = f"DISMAPI_Error__Cbs_Download_Failure,{_MANAGER}.AddWindowsFeatureCommand"
     call.fail(
-        Problem(message, identifier, "InvalidOperation", "System.Exception", target=feature.name, hresult=code)
+        Problem(
+            message, identifier, "InvalidOperation", "System.Exception", target=feature.name, hresult=code
+        )
     )
 
 
@@ -224,13 +228,25 @@ def enable_optional(call: Call) -> None:
     pending = False
     for name in call.texts("FeatureName"):
         feature = call.machine.features.optional(name)
-        code = 0x800F080C if feature is None else call.machine.features.install(feature, source=source[0] if source else None)
+        code = (
+            0x800F080C
+            if feature is None
+            else call.machine.features.install(feature, source=source[0] if source else None)
+        )
         if code:
             message = _NO_SOURCE if code == 0x800F081F else f"Feature name {name} is unknown."
             identifier = f"{_DISM}.EnableWindowsOptionalFeatureCommand"
             exception = "System.Runtime.InteropServices.COMException"
             call.fail(
-                Problem(message, identifier, "NotSpecified", exception, target=name, terminating=True, hresult=code)
+                Problem(
+                    message,
+                    identifier,
+                    "NotSpecified",
+                    exception,
+                    target=name,
+                    terminating=True,
+                    hresult=code,
+                )
             )
             return
         assert feature is not None
@@ -238,3 +254,37 @@ def enable_optional(call: Call) -> None:
     call.give(Record(f"{_DISM}.ImageObject", {"Path": "", "Online": True, "RestartNeeded": pending}))
 
 
+@cmdlet(
+    "Disable-WindowsOptionalFeature",
+    "DISM",
+    parameter("FeatureName", STRINGS, position=0, mandatory=True, by_name=True),
+    switch("Online"),
+    switch("NoRestart"),
+    switch("Remove"),
+)
+def disable_optional(call: Call) -> None:
+    """Turn features off by their DISM names; with -Remove their payload goes too."""
+    if not call.flag("Online"):
+        raise call.refuse("Path", "only the running system")
+    pending = False
+    for name in call.texts("FeatureName"):
+        feature = call.machine.features.optional(name)
+        if feature is None:
+            call.fail(_unknown_optional(name))
+            return
+        call.machine.features.remove(feature)
+        feature.payload = feature.payload and not call.flag("Remove")
+        pending = pending or feature.state == "UninstallPending"
+    call.give(Record(f"{_DISM}.ImageObject", {"Path": "", "Online": True, "RestartNeeded": pending}))
+
+
+def _unknown_optional(name: str) -> Problem:
+    return Problem(
+        f"Feature name {name} is unknown.",
+        f"{_DISM}.DisableWindowsOptionalFeatureCommand",
+        "NotSpecified",
+        "System.Runtime.InteropServices.COMException",
+        target=name,
+        terminating=True,
+        hresult=0x800F080C,
+    )

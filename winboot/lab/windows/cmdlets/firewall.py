@@ -5,7 +5,15 @@ from __future__ import annotations
 import uuid
 
 from winboot.lab.windows.call import STRING, STRINGS, Call, as_text, cmdlet, parameter, switch
-from winboot.lab.windows.cmdlets.shapes import CIM, enum, instance, nothing_fits, select, uint32, windows_error
+from winboot.lab.windows.cmdlets.shapes import (
+    CIM,
+    enum,
+    instance,
+    nothing_fits,
+    select,
+    uint32,
+    windows_error,
+)
 from winboot.lab.windows.door import InSet, Parameter, Plain, Problem, Record, Typed
 from winboot.lab.windows.firewall import PROFILES, PROTOCOLS, FirewallRule, canonical_address
 
@@ -40,14 +48,20 @@ def _show(call: Call, rule: FirewallRule) -> Record:
             "Group": rule.group,
             "DisplayGroup": rule.group,
             "RuleGroup": rule.group,
-            "Enabled": enum(f"{_KIND}.Enabled", 1 if rule.enabled else 2, "True" if rule.enabled else "False"),
+            "Enabled": enum(
+                f"{_KIND}.Enabled", 1 if rule.enabled else 2, "True" if rule.enabled else "False"
+            ),
             "Direction": enum(f"{_KIND}.Direction", 1 if rule.direction == "Inbound" else 2, rule.direction),
             "Action": enum(f"{_KIND}.Action", 2 if rule.action == "Allow" else 4, rule.action),
             "Profile": _profiles(rule),
-            "EdgeTraversalPolicy": enum(f"{_KIND}.EdgeTraversal", int(rule.edge), "Allow" if rule.edge else "Block"),
+            "EdgeTraversalPolicy": enum(
+                f"{_KIND}.EdgeTraversal", int(rule.edge), "Allow" if rule.edge else "Block"
+            ),
             "PolicyStoreSource": "PersistentStore" if not rule.policy else "Group Policy",
             "PolicyStoreSourceType": enum(f"{_KIND}.PolicyStoreType", 2 if rule.policy else 1, store),
-            "PrimaryStatus": enum(f"{_KIND}.PrimaryStatus", 1 if counts else 3, "OK" if counts else "Inactive"),
+            "PrimaryStatus": enum(
+                f"{_KIND}.PrimaryStatus", 1 if counts else 3, "OK" if counts else "Inactive"
+            ),
             "Status": "The rule was parsed successfully from the store. (65536)",
             "Owner": None,
         },
@@ -73,7 +87,11 @@ def _rules(call: Call) -> list[FirewallRule]:
     every = select(call, every, "DisplayName", "DisplayName", _RULE, lambda r: r.display)
     every = select(call, every, "Group", "RuleGroup", _RULE, lambda r: r.group)
     before = bool(every)
-    words = (("Direction", lambda r: r.direction), ("Action", lambda r: r.action), ("Enabled", lambda r: str(r.enabled)))
+    words = (
+        ("Direction", lambda r: r.direction),
+        ("Action", lambda r: r.action),
+        ("Enabled", lambda r: str(r.enabled)),
+    )
     for name, text in words:
         if call.has(name):
             every = [r for r in every if text(r).lower() == call.text(name).lower()]
@@ -93,7 +111,9 @@ _FILTERS = (
     parameter("Direction", f"{_KIND}.Direction", words=("Inbound", "Outbound")),
     parameter("Action", f"{_KIND}.Action", words=("NotConfigured", "Allow", "Block")),
 )
-_INPUT = Parameter("InputObject", f"{CIM}#{_RULE}[]", sets=(InSet("InputObject", mandatory=True, by_value=True),))
+_INPUT = Parameter(
+    "InputObject", f"{CIM}#{_RULE}[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)
+)
 
 
 @cmdlet(
@@ -116,7 +136,9 @@ _SETTINGS = (
     parameter("Profile", f"{_KIND}.Profile"),
     parameter("Direction", f"{_KIND}.Direction", words=("Inbound", "Outbound")),
     parameter("Action", f"{_KIND}.Action", words=("NotConfigured", "Allow", "Block")),
-    parameter("EdgeTraversalPolicy", f"{_KIND}.EdgeTraversal", words=("Block", "Allow", "DeferToUser", "DeferToApp")),
+    parameter(
+        "EdgeTraversalPolicy", f"{_KIND}.EdgeTraversal", words=("Block", "Allow", "DeferToUser", "DeferToApp")
+    ),
     parameter("LocalAddress", STRINGS),
     parameter("RemoteAddress", STRINGS),
     parameter("Protocol"),
@@ -234,7 +256,9 @@ def new_rule(call: Call) -> None:
 def set_rule(call: Call) -> None:
     """Change rules."""
     keys = ("Name", "DisplayName", "Group", "InputObject", "PolicyStore")
-    choice = Call(call.session, call.command, {k: v for k, v in call.parameters.items() if k in keys}, call.result)
+    choice = Call(
+        call.session, call.command, {k: v for k, v in call.parameters.items() if k in keys}, call.result
+    )
     for rule in _rules(choice):
         rule.display = call.text("NewDisplayName", rule.display)
         problem = _apply(call, rule)
@@ -275,8 +299,14 @@ def _switch_rules(call: Call, on: bool) -> None:
 
 
 @cmdlet(
-    "Enable-NetFirewallRule", _MODULE, *_CHOICE, _INPUT, switch("PassThru"),
-    kind="Function", default_set="ByName", should_process=True,
+    "Enable-NetFirewallRule",
+    _MODULE,
+    *_CHOICE,
+    _INPUT,
+    switch("PassThru"),
+    kind="Function",
+    default_set="ByName",
+    should_process=True,
 )
 def enable_rule(call: Call) -> None:
     """Switch rules on."""
@@ -284,8 +314,14 @@ def enable_rule(call: Call) -> None:
 
 
 @cmdlet(
-    "Disable-NetFirewallRule", _MODULE, *_CHOICE, _INPUT, switch("PassThru"),
-    kind="Function", default_set="ByName", should_process=True,
+    "Disable-NetFirewallRule",
+    _MODULE,
+    *_CHOICE,
+    _INPUT,
+    switch("PassThru"),
+    kind="Function",
+    default_set="ByName",
+    should_process=True,
 )
 def disable_rule(call: Call) -> None:
     """Switch rules off."""
@@ -316,7 +352,9 @@ _ASSOCIATED = Parameter(
 )
 
 
-@cmdlet("Get-NetFirewallPortFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll")
+@cmdlet(
+    "Get-NetFirewallPortFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll"
+)
 def get_port_filter(call: Call) -> None:
     """Protocol and ports of rules."""
     for rule in _of_rules(call):
@@ -334,7 +372,9 @@ def get_port_filter(call: Call) -> None:
         )
 
 
-@cmdlet("Get-NetFirewallAddressFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll")
+@cmdlet(
+    "Get-NetFirewallAddressFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll"
+)
 def get_address_filter(call: Call) -> None:
     """Addresses of rules."""
     for rule in _of_rules(call):
@@ -353,7 +393,12 @@ def get_address_filter(call: Call) -> None:
 
 
 @cmdlet(
-    "Get-NetFirewallApplicationFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll"
+    "Get-NetFirewallApplicationFilter",
+    _MODULE,
+    _ASSOCIATED,
+    switch("All"),
+    kind="Function",
+    default_set="GetAll",
 )
 def get_application_filter(call: Call) -> None:
     """Programs of rules."""

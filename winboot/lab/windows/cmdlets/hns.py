@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from winboot.lab.windows.call import STRING, SWITCH, Call, as_text, cmdlet, parameter
 from winboot.lab.windows.door import InSet, Parameter, Plain, Problem, Record
 
-
 if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
 
@@ -36,7 +35,9 @@ def _ask(call: Call, method: str, path: str) -> Any:
         return answer["Output"]
     identifier = f"{answer['Error']},{call.command.name}"
     exception = "System.Management.Automation.RuntimeException"
-    call.fail(Problem(answer["Error"], identifier, "OperationStopped", exception, hresult=answer["ErrorCode"]))
+    call.fail(
+        Problem(answer["Error"], identifier, "OperationStopped", exception, hresult=answer["ErrorCode"])
+    )
     return None
 
 

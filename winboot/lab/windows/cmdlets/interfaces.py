@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from winboot.lab.windows.call import BOOL, STRING, STRINGS, Call, as_int, as_text, cmdlet, parameter, switch
-from winboot.lab.windows.cmdlets.shapes import CIM, enum, instance, not_found, select, uint32, uint64, windows_error
-from winboot.lab.windows.door import InSet, Parameter, Plain, Record, Typed
 from winboot.lab.windows.boot import TCPIP
+from winboot.lab.windows.call import BOOL, STRINGS, Call, as_int, as_text, cmdlet, parameter, switch
+from winboot.lab.windows.cmdlets.shapes import (
+    CIM,
+    enum,
+    instance,
+    not_found,
+    select,
+    uint32,
+    windows_error,
+)
+from winboot.lab.windows.door import InSet, Parameter, Plain, Record, Typed
 from winboot.lab.windows.network import Adapter
 
 _MODULE = "NetTCPIP"
@@ -93,11 +101,21 @@ def _show_adapter(adapter: Adapter) -> Record:
 @cmdlet(
     "Get-NetAdapter",
     "NetAdapter",
-    Parameter("Name", STRINGS, ("ifAlias", "InterfaceAlias"), sets=(InSet("ByName", position=0, by_name=True),)),
     Parameter(
-        "InterfaceDescription", STRINGS, ("ifDesc",), sets=(InSet("ByInstanceID", mandatory=True, by_name=True),)
+        "Name", STRINGS, ("ifAlias", "InterfaceAlias"), sets=(InSet("ByName", position=0, by_name=True),)
     ),
-    Parameter("InterfaceIndex", "System.UInt32[]", ("ifIndex",), sets=(InSet("ByIfIndex", mandatory=True, by_name=True),)),
+    Parameter(
+        "InterfaceDescription",
+        STRINGS,
+        ("ifDesc",),
+        sets=(InSet("ByInstanceID", mandatory=True, by_name=True),),
+    ),
+    Parameter(
+        "InterfaceIndex",
+        "System.UInt32[]",
+        ("ifIndex",),
+        sets=(InSet("ByIfIndex", mandatory=True, by_name=True),),
+    ),
     switch("IncludeHidden"),
     switch("Physical"),
     kind="Function",
@@ -113,11 +131,127 @@ def get_adapter(call: Call) -> None:
     found = select(call, every, "Name", "Name", "MSFT_NetAdapter", lambda a: a.name)
     if call.has("InterfaceDescription"):
         found = select(
-            call, found, "InterfaceDescription", "InterfaceDescription", "MSFT_NetAdapter", lambda a: a.description
+            call,
+            found,
+            "InterfaceDescription",
+            "InterfaceDescription",
+            "MSFT_NetAdapter",
+            lambda a: a.description,
         )
     if call.has("InterfaceIndex"):
-        found = select(call, found, "InterfaceIndex", "InterfaceIndex", "MSFT_NetAdapter", lambda a: str(a.index))
+        found = select(
+            call, found, "InterfaceIndex", "InterfaceIndex", "MSFT_NetAdapter", lambda a: str(a.index)
+        )
     call.give(*(_show_adapter(a) for a in found))
+
+
+@cmdlet(
+    "Get-NetAdapterBinding",
+    "NetAdapter",
+    Parameter(
+        "Name", STRINGS, ("ifAlias", "InterfaceAlias"), sets=(InSet("ByName", position=0, by_name=True),)
+    ),
+    parameter("ComponentID", STRINGS),
+    parameter("DisplayName", STRINGS),
+    switch("IncludeHidden"),
+    kind="Function",
+    default_set="ByName",
+)
+def get_binding(call: Call) -> None:
+    """Protocols bound to adapters; a virtual switch takes them all but its own."""
+    adapters = [a for a in call.machine.network.adapters if not a.loopback]
+    found = select(call, adapters, "Name", "Name", "MSFT_NetAdapterBindingSettingData", lambda a: a.name)
+    for adapter in found:
+        every = [(c, d, adapter.switch is None) for c, d in _COMPONENTS]
+        every.append(("vms_pp", "Hyper-V Extensible Virtual Switch", adapter.switch is not None))
+        chosen = select(
+            call, every, "ComponentID", "ComponentID", "MSFT_NetAdapterBindingSettingData", lambda b: b[0]
+        )
+        for component, display, enabled in chosen:
+            properties: dict[str, Plain] = {
+                "Name": adapter.name,
+                "InterfaceAlias": adapter.name,
+                "ComponentID": component,
+                "DisplayName": display,
+                "Enabled": enabled,
+            }
+            call.give(instance("MSFT_NetAdapterBindingSettingData", properties))
+
+
+_COMPONENTS = (
+    ("ms_tcpip", "Internet Protocol Version 4 (TCP/IPv4)"),
+    ("ms_tcpip6", "Internet Protocol Version 6 (TCP/IPv6)"),
+    ("ms_server", "File and Printer Sharing for Microsoft Networks"),
+    ("ms_msclient", "Client for Microsoft Networks"),
+)
+
+
+@cmdlet(
+    "Get-NetAdapterAdvancedProperty",
+    "NetAdapter",
+    Parameter(
+        "Name", STRINGS, ("ifAlias", "InterfaceAlias"), sets=(InSet("ByName", position=0, by_name=True),)
+    ),
+    parameter("RegistryKeyword", STRINGS, aliases=("RegKey",)),
+    switch("AllProperties"),
+    switch("IncludeHidden"),
+    kind="Function",
+    default_set="ByName",
+)
+def get_advanced(call: Call) -> None:
+    """Driver settings; the model has the VLAN id, where one is set."""
+    word = "MSFT_NetAdapterAdvancedPropertySettingData"
+    adapters = [a for a in call.machine.network.adapters if not a.loopback]
+    for adapter in select(call, adapters, "Name", "Name", word, lambda a: a.name):
+        every = [("VlanID", str(adapter.vlan))] if adapter.vlan else []
+        for keyword, value in select(call, every, "RegistryKeyword", "RegistryKeyword", word, lambda p: p[0]):
+            properties: dict[str, Plain] = {
+                "Name": adapter.name,
+                "InterfaceAlias": adapter.name,
+                "DisplayName": "VLAN ID",
+                "DisplayValue": value,
+                "RegistryKeyword": keyword,
+                "RegistryValue": [value],
+            }
+            call.give(instance(word, properties))
+
+
+@cmdlet(
+    "Get-NetTCPConnection",
+    _MODULE,
+    parameter("LocalAddress", STRINGS, 0, aliases=("IPAddress",)),
+    parameter("LocalPort", "System.UInt16[]", 1),
+    parameter("State", f"{_GENERATED}.NetTCPConnection.State[]"),
+    parameter("OwningProcess", "System.UInt32[]"),
+    kind="Function",
+)
+def get_connection(call: Call) -> None:
+    """Listening ports; the model keeps no list of established connections."""
+    states = [s.lower() for s in call.texts("State")]
+    if states and states != ["listen"]:
+        raise call.refuse("State", states[0])
+    found = [n for n in call.machine.sockets.listeners if n.protocol == "tcp"]
+    for name, wanted in (("LocalPort", lambda n: n.port), ("OwningProcess", lambda n: n.pid)):
+        if call.has(name):
+            found = [n for n in found if wanted(n) in call.numbers(name)]
+    if call.has("LocalAddress"):
+        found = [n for n in found if n.address in call.texts("LocalAddress")]
+    if not found and call.parameters:
+        call.fail(nothing_fits(call, "MSFT_NetTCPConnection"))
+    for listener in found:
+        call.give(
+            instance(
+                "MSFT_NetTCPConnection",
+                {
+                    "LocalAddress": listener.address,
+                    "LocalPort": uint16(listener.port),
+                    "RemoteAddress": "::" if ":" in listener.address else "0.0.0.0",
+                    "RemotePort": uint16(0),
+                    "State": enum(f"{_GENERATED}.NetTCPConnection.State", 2, "Listen"),
+                    "OwningProcess": uint32(listener.pid),
+                },
+            )
+        )
 
 
 # ---- IP interfaces -------------------------------------------------------------------------------------
@@ -144,7 +278,9 @@ def _show_interface(adapter: Adapter, version: int) -> Record:
             "NlMtu": uint32(adapter.mtu),
             "InterfaceMetric": uint32(15 if adapter.metric is None else adapter.metric),
             "AutomaticMetric": switched("AutomaticMetric", adapter.metric is None),
-            "ConnectionState": enum(f"{kind}.ConnectionState", int(connected), "Connected" if connected else "Disconnected"),
+            "ConnectionState": enum(
+                f"{kind}.ConnectionState", int(connected), "Connected" if connected else "Disconnected"
+            ),
             "CompartmentId": uint32(adapter.compartment),
             "PolicyStore": "ActiveStore",
         },
@@ -185,9 +321,16 @@ def get_interface(call: Call) -> None:
     _MODULE,
     Parameter("InterfaceAlias", STRINGS, ("ifAlias",), sets=(InSet("ByName", position=0, by_name=True),)),
     Parameter("InterfaceIndex", "System.UInt32[]", ("ifIndex",), sets=(InSet("ByName", by_name=True),)),
-    Parameter("InputObject", f"{CIM}#MSFT_NetIPInterface[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)),
+    Parameter(
+        "InputObject",
+        f"{CIM}#MSFT_NetIPInterface[]",
+        sets=(InSet("InputObject", mandatory=True, by_value=True),),
+    ),
     parameter("AddressFamily", f"{_GENERATED}.NetIPInterface.AddressFamily", words=("IPv4", "IPv6")),
-    *(parameter(name, f"{_GENERATED}.NetIPInterface.{name}", words=("Enabled", "Disabled")) for name in _SWITCHED),
+    *(
+        parameter(name, f"{_GENERATED}.NetIPInterface.{name}", words=("Enabled", "Disabled"))
+        for name in _SWITCHED
+    ),
     parameter("InterfaceMetric", "System.UInt32"),
     parameter("NlMtuBytes", "System.UInt32"),
     parameter("PolicyStore"),
@@ -294,7 +437,9 @@ def set_dns_global(call: Call) -> None:
     """Set the machine's suffix search list."""
     if call.has("UseDevolution"):
         raise call.refuse("UseDevolution")
-    call.machine.registry.set(TCPIP, "SearchList", "String", ",".join(s for s in call.texts("SuffixSearchList") if s))
+    call.machine.registry.set(
+        TCPIP, "SearchList", "String", ",".join(s for s in call.texts("SuffixSearchList") if s)
+    )
 
 
 # ---- connection profiles -------------------------------------------------------------------------------
@@ -312,7 +457,11 @@ _CATEGORIES = {"Public": 0, "Private": 1, "DomainAuthenticated": 2}
 def get_profile(call: Call) -> None:
     """The networks that interfaces are connected to."""
     connected = [a for a in on_interfaces(call, "MSFT_NetConnectionProfile") if _has_profile(a)]
-    if not connected and not call.result.errors and (call.has("InterfaceAlias") or call.has("InterfaceIndex")):
+    if (
+        not connected
+        and not call.result.errors
+        and (call.has("InterfaceAlias") or call.has("InterfaceIndex"))
+    ):
         name = "InterfaceAlias" if call.has("InterfaceAlias") else "InterfaceIndex"
         call.fail(not_found(call, "MSFT_NetConnectionProfile", name, call.texts(name)[0]))
     call.give(*(_show_profile(a) for a in connected))
@@ -331,8 +480,12 @@ def _show_profile(adapter: Adapter) -> Record:
             "Name": "Network",
             "InterfaceAlias": adapter.name,
             "InterfaceIndex": uint32(adapter.index),
-            "NetworkCategory": enum(f"{kind}.NetworkCategory", _CATEGORIES[adapter.category], adapter.category),
-            "IPv4Connectivity": enum(f"{kind}.IPv4Connectivity", 4 if online else 1, "Internet" if online else "NoTraffic"),
+            "NetworkCategory": enum(
+                f"{kind}.NetworkCategory", _CATEGORIES[adapter.category], adapter.category
+            ),
+            "IPv4Connectivity": enum(
+                f"{kind}.IPv4Connectivity", 4 if online else 1, "Internet" if online else "NoTraffic"
+            ),
             "IPv6Connectivity": enum(f"{kind}.IPv6Connectivity", 1, "NoTraffic"),
         },
     )
@@ -344,9 +497,13 @@ def _show_profile(adapter: Adapter) -> Record:
     parameter("Name", STRINGS),
     *INTERFACE,
     Parameter(
-        "InputObject", f"{CIM}#MSFT_NetConnectionProfile[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)
+        "InputObject",
+        f"{CIM}#MSFT_NetConnectionProfile[]",
+        sets=(InSet("InputObject", mandatory=True, by_value=True),),
     ),
-    parameter("NetworkCategory", f"{_GENERATED}.NetConnectionProfile.NetworkCategory", words=("Public", "Private")),
+    parameter(
+        "NetworkCategory", f"{_GENERATED}.NetConnectionProfile.NetworkCategory", words=("Public", "Private")
+    ),
     switch("PassThru"),
     kind="Function",
     should_process=True,
@@ -361,8 +518,12 @@ def set_profile(call: Call) -> None:
     word = call.text("NetworkCategory")
     for adapter in chosen:
         if adapter.category == "DomainAuthenticated":
-            message = "Unable to set NetworkCategory due to one of the following possible reasons: not running "
-            message += "PowerShell elevated; the NetworkCategory cannot be changed from 'DomainAuthenticated'."
+            message = (
+                "Unable to set NetworkCategory due to one of the following possible reasons: not running "
+            )
+            message += (
+                "PowerShell elevated; the NetworkCategory cannot be changed from 'DomainAuthenticated'."
+            )
             call.fail(windows_error(call, 5, message, category="PermissionDenied"))
         elif word:
             adapter.category = "Private" if word.lower() == "private" else "Public"
@@ -446,5 +607,3 @@ def get_udp(call: Call) -> None:
 def set_udp(call: Call) -> None:
     """Set the UDP port range."""
     _set_ports(call, "udp")
-
-

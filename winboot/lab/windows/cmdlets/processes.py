@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.windows.call import INT, STRINGS, Call, as_int, as_text, cmdlet, parameter, switch
+from winboot.lab.windows.call import INT, STRINGS, Call, as_int, cmdlet, parameter, switch
 from winboot.lab.windows.cmdlets.shapes import enum, has_wildcard, wildcard
 from winboot.lab.windows.door import InSet, Parameter, Plain, Problem, Record
 from winboot.lab.windows.failure import failure
@@ -13,7 +15,14 @@ from winboot.lab.windows.session import Session
 _MODULE = "Microsoft.PowerShell.Management"
 _PROCESS = "System.Diagnostics.Process"
 _EXCEPTION = "Microsoft.PowerShell.Commands.ProcessCommandException"
-_CLASSES = {"Idle": 64, "BelowNormal": 16384, "Normal": 32, "AboveNormal": 32768, "High": 128, "RealTime": 256}
+_CLASSES = {
+    "Idle": 64,
+    "BelowNormal": 16384,
+    "Normal": 32,
+    "AboveNormal": 32768,
+    "High": 128,
+    "RealTime": 256,
+}
 
 
 def show_process(session: Session, process: Process) -> Record:
@@ -98,7 +107,9 @@ def get_process(call: Call) -> None:
     Parameter("Id", f"{INT}[]", sets=(InSet("Id", mandatory=True, position=0, by_name=True),)),
     Parameter("Name", STRINGS, ("ProcessName",), sets=(InSet("Name", mandatory=True, by_name=True),)),
     Parameter(
-        "InputObject", f"{_PROCESS}[]", sets=(InSet("InputObject", mandatory=True, position=0, by_value=True),)
+        "InputObject",
+        f"{_PROCESS}[]",
+        sets=(InSet("InputObject", mandatory=True, position=0, by_value=True),),
     ),
     switch("Force"),
     switch("PassThru"),
@@ -118,7 +129,9 @@ def stop_process(call: Call) -> None:
     "Wait-Process",
     _MODULE,
     Parameter("Id", f"{INT}[]", ("PID",), sets=(InSet("Id", mandatory=True, by_name=True),)),
-    Parameter("Name", STRINGS, ("ProcessName",), sets=(InSet("Name", mandatory=True, position=0, by_name=True),)),
+    Parameter(
+        "Name", STRINGS, ("ProcessName",), sets=(InSet("Name", mandatory=True, position=0, by_name=True),)
+    ),
     Parameter("InputObject", f"{_PROCESS}[]", sets=(InSet("InputObject", mandatory=True, by_value=True),)),
     parameter("Timeout", INT, aliases=("TimeoutSec",)),
     default_set="Name",
@@ -127,11 +140,15 @@ def wait_process(call: Call) -> None:
     """Wait until processes have ended."""
     seconds = float(call.number("Timeout")) if call.has("Timeout") else 10.0**9
     for process in _chosen(call):
-        if not call.machine.wait(seconds, call.session.alive, lambda p=process: not p.running):
+        if not call.machine.wait(seconds, call.session.alive, partial(_ended, process)):
             word = "ProcessNotTerminated,Microsoft.PowerShell.Commands.WaitProcessCommand"
             message = f'This command stopped operation of "{process.name} ({process.pid})" because process '
             message += f'"{process.name} ({process.pid})" is not stopped in the specified time-out.'
             call.fail(Problem(message, word, "CloseError", "System.TimeoutException", target=process.name))
+
+
+def _ended(process: Process) -> bool:
+    return not process.running
 
 
 def call_process(session: Session, record: Record, member: str, arguments: list[Plain]) -> tuple[Plain, ...]:
@@ -158,5 +175,3 @@ def call_process(session: Session, record: Record, member: str, arguments: list[
     properties["HasExited"] = processes.get(pid) is None
     properties["ExitCode"] = processes.exit_code(pid)
     return (Record(_PROCESS, properties, record.handle, record.text), *answer)
-
-

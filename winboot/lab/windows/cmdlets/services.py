@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.windows.call import INT, STRING, STRINGS, Call, as_text, cmdlet, parameter, switch
+from winboot.lab.windows.call import STRING, STRINGS, Call, as_text, cmdlet, parameter, switch
 from winboot.lab.windows.cmdlets.shapes import enum, has_wildcard, wildcard
 from winboot.lab.windows.door import InSet, Parameter, Plain, Problem, Record
 from winboot.lab.windows.failure import Failure, failure
@@ -44,7 +45,9 @@ def show_service(session: Session, service: Service) -> Record:
 
 
 def _short(service: Service) -> Record:
-    status = enum("System.ServiceProcess.ServiceControllerStatus", STATUS_NUMBERS[service.status], service.status)
+    status = enum(
+        "System.ServiceProcess.ServiceControllerStatus", STATUS_NUMBERS[service.status], service.status
+    )
     start = enum("System.ServiceProcess.ServiceStartMode", service.start, _STARTS[service.start])
     return Record(
         _CONTROLLER,
@@ -63,7 +66,11 @@ def _short(service: Service) -> Record:
 def _error(call: Call, identifier: str, category: str, message: str, name: str) -> Problem:
     word = call.command.name.replace("-", "")
     return Problem(
-        message, f"{identifier},Microsoft.PowerShell.Commands.{word}Command", category, _EXCEPTION, target=name
+        message,
+        f"{identifier},Microsoft.PowerShell.Commands.{word}Command",
+        category,
+        _EXCEPTION,
+        target=name,
     )
 
 
@@ -151,21 +158,21 @@ def _start(call: Call, service: Service) -> None:
         call.fail(_error(call, "StartServiceFailed", "OpenError", message, service.name))
 
 
-def _stop(call: Call, service: Service, *, force: bool) -> None:
+def _stop(call: Call, service: Service, *, force: bool) -> bool:
     services = call.machine.services
     words = f"service '{service.display} ({service.name})'"
     if any(s.status != "Stopped" for s in services.dependents(service)) and not force:
-        message = (
-            f"Cannot stop {words} because it has dependent services. It can only be stopped if the Force flag is set."
-        )
+        message = f"Cannot stop {words} because it has dependent services. It can only be stopped if the Force flag is set."
         call.fail(_error(call, "ServiceHasDependentServices", "InvalidOperation", message, service.name))
-        return
+        return False
     try:
         services.stop_with_dependents(service)
     except Failure:
         message = f"Service '{service.display} ({service.name})' cannot be stopped due to the following error: Cannot "
         message += f"stop {service.name} service on computer '.'."
         call.fail(_error(call, "CouldNotStopService", "CloseError", message, service.name))
+        return False
+    return True
 
 
 def _pass_thru(call: Call, service: Service) -> None:
@@ -227,10 +234,8 @@ def restart_service(call: Call) -> None:
     """Stop and start; with -Force what depends on it comes back as well."""
     for service in _chosen(call):
         running = [s for s in call.machine.services.dependents(service) if s.status == "Running"]
-        if service.status != "Stopped":
-            _stop(call, service, force=call.flag("Force"))
-            if service.status != "Stopped":
-                continue
+        if service.status != "Stopped" and not _stop(call, service, force=call.flag("Force")):
+            continue
         _start(call, service)
         for other in running:
             if other.status == "Stopped":
@@ -290,7 +295,9 @@ def set_service(call: Call) -> None:
             services.describe(service, call.text("Description"))
     except Failure as failed:
         message = f"Service '{service.display} ({name})' cannot be configured due to the following error: "
-        call.fail(_error(call, "CouldNotSetService", "PermissionDenied", message + failed.problem.message, name))
+        call.fail(
+            _error(call, "CouldNotSetService", "PermissionDenied", message + failed.problem.message, name)
+        )
         return
     match call.text("Status").lower():
         case "running" if service.status != "Running":
@@ -335,7 +342,9 @@ def new_service(call: Call) -> None:
         )
     except Failure as failed:
         message = f"Service '{call.text('DisplayName', name)} ({name})' cannot be created due to the following error: "
-        call.fail(_error(call, "CouldNotNewService", "PermissionDenied", message + failed.problem.message, name))
+        call.fail(
+            _error(call, "CouldNotNewService", "PermissionDenied", message + failed.problem.message, name)
+        )
         return
     call.give(show_service(call.session, service))
 
@@ -357,7 +366,9 @@ def call_service(session: Session, record: Record, member: str, arguments: list[
         case "start", 0:
             _attempt(lambda: services.start(service), f"Cannot start service {name} on computer '.'.")
         case "stop", 0:
-            _attempt(lambda: services.stop_with_dependents(service), f"Cannot stop {name} service on computer '.'.")
+            _attempt(
+                lambda: services.stop_with_dependents(service), f"Cannot stop {name} service on computer '.'."
+            )
         case "waitforstatus", 1 | 2:
             wanted = as_text(arguments[0])
             seconds = _seconds(arguments[1]) if len(arguments) == 2 else 10.0**9
@@ -377,11 +388,7 @@ def _attempt(action: Callable[[], object], message: str) -> None:
 
 
 def _seconds(value: Plain) -> float:
-    from datetime import timedelta
-
     if isinstance(value, timedelta):
         return value.total_seconds()
     hours, minutes, seconds = as_text(value).split(":")
     return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-
-

@@ -91,14 +91,24 @@ def not_found(call: Call, class_name: str, property_name: str, value: str) -> Pr
 
 def nothing_fits(call: Call, class_name: str) -> Problem:
     """What a CDXML cmdlet says when several conditions together have no match."""
-    message = f"No matching {class_name} objects found by CIM query for instances of the class on the CIM server."
-    return Problem(message, f"CmdletizationQuery_NotFound,{call.command.name}", "ObjectNotFound", _JOB_EXCEPTION)
+    message = (
+        f"No matching {class_name} objects found by CIM query for instances of the class on the CIM server."
+    )
+    return Problem(
+        message, f"CmdletizationQuery_NotFound,{call.command.name}", "ObjectNotFound", _JOB_EXCEPTION
+    )
 
 
-def windows_error(call: Call, code: int, message: str, *, category: str = "NotSpecified", target: str = "") -> Problem:
+def windows_error(
+    call: Call, code: int, message: str, *, category: str = "NotSpecified", target: str = ""
+) -> Problem:
     """A Windows error as CDXML cmdlets report it."""
     return Problem(
-        message, f"Windows System Error {code},{call.command.name}", category, CIM_EXCEPTION, target=target or None
+        message,
+        f"Windows System Error {code},{call.command.name}",
+        category,
+        CIM_EXCEPTION,
+        target=target or None,
     )
 
 
@@ -117,7 +127,12 @@ def hresult_error(
 
 
 def select(
-    call: Call, things: Iterable[T], parameter: str, property_name: str, class_name: str, text: Callable[[T], str]
+    call: Call,
+    things: Iterable[T],
+    parameter: str,
+    property_name: str,
+    class_name: str,
+    text: Callable[[T], str],
 ) -> list[T]:
     """The things whose property is one of a parameter's values; a plain value without a match is an error."""
     everything = list(things)

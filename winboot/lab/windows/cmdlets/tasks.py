@@ -53,10 +53,16 @@ def new_action(call: Call) -> None:
 @cmdlet(
     "New-ScheduledTaskTrigger",
     _MODULE,
-    Parameter("Once", "System.Management.Automation.SwitchParameter", sets=(InSet("Once", mandatory=True, position=0),)),
+    Parameter(
+        "Once",
+        "System.Management.Automation.SwitchParameter",
+        sets=(InSet("Once", mandatory=True, position=0),),
+    ),
     Parameter("At", "System.DateTime", sets=(InSet("Once", mandatory=True),)),
     Parameter(
-        "AtStartup", "System.Management.Automation.SwitchParameter", sets=(InSet("Startup", mandatory=True, position=0),)
+        "AtStartup",
+        "System.Management.Automation.SwitchParameter",
+        sets=(InSet("Startup", mandatory=True, position=0),),
     ),
     parameter("RandomDelay", "System.TimeSpan"),
     kind="Function",
@@ -73,7 +79,9 @@ def new_trigger(call: Call) -> None:
     if at.tzinfo is not None:
         at = call.machine.local(at)
     boundary = at.strftime("%Y-%m-%dT%H:%M:%S")
-    call.give(instance("MSFT_TaskTimeTrigger", {"Enabled": True, "StartBoundary": boundary, "RandomDelay": None}))
+    call.give(
+        instance("MSFT_TaskTimeTrigger", {"Enabled": True, "StartBoundary": boundary, "RandomDelay": None})
+    )
 
 
 @cmdlet(
@@ -120,9 +128,7 @@ _INSTANCES = ("Parallel", "Queue", "IgnoreNew")
     parameter("ExecutionTimeLimit", "System.TimeSpan"),
     parameter("MultipleInstances", f"{_KIND}.MultipleInstancesEnum", words=_INSTANCES),
     parameter("Priority", INT),
-    parameter(
-        "Compatibility", f"{_KIND}.CompatibilityEnum", words=("At", "V1", "Vista", "Win7", "Win8")
-    ),
+    parameter("Compatibility", f"{_KIND}.CompatibilityEnum", words=("At", "V1", "Vista", "Win7", "Win8")),
     kind="Function",
 )
 def new_settings(call: Call) -> None:
@@ -204,7 +210,9 @@ def show_task(call: Call, task: Task) -> Record:
                 {
                     "Id": "Author",
                     "UserId": task.user,
-                    "RunLevel": enum(f"{_KIND}.RunLevelEnum", int(task.highest), "Highest" if task.highest else "Limited"),
+                    "RunLevel": enum(
+                        f"{_KIND}.RunLevelEnum", int(task.highest), "Highest" if task.highest else "Limited"
+                    ),
                     "LogonType": enum(f"{_KIND}.LogonTypeEnum", 5, "ServiceAccount"),
                 },
             ),
@@ -253,7 +261,8 @@ _USERS = {"system": "SYSTEM", "nt authority\\system": "SYSTEM", SYSTEM.lower(): 
     parameter("TaskName", position=0),
     parameter("TaskPath", position=1),
     Parameter(
-        "Action", f"{CIM}#MSFT_TaskAction[]",
+        "Action",
+        f"{CIM}#MSFT_TaskAction[]",
         sets=(InSet("User", mandatory=True, position=2), InSet("Principal", mandatory=True, position=2)),
     ),
     parameter("Trigger", f"{CIM}#MSFT_TaskTrigger[]", 3),
@@ -275,7 +284,16 @@ def register_task(call: Call) -> None:
         message = "Cannot create a file when that file already exists."
         identifier = f"HRESULT 0x800700b7,{call.command.name}"
         exception = "Microsoft.Management.Infrastructure.CimException"
-        call.fail(Problem(message, identifier, "ResourceExists", exception, target="PS_ScheduledTask", hresult=0x800700B7))
+        call.fail(
+            Problem(
+                message,
+                identifier,
+                "ResourceExists",
+                exception,
+                target="PS_ScheduledTask",
+                hresult=0x800700B7,
+            )
+        )
         return
     task = Task(name, path, [], [])
     for record in call.records("Action"):
@@ -325,7 +343,9 @@ _INPUT = Parameter(
 def _chosen(call: Call) -> list[Task]:
     tasks = call.machine.tasks
     if call.has("InputObject"):
-        found = [tasks.find(as_text(r["TaskName"]), as_text(r["TaskPath"])) for r in call.records("InputObject")]
+        found = [
+            tasks.find(as_text(r["TaskName"]), as_text(r["TaskPath"])) for r in call.records("InputObject")
+        ]
         return [t for t in found if t is not None]
     every = tasks.all()
     if call.has("TaskPath"):

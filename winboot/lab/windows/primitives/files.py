@@ -6,6 +6,7 @@ from datetime import datetime
 
 from winboot.lab.windows import files as model
 from winboot.lab.windows import paths
+from winboot.lab.windows.acl import drive_root
 from winboot.lab.windows.call import as_int, primitive
 from winboot.lab.windows.door import Plain, Record
 from winboot.lab.windows.failure import failure, io_failure
@@ -48,7 +49,7 @@ def _pipe(path: str) -> str | None:
 
 def _pipe_record(session: Session, name: str) -> Record:
     now = session.machine.now()
-    node = model.Node(False, now, now, now, model.acl.drive_root(), attributes=model.NORMAL)
+    node = model.Node(False, now, now, now, drive_root(), attributes=model.NORMAL)
     return shown(_PIPES + name, node)
 
 

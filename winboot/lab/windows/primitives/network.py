@@ -19,7 +19,9 @@ def interfaces(session: Session) -> Objects:
     found: list[Plain] = []
     for adapter in network.adapters:
         addresses: list[Plain] = [
-            {"address": a.ip, "prefix_length": a.prefix_length} for a in adapter.addresses if a.state == "Preferred"
+            {"address": a.ip, "prefix_length": a.prefix_length}
+            for a in adapter.addresses
+            if a.state == "Preferred"
         ]
         gateways: list[Plain] = [
             r.next_hop for r in network.routes if r.interface == adapter.index and r.prefix == "0.0.0.0/0"

@@ -106,7 +106,12 @@ def clock_zone(session: Session) -> Objects:
 
 def zone_id(minutes: int) -> str:
     """A Windows time zone id for a fixed offset."""
-    zones = {0: "UTC", 60: "W. Europe Standard Time", 120: "South Africa Standard Time", 330: "India Standard Time"}
+    zones = {
+        0: "UTC",
+        60: "W. Europe Standard Time",
+        120: "South Africa Standard Time",
+        330: "India Standard Time",
+    }
     if minutes not in zones:
         raise Refusal("value", f"UTC{minutes:+d} minutes", "a time zone the lab has no name for")
     return zones[minutes]
@@ -204,7 +209,11 @@ def identity_current(session: Session) -> Objects:
 def _store(session: Session, store: str) -> dict[str, bytes]:
     place, _, name = store.partition("\\")
     if place.lower() not in ("localmachine", "currentuser") or name.lower() not in (
-        "root", "my", "ca", "trustedpublisher", "authroot",
+        "root",
+        "my",
+        "ca",
+        "trustedpublisher",
+        "authroot",
     ):
         raise Refusal("value", store, "an unknown certificate store")
     spelled = {"localmachine": "LocalMachine", "currentuser": "CurrentUser"}[place.lower()]
@@ -228,7 +237,7 @@ def certificate_add(session: Session, store: str, raw: bytes) -> Objects:
         raise failure(
             "System.Security.Cryptography.CryptographicException", "Access is denied.", hresult=0x80070005
         )
-    thumbprint = hashlib.sha1(raw).hexdigest().upper()  # noqa: S324
+    thumbprint = hashlib.sha1(raw).hexdigest().upper()
     _store(session, store)[thumbprint] = raw
     return ()
 
@@ -305,7 +314,9 @@ def eventlog_query(
     """Entries that fit."""
     if log.lower() not in session.machine.events.logs:
         message = f"There is not an event log on the localhost computer that matches '{log}'."
-        raise failure("System.Diagnostics.Eventing.Reader.EventLogNotFoundException", message, hresult=0x80073A9F)
+        raise failure(
+            "System.Diagnostics.Eventing.Reader.EventLogNotFoundException", message, hresult=0x80073A9F
+        )
     found = [
         e
         for e in session.machine.events.query(log)
