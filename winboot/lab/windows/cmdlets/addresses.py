@@ -19,6 +19,7 @@ from winboot.lab.windows.call import (
 )
 from winboot.lab.windows.cmdlets.interfaces import (
     INTERFACE,
+    PLAIN_INTERFACE,
     family_enum,
     family_number,
     on_interfaces,
@@ -401,7 +402,7 @@ def remove_route(call: Call) -> None:
 @cmdlet(
     "Get-DnsClientServerAddress",
     "DnsClient",
-    *INTERFACE,
+    *PLAIN_INTERFACE,
     parameter("AddressFamily", f"{_GENERATED}.DnsClientServerAddress.AddressFamily[]", aliases=("Family",)),
     kind="Function",
     default_set="ByAlias",

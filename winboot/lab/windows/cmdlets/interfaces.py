@@ -9,7 +9,9 @@ from winboot.lab.windows.cmdlets.shapes import (
     enum,
     instance,
     not_found,
+    nothing_fits,
     select,
+    uint16,
     uint32,
     windows_error,
 )
@@ -23,6 +25,12 @@ _GENERATED = "Microsoft.PowerShell.Cmdletization.GeneratedTypes"
 INTERFACE = (
     parameter("InterfaceAlias", STRINGS, aliases=("ifAlias",), by_name=True),
     parameter("InterfaceIndex", "System.UInt32[]", aliases=("ifIndex",), by_name=True),
+)
+
+# The modules DnsClient and NetConnection do the same without the short aliases.
+PLAIN_INTERFACE = (
+    parameter("InterfaceAlias", STRINGS, by_name=True),
+    parameter("InterfaceIndex", "System.UInt32[]", by_name=True),
 )
 
 
@@ -231,9 +239,10 @@ def get_connection(call: Call) -> None:
     if states and states != ["listen"]:
         raise call.refuse("State", states[0])
     found = [n for n in call.machine.sockets.listeners if n.protocol == "tcp"]
-    for name, wanted in (("LocalPort", lambda n: n.port), ("OwningProcess", lambda n: n.pid)):
-        if call.has(name):
-            found = [n for n in found if wanted(n) in call.numbers(name)]
+    if call.has("LocalPort"):
+        found = [n for n in found if n.port in call.numbers("LocalPort")]
+    if call.has("OwningProcess"):
+        found = [n for n in found if n.pid in call.numbers("OwningProcess")]
     if call.has("LocalAddress"):
         found = [n for n in found if n.address in call.texts("LocalAddress")]
     if not found and call.parameters:
@@ -366,7 +375,7 @@ def set_interface(call: Call) -> None:
 # ---- DNS client ----------------------------------------------------------------------------------------
 
 
-@cmdlet("Get-DnsClient", "DnsClient", *INTERFACE, kind="Function", default_set="ByAlias")
+@cmdlet("Get-DnsClient", "DnsClient", *PLAIN_INTERFACE, kind="Function", default_set="ByAlias")
 def get_dns_client(call: Call) -> None:
     """The DNS settings of interfaces."""
     for adapter in on_interfaces(call, "MSFT_DNSClient"):
@@ -451,7 +460,7 @@ _CATEGORIES = {"Public": 0, "Private": 1, "DomainAuthenticated": 2}
     "Get-NetConnectionProfile",
     "NetConnection",
     parameter("Name", STRINGS),
-    *INTERFACE,
+    *PLAIN_INTERFACE,
     kind="Function",
 )
 def get_profile(call: Call) -> None:
@@ -495,7 +504,7 @@ def _show_profile(adapter: Adapter) -> Record:
     "Set-NetConnectionProfile",
     "NetConnection",
     parameter("Name", STRINGS),
-    *INTERFACE,
+    *PLAIN_INTERFACE,
     Parameter(
         "InputObject",
         f"{CIM}#MSFT_NetConnectionProfile[]",

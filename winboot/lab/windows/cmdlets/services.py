@@ -246,7 +246,6 @@ def restart_service(call: Call) -> None:
 _START_TYPE = parameter(
     "StartupType",
     "System.ServiceProcess.ServiceStartMode",
-    aliases=("StartMode", "SM", "ST"),
     words=("Automatic", "Manual", "Disabled", "Boot", "System"),
 )
 
@@ -264,7 +263,7 @@ _START_TYPE = parameter(
     parameter("DisplayName", aliases=("DN",)),
     parameter("Description"),
     _START_TYPE,
-    parameter("Status", words=("Running", "Stopped", "Paused"), aliases=("SS",)),
+    parameter("Status", words=("Running", "Stopped", "Paused")),
     switch("PassThru"),
     default_set="Name",
     should_process=True,
@@ -320,7 +319,7 @@ def _start_number(call: Call) -> int:
     "New-Service",
     _MODULE,
     parameter("Name", position=0, mandatory=True, aliases=("ServiceName",)),
-    parameter("BinaryPathName", position=1, mandatory=True, aliases=("Path",)),
+    parameter("BinaryPathName", position=1, mandatory=True),
     parameter("DisplayName"),
     parameter("Description"),
     _START_TYPE,
