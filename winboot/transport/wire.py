@@ -28,6 +28,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from winboot.errors import Busy, ConnectionLost, Unreachable
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.failures import LIBRARY_ERRORS, translate
+from winboot.transport.login import EagerLogin
 from winboot.transport.retry import again
 
 _QUIET: Final = ("pypsrp", "requests", "urllib3", "spnego")
@@ -142,6 +143,14 @@ class Wire(_TransportHTTP):
             raise
         self.answered = True
         return answer
+
+    def _build_auth_negotiate(self, session: requests.Session, auth_provider: str = "negotiate") -> None:
+        session.auth = EagerLogin(
+            username=self.username,
+            password=self.password,
+            auth_provider=auth_provider,
+            wrap_required=self.wrap_required,
+        )
 
     def _build_session(self) -> requests.Session:
         session: requests.Session = super()._build_session()
