@@ -5,7 +5,8 @@ from winboot.lab.engine.cmdlets import (
     out_file,
     output,
     scripting,
+    text,
     variables,
 )
 
-__all__ = ["looping", "out_file", "output", "scripting", "variables"]
+__all__ = ["looping", "out_file", "output", "scripting", "text", "variables"]
