@@ -58,6 +58,16 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
             "spec": {"clusterIP": _nth(plan.service_cidrs[0], 10), "ports": [{"name": "dns", "port": 53}]},
         },
     )
+    yield _slice("default", "kubernetes", plan.server.removeprefix("https://").rpartition(":")[0])
+    yield _slice("kube-system", "kube-dns", _nth(plan.pod_cidrs[0], 2))
+
+
+def _slice(namespace: str, service: str, address: str) -> tuple[Kind, Object]:
+    labels = {"kubernetes.io/service-name": service}
+    metadata = {"name": service, "namespace": namespace, "labels": labels}
+    endpoints = [{"addresses": [address], "conditions": {"ready": True}}]
+    kind = kind_of("endpointslices", "discovery.k8s.io")
+    return kind, {"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": []}
 
 
 def _rule(

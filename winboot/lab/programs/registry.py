@@ -1,0 +1,53 @@
+"""Which program a file's identity line names."""
+
+from __future__ import annotations
+
+from winboot.lab.programs.containerd import ContainerdProgram, ShimProgram
+from winboot.lab.programs.crictl import Crictl, Ctr
+from winboot.lab.programs.flanneld import FlanneldProgram
+from winboot.lab.programs.kube_proxy import KubeProxyProgram
+from winboot.lab.programs.kubectl import Kubectl
+from winboot.lab.programs.kubelet import KubeletProgram
+from winboot.lab.programs.nssm import NssmProgram
+from winboot.lab.programs.outside import Outside
+from winboot.lab.programs.plugins import Flannel, HostLocal, WinBridge, WinOverlay
+from winboot.lab.programs.sc import Sc
+from winboot.lab.programs.system import Curl, Netsh, Powercfg, PowerShell, Refused, Shutdown, Taskkill, W32tm
+from winboot.lab.programs.tar import Tar
+from winboot.lab.programs.wrappers import LogRunnerProgram
+from winboot.lab.windows.install import IN_BOX
+from winboot.lab.windows.programs_api import Program, Programs
+
+
+def install(programs: Programs, outside: Outside) -> None:
+    """Make every stand-in known."""
+    known: dict[str, Program] = {
+        "containerd": ContainerdProgram(outside),
+        "containerd-shim-runhcs-v1": ShimProgram(),
+        "crictl": Crictl(),
+        "ctr": Ctr(),
+        "curl": Curl(),
+        "flannel": Flannel(),
+        "flanneld": FlanneldProgram(outside),
+        "host-local": HostLocal(),
+        "kube-log-runner": LogRunnerProgram(),
+        "kube-proxy": KubeProxyProgram(outside),
+        "kubectl": Kubectl(outside),
+        "kubelet": KubeletProgram(outside),
+        "netsh": Netsh(),
+        "nssm": NssmProgram(),
+        "powercfg": Powercfg(),
+        "powershell": PowerShell(),
+        "sc": Sc(),
+        "shutdown": Shutdown(),
+        "tar": Tar(),
+        "taskkill": Taskkill(),
+        "w32tm": W32tm(),
+        "win-bridge": WinBridge(),
+        "win-overlay": WinOverlay(),
+    }
+    for name, program in known.items():
+        programs.add(name, program)
+    for name in IN_BOX:
+        if name not in known:
+            programs.add(name, Refused(name))

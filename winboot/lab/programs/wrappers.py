@@ -1,0 +1,120 @@
+"""Programs that keep others running: kube-log-runner.exe, which gives them a log file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from winboot.lab.programs.base import Daemon, GoError, Run, go_text, log_file, start
+from winboot.lab.programs.goflags import Flags, goflags
+from winboot.lab.windows.failure import Failure
+from winboot.lab.windows.programs_api import Died, Exit
+
+if TYPE_CHECKING:
+    from winboot.lab.windows.machine import Machine
+    from winboot.lab.windows.processes import Process
+
+_FLAGS: Final = {
+    "log-file": "text",
+    "also-stdout": "bool",
+    "redirect-stderr": "bool",
+    "log-file-size": "text",
+    "log-file-age": "text",
+    "flush-interval": "text",
+}
+_SERVICE_FLAGS: Final = frozenset({"--windows-service", "--windows-service=true", "--run-service"})
+
+
+class LogRunnerProgram:
+    """kube-log-runner: its child talks to the control manager, it only carries the output."""
+
+    def is_service(self, argv: list[str]) -> bool:
+        """As far as its child is one."""
+        return any(a in _SERVICE_FLAGS for a in argv)
+
+    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> LogRunner:
+        """A running one."""
+        return LogRunner(Run(machine, process, argv, env))
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """Without a command it says so."""
+        run = Run(machine, process, argv, env, stdin)
+        try:
+            flags = goflags(argv[1:], _FLAGS)
+        except GoError as e:
+            return Exit(2, b"", go_text(str(e)))
+        if not flags.words:
+            return Exit(1, b"", go_text("not enough arguments to run"))
+        raise run.refuse("in the foreground")
+
+
+class LogRunner(Daemon):
+    """One wrapped program; it ends when its child ends, with the same code."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._child: Process | None = None
+        self._died: Died | None = None
+
+    def on_start(self) -> Died | None:
+        """Open the log, start the child."""
+        try:
+            flags = goflags(self.run.argv[1:], _FLAGS)
+        except GoError as e:
+            self.sink(str(e))
+            return Died(2)
+        if not flags.words:
+            return Died(1)
+        if "log-file" in flags:
+            self.sink = log_file(self.machine, self.run.path(flags.text("log-file")))
+        try:
+            self._start(flags)
+        except Failure as e:
+            self.sink(f"error: starting {flags.words[0]}: {e.problem.message}")
+            return Died(1)
+        return self._died
+
+    def _start(self, flags: Flags) -> None:
+        self._child = start(
+            self.machine,
+            join(flags.words),
+            parent=self.process,
+            env=self.run.env,
+            directory=self.process.directory,
+            sink=self.sink,
+            ended=self._ended,
+            priority=self.process.priority,
+        )
+
+    def _ended(self, died: Died) -> None:
+        self._died = died
+
+    def on_tick(self) -> Died | None:
+        """It lives as long as its child; the child's priority counts."""
+        return self._died
+
+    def on_stop(self) -> None:
+        """Stop the child first."""
+        if self._child is not None and self._child.running:
+            self._child.ended.clear()
+            self.machine.processes.stop(self._child)
+
+
+def join(words: list[str]) -> str:
+    """Words as one command line that splits into the same words (CommandLineToArgvW's rules, backwards)."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if word and not any(c in word for c in ' \t"'):
+        return word
+    out, slashes = '"', 0
+    for char in word:
+        if char == "\\":
+            slashes += 1
+            continue
+        out += "\\" * (2 * slashes + 1 if char == '"' else slashes) + char
+        slashes = 0
+    return out + "\\" * (2 * slashes) + '"'
