@@ -6,6 +6,7 @@ Doubles follow .NET Framework: 15 significant digits, halves rounded away from z
 from __future__ import annotations
 
 import re
+import struct
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -187,13 +188,19 @@ def _format_e(value: Value, letter: str, places: int | None) -> str:
     return f"{mantissa}{letter}{'+' if exponent >= 0 else '-'}{abs(exponent):03}"
 
 
+def _as_single(value: float) -> float:
+    """The nearest value that 32 bits hold."""
+    nearest: float = struct.unpack("f", struct.pack("f", value))[0]
+    return nearest
+
+
 def _format_r(value: Value, _letter: str, _places: int | None) -> str:
     if type(value) is float:
         short = double_text(value, 15)
         return short if float(short) == value else double_text(value, 17)
     if type(value) is Single:
         short = double_text(value, 7)
-        return short if Single(float(short)) == value else double_text(value, 9)
+        return short if _as_single(float(short)) == value else double_text(value, 9)
     raise FormatException("Format specifier was invalid.")
 
 
