@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winboot.lab.engine.convert import convert
+from winboot.powershell.commands import find as find_facts
 from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.dotnet import DotNetType, Reference
 from winboot.lab.engine.exceptions import (
@@ -297,7 +298,7 @@ class Binding:
             raise problem
         first = next((argument for argument in left if argument.name is not None), left[0])
         if first.name is not None:
-            if self.spec.partial:
+            if not self.spec.script and has_real_parameter(self.spec.name, first.name):
                 raise Refusal("parameter", f"{self.spec.name} -{first.name}")
             raise self._problem(
                 "NamedParameterNotFound",
@@ -730,6 +731,13 @@ class ParameterMark(Extension):
 
 
 _A_BLOCK = ScriptBlock("")
+
+
+def has_real_parameter(command: str, name: str) -> bool:
+    """Does the real command have a parameter of that (perhaps abbreviated) name, which its signature here lacks?"""
+    facts = find_facts(command)
+    key = name.lower()
+    return facts is not None and any(known.startswith(key) for known in facts.parameters)
 
 
 def _is_array(value: Value) -> bool:

@@ -18,6 +18,7 @@ from winboot.lab.engine.signatures import (
     parse_signature,
 )
 from winboot.lab.engine.values import Instance, ScriptBlock
+from winboot.powershell.commands import find as find_facts
 
 if TYPE_CHECKING:
     from winboot.lab.engine.blocks import Code
@@ -312,6 +313,4 @@ def _existing_file(scope: Scope, path: str) -> str | None:
 
 def is_known_elsewhere(name: str) -> bool:
     """Is it a command of Windows PowerShell 5.1 (or of a module of Windows Server) that the lab does not have?"""
-    from winboot.powershell.commands import is_command
-
-    return is_command(name)
+    return find_facts(name.rpartition("\\")[2]) is not None

@@ -45,3 +45,10 @@ _enum(
     "Microsoft.PowerShell.Commands.FileSystemCmdletProviderEncoding",
     "Unknown String Unicode Byte BigEndianUnicode UTF8 UTF7 UTF32 Ascii Default Oem BigEndianUTF32",
 )
+_enum(
+    _SMA + "PSMemberTypes",
+    "AliasProperty=1 CodeProperty=2 Property=4 NoteProperty=8 ScriptProperty=16 Properties=31 PropertySet=32 Method=64 "
+    "CodeMethod=128 ScriptMethod=256 Methods=448 ParameterizedProperty=512 MemberSet=1024 Event=2048 Dynamic=4096 "
+    "All=8191",
+    flags=True,
+)

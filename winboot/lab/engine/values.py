@@ -411,7 +411,7 @@ def decorate(value: Value) -> tuple[Value, Extension]:
     found = extension_of(value)
     if found is not None:
         return value, found
-    if isinstance(value, (Instance, DotNetException, ErrorRecord)):
+    if hasattr(type(value), "extension"):
         value.extension = Extension()
         return value, value.extension
     wrapped = Decorated(value)

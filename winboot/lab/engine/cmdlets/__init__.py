@@ -2,11 +2,12 @@
 
 from winboot.lab.engine.cmdlets import (
     looping,
+    making,
     out_file,
     output,
     scripting,
-    text,
+    selecting,
     variables,
 )
 
-__all__ = ["looping", "out_file", "output", "scripting", "text", "variables"]
+__all__ = ["looping", "making", "out_file", "output", "scripting", "selecting", "variables"]
