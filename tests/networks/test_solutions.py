@@ -1,0 +1,187 @@
+"""Each network solution as a value: who owns what, and the exact files the plugins read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import pytest
+
+from winboot.errors import UsageError
+from winboot.networks import NETWORKS, choose, comparison, explain, modes
+from winboot.networks.base import Choices, Data, Known, Network, Owners
+from winboot.spec.node import Paths
+
+CHOICES = Choices(
+    network_name="cbr0",
+    pod_cidrs=("10.244.0.0/16",),
+    service_cidrs=("10.96.0.0/12",),
+    dns_service_ips=("10.96.0.10",),
+    dns_domain="cluster.local",
+    vni=4096,
+    port=4789,
+    mac_prefix="0E-2A",
+    node_ip=Known("node_ip"),
+    dsr=False,
+    node_name="win-1",
+    paths=asdict(Paths()),
+)
+BY_ID = {network.id: network for network in NETWORKS}
+
+
+def _plain(data: Data) -> Any:
+    """Known values as `<name>`, so that files can be compared with what is written down here."""
+
+    def default(value: object) -> str:
+        assert isinstance(value, Known)
+        return f"{value.prefix}<{value.name}>{value.suffix}"
+
+    return json.loads(json.dumps(data, default=default))
+
+
+def _conf(id: str, choices: Choices = CHOICES) -> Any:
+    network = BY_ID[id]
+    assert network.cni_conf is not None
+    return _plain(network.cni_conf(choices))
+
+
+def _policy(kind: str, **settings: object) -> dict[str, object]:
+    return {"name": "EndpointPolicy", "value": {"Type": kind, "Settings": settings}}
+
+
+def test_flannel_host_gw_hands_pods_to_win_bridge() -> None:
+    """apiVersion 2, flannel's network as the first exception, services and the own node through the host."""
+    assert _conf("flannel-host-gw") == {
+        "name": "cbr0",
+        "cniVersion": "1.0.0",
+        "plugins": [
+            {
+                "type": "flannel",
+                "capabilities": {"portMappings": True, "dns": True},
+                "delegate": {
+                    "type": "win-bridge",
+                    "apiVersion": 2,
+                    "policies": [
+                        _policy("OutBoundNAT", Exceptions=["10.244.0.0/16", "10.96.0.0/12", "<node_subnet>"]),
+                        _policy("SDNRoute", DestinationPrefix="10.96.0.0/12", NeedEncap=True),
+                        _policy("SDNRoute", DestinationPrefix="<node_ip>/32", NeedEncap=True),
+                    ],
+                },
+            }
+        ],
+    }
+
+
+def test_flannel_vxlan_hands_pods_to_win_overlay() -> None:
+    """The provider address is the node's; the node's subnet is no exception."""
+    delegate = _conf("flannel-vxlan")["plugins"][0]["delegate"]
+
+    assert delegate == {
+        "type": "win-overlay",
+        "apiVersion": 2,
+        "endpointMacPrefix": "0E-2A",
+        "policies": [
+            _policy("OutBoundNAT", Exceptions=["10.244.0.0/16", "10.96.0.0/12"]),
+            _policy("SDNRoute", DestinationPrefix="10.96.0.0/12", NeedEncap=True),
+            _policy("ProviderAddress", ProviderAddress="<node_ip>"),
+        ],
+    }
+
+
+def test_flanneld_is_told_one_network_by_file_and_one_name_by_environment() -> None:
+    """The names in net-conf must be those of the CNI configuration and of kube-proxy."""
+    vxlan = BY_ID["flannel-vxlan"]
+    assert vxlan.net_conf is not None
+    assert vxlan.agent is not None
+    agent = vxlan.agent(CHOICES)
+
+    assert _plain(vxlan.net_conf(CHOICES)) == {
+        "Network": "10.244.0.0/16",
+        "Backend": {"Type": "vxlan", "VNI": 4096, "Port": 4789, "Name": "cbr0", "MacPrefix": "0E-2A"},
+    }
+    assert agent.arguments["iface"] == Known("node_ip")
+    assert agent.environment == {"NODE_NAME": "win-1"}
+
+
+def test_win_bridge_takes_addresses_from_the_pod_subnet_behind_the_hosts_own() -> None:
+    """Gateway is base + 2, the first pod base + 3; a second family has a range of its own."""
+    dual = replace(CHOICES, pod_cidrs=("10.244.0.0/16", "fd00::/56"))
+
+    assert _conf("win-bridge")["plugins"][0]["ipam"] == {
+        "type": "host-local",
+        "ranges": [[{"subnet": "<pod_cidr>", "rangeStart": "<pod_first>", "gateway": "<pod_endpoint>"}]],
+    }
+    assert _conf("win-bridge", dual)["plugins"][0]["ipam"]["ranges"][1] == [{"subnet": "<pod_cidr_v6>"}]
+
+
+def test_azure_has_its_older_schema_and_loses_the_route_with_direct_server_return() -> None:
+    """AdditionalArgs with ExceptionList; the plugin turns loopback on where DSR is."""
+    without, having = (_conf("azure", replace(CHOICES, dsr=dsr))["plugins"][0] for dsr in (False, True))
+
+    assert [one["Value"]["Type"] for one in without["AdditionalArgs"]] == ["OutBoundNAT", "ROUTE"]
+    assert [one["Value"]["Type"] for one in having["AdditionalArgs"]] == ["OutBoundNAT"]
+    assert having["windowsSettings"]["enableLoopbackDSR"] is True
+    assert without["dns"] == {"Nameservers": ["10.96.0.10", "168.63.129.16"], "Search": ["svc.cluster.local"]}
+    assert _conf("azure-tunnel")["plugins"][0]["mode"] == "tunnel"
+
+
+def test_calico_by_services_gets_its_own_key_case() -> None:
+    """Name and Value, SDNROUTE and ExceptionList: as Calico's plugin reads them."""
+    conf = _conf("calico-vxlan-services")
+
+    assert (conf["type"], conf["vxlan_vni"], conf["ipam"]) == ("calico", 4096, {"type": "calico-ipam"})
+    assert conf["policies"][1]["Value"] == {
+        "Type": "SDNROUTE",
+        "DestinationPrefix": "10.96.0.0/12",
+        "NeedEncap": True,
+    }
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
+def test_what_winboot_owns_it_can_write_and_what_others_own_it_cannot(network: Network) -> None:
+    """An owner and a function go together; every piece has an owner."""
+    owners = network.owners
+
+    if not network.later:
+        assert (network.cni_conf is not None) is (owners.cni_conf == "winboot")
+        assert bool(network.reservations) is (owners.ipam_store == "winboot")
+        assert bool(network.artifacts) is (owners.binaries == "winboot")
+    assert {getattr(owners, one.name) for one in fields(Owners)} <= {"winboot", "agent", "operator", "none"}
+    assert (network.hns_type == "Overlay") is (network.source_vip or bool(network.later))
+    assert network.source_vip_endpoint is None or network.source_vip
+
+
+@pytest.mark.parametrize("network", [one for one in NETWORKS if one.cni_conf], ids=lambda network: network.id)
+def test_every_configuration_is_plain_json_with_the_networks_name(network: Network) -> None:
+    """`name` is not cosmetic: the plugins look the HNS network up by it."""
+    conf = _conf(network.id)
+
+    assert conf["name"] == "cbr0"
+    assert network.conf_file.endswith(".conflist" if "plugins" in conf else ".conf")
+    assert "ExceptionList" not in json.dumps(conf) or network.cni in ("azure", "calico")
+
+
+def test_a_solution_is_chosen_by_the_profiles_keys() -> None:
+    """The first that fits; nothing fitting is an error."""
+    assert choose("flannel").id == "flannel-host-gw"
+    assert choose("flannel", "vxlan").id == "flannel-vxlan"
+    assert choose("calico").id == "calico-vxlan"
+    assert choose("calico", None, "winboot").id == "calico-vxlan-services"
+    assert modes("flannel") == ("host-gw", "vxlan")
+    assert modes("none") == ()
+    with pytest.raises(ValueError, match="no network flannel"):
+        choose("flannel", "udp")
+
+
+def test_every_solution_is_explained() -> None:
+    """Owners, ports and needs, and one table of all."""
+    table = comparison().splitlines()
+
+    assert len(table) == len(NETWORKS) + 1
+    for network in NETWORKS:
+        assert network.what in explain(network.id)
+    assert "not yet" in explain("ovn")
+    with pytest.raises(UsageError) as caught:
+        explain("flannel-vxlann")
+    assert "flannel-vxlan" in caught.value.hint
