@@ -141,15 +141,16 @@ Command = Function | Cmdlet | MachineCommand | Application | ScriptFile
 
 def machine_spec(signature: CommandSignature) -> CommandSpec:
     """Translate a door signature for the binder."""
-    from winboot.lab.engine.typenames import find_type
+    from winboot.lab.engine.bridge import parameter_type
     from winboot.lab.engine.validation import OneOf
 
     parameters: list[ParameterSpec] = []
     for declared in signature.parameters:
-        spec = ParameterSpec(declared.name, find_type(declared.type_name), declared.aliases)
+        kind = parameter_type(declared.type_name, declared.words)
+        spec = ParameterSpec(declared.name, kind, declared.aliases)
         for entry in declared.sets:
             spec.places[entry.name] = Place(entry.mandatory, entry.position, entry.by_value, entry.by_name)
-        if declared.words:
+        if declared.words and (kind.element or kind).kind != "enum":
             spec.validators = (OneOf(tuple(declared.words)),)
         parameters.append(spec)
     taken = {parameter.name.lower() for parameter in parameters}

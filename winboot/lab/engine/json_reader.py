@@ -28,7 +28,7 @@ _FRACTION = re.compile(r"[+-]?[0-9]*\.?[0-9]*-?")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity")
 
 
-class DuplicateKeys(Exception):  # noqa: N818 - it says what was found
+class DuplicateKeys(Exception):
     """Two members of an object differ in case only, which a custom object cannot hold."""
 
     def __init__(self, known: str, new: str) -> None:
@@ -136,7 +136,9 @@ class _Reader:
             if name and self.next_filled() != ":":
                 raise self.problem("Invalid object passed in, ':' or '}' expected.")
             if len(found) >= MAX_MEMBERS:
-                raise InvalidOperationException("Operation is not valid due to the current state of the object.")
+                raise InvalidOperationException(
+                    "Operation is not valid due to the current state of the object."
+                )
             found[name] = self.value(depth)
             first = False
             letter = self.next_filled()

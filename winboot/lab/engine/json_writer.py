@@ -56,7 +56,7 @@ _KNOWN_OBJECTS = {
 }
 
 
-class NotAString(Exception):  # noqa: N818 - it says what was found
+class NotAString(Exception):
     """A dictionary has a key that is no string."""
 
     def __init__(self, table: Value) -> None:
@@ -132,15 +132,23 @@ class _Writer:
         receiver = made if isinstance(made, dict) else {"value": made}
         self._append(value, receiver, extension, depth)
         if enumerate_value(value) is not None and type_of(value).kind == "array":
-            receiver.setdefault("Count", len(made) if isinstance(made, list) else len(list(enumerate_value(value) or ())))
+            receiver.setdefault(
+                "Count", len(made) if isinstance(made, list) else len(list(enumerate_value(value) or ()))
+            )
         if isinstance(value, DateTime):
-            raise Refusal("value", "System.DateTime as JSON", "with the properties that PowerShell adds to it")
+            raise Refusal(
+                "value", "System.DateTime as JSON", "with the properties that PowerShell adds to it"
+            )
         return made if receiver is not made and len(receiver) == 1 else receiver
 
-    def _append(self, value: Value, receiver: dict[str, Any], extension: Extension | None, depth: int) -> None:
+    def _append(
+        self, value: Value, receiver: dict[str, Any], extension: Extension | None, depth: int
+    ) -> None:
         for name, read in _added(extension):
             if name not in receiver:
-                receiver[name] = self.process(self._read(value, name) if read is None else read.value, depth + 1)
+                receiver[name] = self.process(
+                    self._read(value, name) if read is None else read.value, depth + 1
+                )
 
     def _read(self, value: Value, name: str) -> Value:
         """A property's value; one that cannot be read counts as null."""
@@ -168,7 +176,9 @@ def _property_names(value: Value) -> list[str]:
         return known.split()
     if isinstance(value, (Structured, DotNetType, DotNetException)) or not kind.closed or kind.refused:
         raise Refusal("value", f"{kind.name} as JSON")
-    return [member.name for member in kind.all_members() if type(member) is Property and member.name != "Item"]
+    return [
+        member.name for member in kind.all_members() if type(member) is Property and member.name != "Item"
+    ]
 
 
 def _is_scalar(value: Value) -> bool:
@@ -326,4 +336,3 @@ class _Layout:
                 if before_colon:
                     width += at - begin + 1
             at += 1
-

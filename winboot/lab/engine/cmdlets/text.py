@@ -6,7 +6,11 @@ from typing import Any
 
 from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
-from winboot.lab.engine.exceptions import ArgumentException, InvalidOperationException, PSInvalidOperationException
+from winboot.lab.engine.exceptions import (
+    ArgumentException,
+    InvalidOperationException,
+    PSInvalidOperationException,
+)
 from winboot.lab.engine.json_reader import DuplicateKeys, read_json
 from winboot.lab.engine.json_writer import NotAString, write_json
 from winboot.lab.engine.regexes import unescape
