@@ -1,5 +1,17 @@
 """The .NET types of the lab, one module per family of namespaces. Importing this package declares them all."""
 
-from winboot.lab.engine.types import basics, collections
+from winboot.lab.engine.types import (
+    enums,  # first: the others name enums in their signatures
+)
+from winboot.lab.engine.types import (
+    basics,
+    collections,
+    delegates,
+    failures,
+    numbers,
+    regex,
+    text,
+    time,
+)
 
-__all__ = ["basics", "collections"]
+__all__ = ["basics", "collections", "delegates", "enums", "failures", "numbers", "regex", "text", "time"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from winboot.lab.engine.dotnet import enum_type
+from winboot.lab.engine.values import INT32
 
 _PLAIN = {
     "System.DayOfWeek": "Sunday Monday Tuesday Wednesday Thursday Friday Saturday",
@@ -180,4 +181,4 @@ def _constants(text: str) -> dict[str, int]:
 
 for _table, _flags in ((_PLAIN, False), (_FLAGS, True)):
     for _name, _text in _table.items():
-        enum_type(_name, _constants(_text), flags=_flags)
+        enum_type(_name, _constants(_text), flags=_flags, underlying=INT32.name)
