@@ -23,6 +23,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from winboot.lab.windows.programs_api import image_bytes
+from winboot.lab.windows.sockets import Request, Response
 
 FILLER: Final = 1500  # bytes below the identity line: enough for a download to break in the middle
 _NODE_PROGRAMS: Final = ("kubelet", "kube-proxy", "kubeadm", "kubectl", "kube-log-runner")
@@ -233,6 +234,13 @@ class Mirror:
         if break_at is not None and break_at < len(served.body):
             return Served(served.status, served.headers, served.body[:break_at], complete=False)
         return served
+
+    def handle(self, request: Request) -> Response:
+        """The same as a server of the lab's world: `world.serve("dl.k8s.io", 443, mirror.handle)`."""
+        wanted = next((v for k, v in request.headers.items() if k.lower() == "range"), "")
+        served = self.answer(request.path.partition("?")[0], wanted)
+        body = b"" if request.method == "HEAD" else served.body
+        return Response(served.status, body, served.headers, complete=served.complete)
 
 
 def _ranged(content: bytes, header: str) -> Served:

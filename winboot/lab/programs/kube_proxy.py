@@ -157,6 +157,7 @@ class KubeProxy(Daemon):
             )
         for found in hcn.call(self.machine, "GET", "/policylists/") or []:
             hcn.call(self.machine, "DELETE", f"/policylists/{found['ID']}")
+        self.klog('"Using Kernelspace Proxier."')
         self._found = True
 
     def _sync(self, network: Mapping[str, Any]) -> None:
