@@ -1,6 +1,7 @@
 """The cmdlets of the lab, by family. Importing this package declares them all."""
 
 from winboot.lab.engine.cmdlets import (
+    converting,
     looping,
     making,
     out_file,
@@ -10,4 +11,4 @@ from winboot.lab.engine.cmdlets import (
     variables,
 )
 
-__all__ = ["looping", "making", "out_file", "output", "scripting", "selecting", "variables"]
+__all__ = ["converting", "looping", "making", "out_file", "output", "scripting", "selecting", "variables"]
