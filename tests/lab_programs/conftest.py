@@ -14,7 +14,7 @@ from winboot.lab.cluster import ClusterPlan, LabCluster
 from winboot.lab.cluster.identity import ADMIN
 from winboot.lab.cluster.kubeconfig import kubeconfig
 from winboot.lab.mirror import program
-from winboot.lab.programs import Outside, install
+from winboot.lab.programs import Outside, install_programs
 from winboot.lab.programs.wrappers import join
 from winboot.lab.windows.clock import LabTime
 from winboot.lab.windows.machine import Machine
@@ -107,7 +107,7 @@ class Node:
         self.outside = Outside(self.world)
         self.outside.attach(self.cluster)
         programs = Programs()
-        install(programs, self.outside)
+        install_programs(programs, self.outside)
         keeps = release == "2025"
         self.machine = Machine(
             "WIN-1",

@@ -19,7 +19,7 @@ from winboot.lab.windows.install import IN_BOX
 from winboot.lab.windows.programs_api import Program, Programs
 
 
-def install(programs: Programs, outside: Outside) -> None:
+def install_programs(programs: Programs, outside: Outside) -> None:
     """Make every stand-in known."""
     known: dict[str, Program] = {
         "containerd": ContainerdProgram(outside),
