@@ -326,7 +326,7 @@ class _Reader:
         if profile is None:
             return None
         machine = self._made(host, keys, profile)
-        self._check_machine(machine, merged)
+        self._check_machine(machine, merged, host.place)
         return machine
 
     def _made(self, host: _Host, keys: HostKeys, profile: Profile) -> Machine:
@@ -392,7 +392,7 @@ class _Reader:
 
     # What a machine must fulfil beside its profile.
 
-    def _check_machine(self, machine: Machine, merged: Table) -> None:
+    def _check_machine(self, machine: Machine, merged: Table, host_place: Place) -> None:
         profile, facts = machine.profile, facts_of(machine.profile)
         version = profile.kubernetes.version
         self._found(merged, ("os",), compat.check_build(facts, version, machine.build))
@@ -408,6 +408,11 @@ class _Reader:
             containerd = str(profile.runtime.containerd or compat.default_containerd(facts, version))
             found = compat.check_pause_image(facts, image, machine.build, compat.Version.parse(containerd))
             self._found(merged, ("os",), found)
+        if profile.artifacts.source.startswith("\\\\") and machine.connection.transport == "winrm":
+            # The second hop: a WinRM session has no credentials to show to another machine.
+            wrong = f"{profile.artifacts.source} is a share, and a WinRM session may not log in to a third machine"
+            expected = "a web mirror, or a share that the machine account may read"
+            self._warn(host_place, "artifacts.source", wrong, expected)
         self._check_fixes(machine, merged)
         self._check_names(machine, merged)
         self._check_addresses(machine, merged)
@@ -540,9 +545,9 @@ class _Reader:
                     locate(node, path),
                     ".".join(path),
                     f"{one.about}: {one.reason}",
-                    one.instead,
                     level=one.level,
                     source=one.source,
+                    instead=one.instead,
                 )
             )
 
@@ -550,6 +555,9 @@ class _Reader:
         self, place: Place, path: str, wrong: str, expected: str = "", did_you_mean: str = ""
     ) -> None:
         self.complaints.append(Complaint(place, path, wrong, expected, did_you_mean))
+
+    def _warn(self, place: Place, path: str, wrong: str, expected: str) -> None:
+        self.complaints.append(Complaint(place, path, wrong, expected, level="warning"))
 
 
 def _only(table: Table, keys: tuple[str, ...]) -> Table:

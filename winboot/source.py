@@ -58,14 +58,16 @@ class Complaint:
     did_you_mean: str = ""
     level: Level = "error"
     source: str = ""
+    instead: str = ""
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
         path = f"{self.path}: " if self.path else ""
         level = "" if self.level == "error" else f"{self.level}: "
         expected = f"; expected {self.expected}" if self.expected else ""
+        instead = f"; instead: {self.instead}" if self.instead else ""
         meant = f"; did you mean {self.did_you_mean!r}?" if self.did_you_mean else ""
-        return f"{where}{level}{path}{self.wrong}{expected}{meant}"
+        return f"{where}{level}{path}{self.wrong}{expected}{instead}{meant}"
 
 
 @dataclass(frozen=True, slots=True)

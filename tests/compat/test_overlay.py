@@ -8,6 +8,7 @@ import pytest
 
 from winboot.compat import Version, check_flag, check_kubernetes, load
 from winboot.compat.bake import DATA, bake
+from winboot.compat.facts import FILES
 from winboot.errors import InvalidInput
 
 OVERLAY = """
@@ -67,3 +68,10 @@ def test_bake_writes_an_overlay_into_the_data(tmp_path: Path) -> None:
     bake(overlay, tmp_path)
 
     assert '"brand-new": {"type": "bool", "added": "1.37"}' in (tmp_path / "kubelet.json").read_text()
+
+
+def test_the_page_about_the_data_names_every_section() -> None:
+    """docs/compat.md is what somebody reads who writes an overlay."""
+    page = (Path(__file__).parents[2] / "docs" / "compat.md").read_text(encoding="utf-8")
+
+    assert [name for sections in FILES.values() for name in sections if f"`{name}`" not in page] == []

@@ -36,10 +36,15 @@ BAD: list[tuple[str, str, str]] = [
     ("kubernetes: {version: §1.31.0}", "error", "kubelet-start-socket"),
     ("kubernetes: {version: §1.34.2}", "warning", "no-periodic-sync"),
     ("kubernetes: {version: §1.29.14}", "warning", "ended on 2025-02-28"),
+    ("kubernetes: {version: 1.36.4, overlay: §no-such.yaml}", "error", "cannot be read"),
     ("kubernetes: {version: §1.38.0}", "warning", "newer than the data of 2026-08-22"),
     ("runtime: {containerd: §1.6.36}", "error", "older than the oldest"),
     ("kubernetes: {version: 1.34.8}\nruntime: {containerd: §1.7.20}", "warning", "tested from 1.7.28 on"),
-    ("kubernetes: {version: 1.34.8}\nruntime: {containerd: §2.1.9}", "warning", "containerd 2.1 ended"),
+    (
+        "kubernetes: {version: 1.34.8}\nruntime: {containerd: §2.1.9}",
+        "warning",
+        "its line ended on 2026-07-03",
+    ),
     ("artifacts: {crictl: §1.34.0}", "warning", "crictl follows the minor"),
     # Flags of the kubelet
     ("kubelet: {flags: {§network-plugin: cni}}", "error", "removed in 1.24"),

@@ -194,6 +194,17 @@ def test_a_bad_inventory_is_refused(text: str, says: str, tmp_path: Path) -> Non
     assert any(says in error for error in errors), errors
 
 
+def test_a_share_behind_winrm_is_warned_about(tmp_path: Path) -> None:
+    """A session over WinRM cannot log in to a third machine."""
+    text = 'groups: {p: {profile: profile.yaml, os: "2022", hosts: {win-1: }}}'
+    path = an_inventory(tmp_path, text, GOOD + "artifacts: {source: '\\\\server\\share'}\n")
+
+    (found,) = check_inventory(path)
+
+    assert found.level == "warning"
+    assert "third machine" in str(found)
+
+
 def test_basic_is_for_loopback(tmp_path: Path) -> None:
     """Where nobody listens in between."""
     text = f"""

@@ -5,8 +5,8 @@ refused, each with a reason and a source. `load(overlay)` lays a file of newer f
 winboot ships.
 """
 
-from winboot.compat.facts import Compat, load
 from winboot.compat.explain import explain
+from winboot.compat.facts import Compat, load
 from winboot.compat.finding import Finding
 from winboot.compat.flags import check_field, check_flag, check_gate, move_flags
 from winboot.compat.platform import (

@@ -37,10 +37,9 @@ _FILE_OF: Final = {section: name for name, sections in FILES.items() for section
 class Compat:
     """The facts, perhaps with an overlay. Sections are maps or lists as in the files."""
 
-    def __init__(self, overlay: Facts | None = None, origin: str = "") -> None:
+    def __init__(self, overlay: Facts | None = None) -> None:
         self._overlay = overlay or {}
         self._merged: dict[str, Any] = {}
-        self.origin = origin
 
     def section(self, name: str) -> Any:
         """One section, overlay included."""
@@ -125,7 +124,7 @@ def load(overlay: Path | None = None) -> Compat:
             problems=tuple(_unknown_section(place) for place in unknown),
             hint="An overlay has the sections of winboot's own data; see docs/compat.md.",
         )
-    return Compat(typed(raw(node)), str(overlay))
+    return Compat(typed(raw(node)))
 
 
 def _unknown_section(place: Place) -> Complaint:

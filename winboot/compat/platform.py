@@ -131,7 +131,7 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
             Finding("warning", "untested", about, "this pair is not in containerd's table", advice, source)
         ]
     if entry and _ended(compat, entry):
-        reason = f"containerd {containerd.minor} ended on {entry['end_of_life']}"
+        reason = f"its line ended on {entry['end_of_life']}"
         instead = default_containerd(compat, version)
         findings.append(Finding("warning", "end-of-life", about, reason, instead, compat.source("eol-date")))
     return findings
@@ -266,9 +266,7 @@ def _age(compat: Compat, version: Version, about: str) -> Iterator[Finding]:
     end = str(compat.minor(version)["end_of_life"])
     if end <= compat.as_of:
         source = compat.source("k8s-eol")
-        yield Finding(
-            "warning", "end-of-life", about, f"Kubernetes {version.minor} ended on {end}", "", source
-        )
+        yield Finding("warning", "end-of-life", about, f"its minor ended on {end}", "", source)
 
 
 def _bad_patch(compat: Compat, patch: Facts, version: Version) -> Iterator[Finding]:

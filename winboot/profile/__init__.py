@@ -16,7 +16,7 @@ from winboot.networks import Network
 from winboot.profile import sections
 from winboot.profile.checks import Draft, all_complaints
 from winboot.profile.reference import Reference
-from winboot.source import Complaint, Listing, Scalar, Table, child, in_order, read
+from winboot.source import Complaint, Listing, Scalar, Table, child, dotted, in_order, locate, read
 
 __all__ = [
     "Profile",
@@ -76,7 +76,8 @@ def profile_from(node: Table, name: str) -> tuple[Profile | None, list[Complaint
     """A profile made of (merged) nodes, and all complaints. None where an error makes it unusable as a
     whole."""
     profile, complaints = build(Profile, node)
-    complaints = in_order([*complaints, *all_complaints(_draft(node, profile))])
+    facts, unreadable = _facts(node)
+    complaints = in_order([*complaints, *unreadable, *all_complaints(_draft(node, profile, facts))])
     if profile is not None and not profile.name:
         profile = profile.model_copy(update={"name": name})
     return profile, complaints
@@ -96,7 +97,24 @@ def refuse(profile: Profile | None, complaints: list[Complaint], what: str) -> P
     return profile
 
 
-def _draft(node: Table, profile: Profile | None) -> Draft:
+def _facts(node: Table) -> tuple[Compat, list[Complaint]]:
+    """The compatibility facts with the profile's overlay; without it, and a complaint, where it cannot be
+    used."""
+    written = child(node, "kubernetes")
+    kubernetes = build(sections.Kubernetes, written[1])[0] if written else None
+    if kubernetes is None or kubernetes.overlay is None:
+        return compat.load(), []
+    try:
+        return compat.load(kubernetes.overlay), []
+    except InvalidInput as error:
+        path = ("kubernetes", "overlay")
+        own = Complaint(
+            locate(node, path), dotted(path), error.problem, expected="a file of compatibility facts"
+        )
+        return compat.load(), [own, *(one for one in error.problems if isinstance(one, Complaint))]
+
+
+def _draft(node: Table, profile: Profile | None, facts: Compat) -> Draft:
     """The valid sections of a profile, also where others are wrong."""
 
     def section(model: type[Any], key: str) -> Any:
@@ -111,7 +129,7 @@ def _draft(node: Table, profile: Profile | None) -> Draft:
     kubernetes = section(sections.Kubernetes, "kubernetes")
     return Draft(
         node=node,
-        facts=compat.load(kubernetes.overlay if kubernetes else None),
+        facts=facts,
         version=kubernetes.version if kubernetes else _written_version(node),
         cluster=section(sections.Cluster, "cluster"),
         network=section(sections.Network, "network"),

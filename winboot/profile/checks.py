@@ -139,7 +139,12 @@ class Draft:
             place = locate(self.node, path, key=key)
             wrong = f"{finding.about}: {finding.reason}"
             yield Complaint(
-                place, dotted(path), wrong, finding.instead, level=finding.level, source=finding.source
+                place,
+                dotted(path),
+                wrong,
+                level=finding.level,
+                source=finding.source,
+                instead=finding.instead,
             )
 
 
@@ -222,7 +227,7 @@ def _one_flag(
         return
     owned = OWNED_FLAGS[component].get(bare)
     if owned is not None:
-        yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing: drop it", key=True)
+        yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing here", key=True)
         return
     if value is not None:
         yield from draft.found(
@@ -251,7 +256,7 @@ def _owned_fields(
         here = f"{above}.{key}" if above else key
         owned = OWNED_FIELDS[component].get(here)
         if owned is not None:
-            yield draft.at((*path, key), f"winboot sets {here} itself", owned or "nothing: drop it", key=True)
+            yield draft.at((*path, key), f"winboot sets {here} itself", owned or "nothing here", key=True)
         elif isinstance(value, Mapping):
             yield from _owned_fields(draft, component, (*path, key), value, here)
 

@@ -31,6 +31,8 @@ Flags = dict[str, str | None]
 
 
 class Kubernetes(Model):
+    """The version of everything that comes from Kubernetes itself."""
+
     version: PatchVersion = Field(description="of kubelet, kube-proxy and kubectl, with its patch")
     overlay: LocalPath | None = Field(
         default=None,
@@ -39,6 +41,8 @@ class Kubernetes(Model):
 
 
 class Cluster(Model):
+    """The cluster to join, as its nodes and as winboot see it."""
+
     server: Server = Field(description="the API server as nodes reach it, https://host:port")
     ca: Reference | None = Field(default=None, description="the cluster's CA certificate, {file: ca.crt}")
     ca_hash: Sha256 | None = Field(
@@ -84,6 +88,8 @@ class Cluster(Model):
 
 
 class Vxlan(Model):
+    """What an overlay must agree on in the whole cluster."""
+
     vni: int = Field(default=4096, description="the virtual network; Windows takes 4096 or more")
     port: int = Field(default=4789, description="the UDP port; Windows takes 4789 alone")
     mac_prefix: MacPrefix = Field(
@@ -92,6 +98,8 @@ class Vxlan(Model):
 
 
 class Network(Model):
+    """The network solution; `winboot explain network` compares them."""
+
     cni: Literal["flannel", "win-bridge", "win-overlay", "azure", "calico", "ovn", "none"] = Field(
         description="flannel | win-bridge | win-overlay | azure | calico | ovn | none"
     )
@@ -110,6 +118,8 @@ class Network(Model):
 
 
 class Registry(Model):
+    """How images of one registry host are pulled."""
+
     mirrors: tuple[HttpUrl, ...] = Field(default=(), description="asked before the registry itself, in order")
     ca: str | None = Field(default=None, description="a CA file on the node that signs for the mirrors")
     skip_verify: bool = Field(default=False, description="do not check the certificates of the mirrors")
@@ -119,11 +129,15 @@ class Registry(Model):
 
 
 class Log(Model):
+    """How long logs of services are kept."""
+
     max_size_mib: int = Field(default=50, ge=1, description="a service's log is turned over at this size")
     max_files: int = Field(default=5, ge=1, description="how many old ones stay")
 
 
 class Runtime(Model):
+    """containerd and how it pulls and starts."""
+
     containerd: PatchVersion | None = Field(
         default=None,
         description="default: the newest that the Kubernetes minor is tested with; 1.x writes the version-2 form",
@@ -142,6 +156,8 @@ class Runtime(Model):
 
 
 class Services(Model):
+    """What starts the programs: the service manager itself, or NSSM."""
+
     manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
     overrides: dict[str, Manager | None] = Field(
         default={}, description="service → manager; flanneld is always nssm"
@@ -149,6 +165,8 @@ class Services(Model):
 
 
 class Kubelet(Model):
+    """The kubelet's own settings, over winboot's."""
+
     config: OpenMap = Field(
         default={}, description="KubeletConfiguration fields over winboot's; null drops one of winboot's"
     )
@@ -167,6 +185,8 @@ class Kubelet(Model):
 
 
 class KubeProxy(Model):
+    """kube-proxy's own settings, over winboot's."""
+
     managed_by: Literal["winboot", "operator"] | None = Field(
         default=None,
         description="operator: a DaemonSet runs it and winboot starts none; default: by the network",
@@ -193,6 +213,8 @@ class KubeProxy(Model):
 
 
 class Node(Model):
+    """What the Node object carries."""
+
     labels: dict[str, str | None] = Field(
         default={}, description="labels of the Node, beside those the kubelet sets itself"
     )
@@ -210,6 +232,8 @@ class Node(Model):
 
 
 class Proxy(Model):
+    """The HTTP proxy; set per service, so Windows needs no restart."""
+
     http: HttpUrl | None = Field(
         default=None, description="http://host:port for plain HTTP; no user, no password"
     )
@@ -221,11 +245,15 @@ class Proxy(Model):
 
 
 class DynamicPorts(Model):
+    """The range Windows takes client ports from."""
+
     start: int = Field(default=33000, ge=1025, le=65535, description="the first client port")
     count: int = Field(default=32536, ge=255, le=64511, description="how many")
 
 
 class Firewall(Model):
+    """Openings in the firewall of Windows."""
+
     node_ports: bool = Field(default=True, description="open 30000-32767 for NodePort services")
     kube_proxy_health: bool = Field(default=True, description="open 10256 for load balancer health checks")
     sources: Cidrs = Field(
@@ -234,6 +262,8 @@ class Firewall(Model):
 
 
 class Windows(Model):
+    """Settings of Windows itself; what is not named stays as it is."""
+
     features: tuple[str, ...] = Field(
         default=("Containers",), description="roles and features; Hyper-V for isolation"
     )
@@ -284,6 +314,8 @@ class Windows(Model):
 
 
 class Artifacts(Model):
+    """Where programs come from, which versions, and their hashes."""
+
     source: str = Field(
         default="upstream",
         description="upstream, a mirror (https://…) or a folder that the node reads (D:\\bundle, \\\\server\\share)",
@@ -302,6 +334,8 @@ class Artifacts(Model):
 
 
 class OwnStep(Model):
+    """A PowerShell step of the user, in the same three blocks as ours."""
+
     name: str = Field(description="lower case with dashes; not one of winboot's own")
     why: str = Field(default="a step of your own", description="what it is for; stands in the plan")
     needs: tuple[str, ...] = Field(default=(), description="steps it comes after")
