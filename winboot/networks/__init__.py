@@ -83,6 +83,6 @@ def _lines(network: Network) -> list[str]:
         lines.append(f"  HNS network     {network.hns_type}, named {network.default_name.format(vni=4096)}")
     owners = network.owners
     lines += [f"  {one.name.replace('_', ' '):<16}{getattr(owners, one.name)}" for one in fields(owners)]
-    lines += [f"  {port.protocol} {port.ports} {port.direction:<8} {port.why}" for port in network.ports]
+    lines += [f"  {f'{port.protocol} {port.ports} {port.direction}':<16}{port.why}" for port in network.ports]
     lines += [f"  needs {need.check}: {need.why}" for need in network.needs]
     return lines
