@@ -241,7 +241,7 @@ def _lookup_adapted(value: Value, bare: Value, name: str, key: str, runtime: Run
     if type(member) is Property:
         return _read_property(member, bare, runtime)
     if TYPE_DATA:
-        added = _type_data(value, key)
+        added = type_data(value, key)
         if added is not None:
             return _read_added(value, added, runtime)
     if member is not None:
@@ -251,7 +251,8 @@ def _lookup_adapted(value: Value, bare: Value, name: str, key: str, runtime: Run
     return MISSING
 
 
-def _type_data(value: Value, key: str) -> CodeProperty | AliasProperty | PropertySet | None:
+def type_data(value: Value, key: str) -> CodeProperty | AliasProperty | PropertySet | None:
+    """The member of that (lower-case) name that PowerShell's type data adds to the value's type, or None."""
     for type_name in type_names_of(value):
         table = TYPE_DATA.get(type_name.lower())
         if table is not None and key in table:
@@ -416,7 +417,7 @@ def _set_own(value: Value, name: str, new: Value, runtime: Runtime) -> bool:
     if type(member_) is Property:
         _write_property(member_, bare, new, runtime)
         return True
-    added = _type_data(value, name.lower())
+    added = type_data(value, name.lower())
     if added is not None:
         _write_added(value, added, new, runtime)
         return True

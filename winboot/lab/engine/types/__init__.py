@@ -9,9 +9,10 @@ from winboot.lab.engine.types import (
     delegates,
     failures,
     numbers,
+    psobject,
     regex,
     text,
     time,
 )
 
-__all__ = ["basics", "collections", "delegates", "enums", "failures", "numbers", "regex", "text", "time"]
+__all__ = ["basics", "collections", "delegates", "enums", "failures", "numbers", "psobject", "regex", "text", "time"]
