@@ -241,11 +241,12 @@ class Machine:
         """Do real input and output without holding the lock: others act on the machine meanwhile."""
         with ThreadPoolExecutor(1) as helper, self.lock:
             future = helper.submit(work)
-            future.add_done_callback(lambda _: self._notify())
+            future.add_done_callback(lambda _: self.wake())
             self.lock.wait_for(future.done, timeout=120)
             return future.result()
 
-    def _notify(self) -> None:
+    def wake(self) -> None:
+        """Something changed: whoever waits looks again."""
         with self.lock:
             self.lock.notify_all()
 
@@ -263,7 +264,7 @@ class Machine:
         """Tell the watchers."""
         for told in self._watchers:
             told(what)
-        self.lock.notify_all()
+        self.wake()
 
     def reachable(self, port: int | None = None) -> bool:
         """Whether somebody on the network reaches the machine (and `port`, through its firewall)."""

@@ -105,7 +105,7 @@ class Mutexes:
         mutex.count -= 1
         if mutex.count == 0:
             mutex.owner = None
-            self._machine.lock.notify_all()
+            self._machine.wake()
 
     def close(self, handle: str) -> None:
         """Close a handle; the mutex goes with its last one."""

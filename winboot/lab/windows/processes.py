@@ -347,7 +347,7 @@ class Processes:
         self._machine.sockets.close_all(process.pid)
         for pipe in [name for name, pid in self._machine.files.pipes.items() if pid == process.pid]:
             del self._machine.files.pipes[pipe]
-        self._machine.lock.notify_all()
+        self._machine.wake()
 
     def image_moved(self, node: Node, path: str) -> None:
         """A file was renamed: the processes that run it know their image by the new name."""

@@ -411,7 +411,7 @@ class ServiceControl:
     def _runs(self, service: Service) -> None:
         service.status, service.exit_code, service.specific_code = "Running", 0, 0
         self._event(7036, f"The {service.display} service entered the running state.", level="Information")
-        self._machine.lock.notify_all()
+        self._machine.wake()
 
     def _start_error(self, service: Service, code: int) -> Failure:
         service.status, service.exit_code = "Stopped", code
@@ -465,7 +465,7 @@ class ServiceControl:
         if service.name.lower() == "hns":
             self._machine.hns.service_stopped()
         self._finish_delete(service)
-        self._machine.lock.notify_all()
+        self._machine.wake()
 
     def pause(self, service: Service) -> None:
         """A wrapper service reports itself paused (NSSM between two quick deaths of its program)."""

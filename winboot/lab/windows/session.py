@@ -129,7 +129,7 @@ class Session:
         """Stop whoever acts here at the next checkpoint, or in its sleep."""
         with self.machine.lock:
             self._interrupted = True
-            self.machine.lock.notify_all()
+            self.machine.wake()
 
     def close(self) -> None:
         """End the process of the session and what hangs on it. Closing twice is fine."""
@@ -141,7 +141,7 @@ class Session:
                 for pid in self.children:
                     self.machine.processes.kill(pid)
                 self.machine.processes.kill(self.process.pid)
-            self.machine.lock.notify_all()
+            self.machine.wake()
 
     def __enter__(self) -> Session:
         return self
