@@ -47,7 +47,9 @@ class Daemon:
         """Like kubelet's --windows-service."""
         return "--service" in argv
 
-    def run(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes) -> Exit:
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
         """Started on a console it only says so."""
         return Exit(0, b"not a service\r\n")
 
@@ -59,7 +61,9 @@ class Daemon:
 class Echo:
     """Prints its arguments, and its input to standard error; exits with the number behind --exit."""
 
-    def run(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes) -> Exit:
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
         """Run to the end."""
         code = int(argv[argv.index("--exit") + 1]) if "--exit" in argv else 0
         return Exit(code, "\n".join(argv[1:]).encode(), stdin)

@@ -29,7 +29,10 @@ def test_bytes_stay_as_they_are(machine: Machine) -> None:
 def test_a_missing_file_and_a_missing_folder_are_different_errors(machine: Machine) -> None:
     """FileNotFound when the folder is there, DirectoryNotFound when it is not."""
     assert refused(machine, "file.read", path=r"C:\none.txt").exception == "System.IO.FileNotFoundException"
-    assert refused(machine, "file.read", path=r"C:\none\x.txt").exception == "System.IO.DirectoryNotFoundException"
+    assert (
+        refused(machine, "file.read", path=r"C:\none\x.txt").exception
+        == "System.IO.DirectoryNotFoundException"
+    )
     assert ask(machine, "file.stat", path=r"C:\none\x.txt") == []
 
 
@@ -54,7 +57,9 @@ def test_a_read_only_file_can_neither_be_written_nor_deleted(machine: Machine) -
     ("share", "readable", "deletable"),
     [("None", False, False), ("Read", True, False), ("Read, Delete", True, True), ("ReadWrite", True, False)],
 )
-def test_an_open_handle_shares_what_it_said(machine: Machine, share: str, readable: bool, deletable: bool) -> None:
+def test_an_open_handle_shares_what_it_said(
+    machine: Machine, share: str, readable: bool, deletable: bool
+) -> None:
     """Readers and deleters get a sharing violation unless the handle allowed them."""
     ask(machine, "file.write", path=r"C:\a.txt", content=b"x")
     handle = one(machine, "file.open", path=r"C:\a.txt", mode="Open", access="Read", share=share)["handle"]
@@ -107,7 +112,10 @@ def test_a_running_program_cannot_be_overwritten_or_deleted_but_renamed(machine:
 def test_moving_onto_an_existing_file_fails_and_replace_keeps_the_rules(machine: Machine) -> None:
     """Move says it exists; Replace puts the content there under the old access rules."""
     put(machine, r"C:\k\a.txt", "a")
-    rule = Record("rule", {"identity": "S-1-5-18", "rights": 2032127, "type": "Allow", "inheritance": 0, "propagation": 0})
+    rule = Record(
+        "rule",
+        {"identity": "S-1-5-18", "rights": 2032127, "type": "Allow", "inheritance": 0, "propagation": 0},
+    )
     ask(machine, "acl.set", path=r"C:\k\a.txt", protected=True, rules=[rule])
     ask(machine, "file.write", path=r"C:\k\b.txt", content=b"new")
     moving = refused(machine, "file.move", source=r"C:\k\b.txt", destination=r"C:\k\a.txt")
@@ -145,17 +153,26 @@ def test_a_new_folder_below_the_root_lets_users_write_until_it_is_protected(mach
     ask(machine, "file.make-directory", path=r"C:\k")
     inherited = one(machine, "acl.get", path=r"C:\k")["rules"]
     assert "S-1-5-32-545" in [r["identity"] for r in inherited]
-    own = Record("rule", {"identity": "S-1-5-18", "rights": 2032127, "type": "Allow", "inheritance": 3, "propagation": 0})
+    own = Record(
+        "rule",
+        {"identity": "S-1-5-18", "rights": 2032127, "type": "Allow", "inheritance": 3, "propagation": 0},
+    )
     ask(machine, "acl.set", path=r"C:\k", protected=True, rules=[own])
     ask(machine, "file.write", path=r"C:\k\secret", content=b"x")
     acl = one(machine, "acl.get", path=r"C:\k\secret")
     assert [(r["identity"], r["inherited"]) for r in acl["rules"]] == [("S-1-5-18", True)]
-    assert refused(machine.session(), "file.read", path=r"C:\k\secret").exception == "System.UnauthorizedAccessException"
+    assert (
+        refused(machine.session(), "file.read", path=r"C:\k\secret").exception
+        == "System.UnauthorizedAccessException"
+    )
 
 
 def test_rules_given_at_creation_hold_before_the_first_byte(machine: Machine) -> None:
     """A file opened with its own security is never readable by others, not even empty."""
-    rule = Record("rule", {"identity": "S-1-5-18", "rights": 2032127, "type": "Allow", "inheritance": 0, "propagation": 0})
+    rule = Record(
+        "rule",
+        {"identity": "S-1-5-18", "rights": 2032127, "type": "Allow", "inheritance": 0, "propagation": 0},
+    )
     security = Record("acl", {"protected": True, "rules": [rule]})
     one(machine, "file.open", path=r"C:\s", mode="CreateNew", access="Write", share="Read", security=security)
     rules = one(machine, "acl.get", path=r"C:\s")["rules"]

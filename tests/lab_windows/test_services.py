@@ -42,7 +42,9 @@ def test_a_service_starts_runs_and_stops_in_good_order(machine: Machine, daemon:
     assert (daemon.stopped, machine.processes.named("daemon")) == (1, [])
 
 
-def test_a_program_without_service_support_fails_with_1053_after_thirty_seconds(machine: Machine, daemon: Daemon) -> None:
+def test_a_program_without_service_support_fails_with_1053_after_thirty_seconds(
+    machine: Machine, daemon: Daemon
+) -> None:
     """The manager waits for it to connect, gives up and ends it."""
     service = make(machine, line=r"C:\k\daemon.exe --console")
     before = machine.time.seconds
@@ -180,7 +182,9 @@ def test_a_raw_edit_of_the_image_path_waits_for_the_next_boot(machine: Machine, 
 def test_the_environment_of_a_service_is_read_at_each_start(machine: Machine, daemon: Daemon) -> None:
     """So a proxy reaches one service without a reboot."""
     service = make(machine)
-    machine.registry.set(service.key, "Environment", "MultiString", ["HTTPS_PROXY=http://p:3128", "path=C:\\x"])
+    machine.registry.set(
+        service.key, "Environment", "MultiString", ["HTTPS_PROXY=http://p:3128", "path=C:\\x"]
+    )
     machine.services.start(service)
     env = daemon.started[-1].env
     assert env["HTTPS_PROXY"] == "http://p:3128"
@@ -199,7 +203,9 @@ def test_a_deleted_service_that_is_held_is_only_marked(machine: Machine, daemon:
     make(machine)
 
 
-def test_automatic_services_start_at_boot_in_order_and_delayed_ones_later(machine: Machine, daemon: Daemon) -> None:
+def test_automatic_services_start_at_boot_in_order_and_delayed_ones_later(
+    machine: Machine, daemon: Daemon
+) -> None:
     """A service on demand stays down."""
     make(machine, "late", start=AUTO, delayed=True)
     make(machine, "second", start=AUTO, depends=["first"])
@@ -221,7 +227,9 @@ def test_change_by_cim_returns_numbers_instead_of_errors(machine: Machine, daemo
     assert (found["StartMode"], found["PathName"]) == ("Manual", LINE)
 
     def change(**arguments: str) -> int:
-        answer = one(machine, "Invoke-CimMethod", InputObject=found, MethodName="Change", Arguments=dict(arguments))
+        answer = one(
+            machine, "Invoke-CimMethod", InputObject=found, MethodName="Change", Arguments=dict(arguments)
+        )
         return int(answer["ReturnValue"].value)
 
     assert change(StartMode="Automatic", PathName=LINE + " -v") == 0
@@ -243,8 +251,12 @@ def test_set_service_changes_start_type_and_description(machine: Machine, daemon
 def test_a_service_controller_waits_for_a_status(machine: Machine, daemon: Daemon) -> None:
     """And gives up with a TimeoutException."""
     record = one(machine, "Get-Service", Name=["WinRM"])
-    done = machine.invoke("object.call", {"object": record, "member": "WaitForStatus", "arguments": ["Running", "00:00:05"]})
+    done = machine.invoke(
+        "object.call", {"object": record, "member": "WaitForStatus", "arguments": ["Running", "00:00:05"]}
+    )
     assert done.errors == []
     assert done.refreshed is not None
-    late = machine.invoke("object.call", {"object": record, "member": "WaitForStatus", "arguments": ["Stopped", "00:00:05"]})
+    late = machine.invoke(
+        "object.call", {"object": record, "member": "WaitForStatus", "arguments": ["Stopped", "00:00:05"]}
+    )
     assert late.errors[0].exception == "System.ServiceProcess.TimeoutException"
