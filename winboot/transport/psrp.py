@@ -19,7 +19,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 from xml.etree import ElementTree
@@ -89,6 +89,7 @@ class _Pool(RunspacePool):
 
     def __init__(self, connection: Connection, idle_s: int, name: str) -> None:
         super().__init__(connection, no_profile=True, idle_timeout=idle_s)
+        self.link = connection
         self._wire = connection.wire
         self._name = name
         self._expected = (1, 0)
@@ -121,12 +122,14 @@ class _Pool(RunspacePool):
 class _Pipeline(PowerShell):
     """pypsrp's pipeline, started so that a lost answer leaves no doubt whether it runs."""
 
-    early: list[tuple[int, Any]]
+    def __init__(self, pool: _Pool) -> None:
+        super().__init__(pool)
+        self.early: list[tuple[int, Any]] = []
+        self._pool = pool
 
     def _invoke(self, msg: Any) -> None:
-        pool = self.runspace_pool
+        pool = self._pool
         first, *rest = pool._fragmenter.fragment(msg, pool.id, self.id)
-        self.early = []
         pool.pipelines[self.id] = self
         self._command_id = self.id
         try:
@@ -147,7 +150,7 @@ class _Pipeline(PowerShell):
     def poll(self, timeout: int | None = None) -> list[tuple[int, Any]]:
         """What the machine has to say now: message types and values, in order. Nothing after a quiet while."""
         try:
-            said: list[tuple[int, Any]] = self.runspace_pool._receive(self.id, timeout=timeout)
+            said: list[tuple[int, Any]] = self._pool._receive(self.id, timeout=timeout)
         except WSManFaultError as fault:
             if fault.code == OPERATION_TIMEOUT:
                 return []
@@ -156,15 +159,10 @@ class _Pipeline(PowerShell):
 
     def terminate(self, timeout: int) -> None:
         """Stop the script and let the machine forget it. Best effort, within `timeout` seconds."""
-        pool = self.runspace_pool
-        with suppress(WinbootError, *LIBRARY_ERRORS):
-            pool.connection.invoke(
-                WSManAction.SIGNAL,
-                pool.shell.resource_uri,
-                _signal(self.id),
-                selector_set=_selector(pool),
-                timeout=timeout,
-            )
+        pool = self._pool
+        pool.link.try_once(
+            WSManAction.SIGNAL, pool.shell.resource_uri, _signal(self.id), _selector(pool), timeout
+        )
         pool.pipelines.pop(self.id, None)
 
     def _settle_command(self, error: ConnectionLost, *, complete: bool) -> None:
@@ -190,7 +188,7 @@ class _Pipeline(PowerShell):
 
     def _session_lives(self) -> bool:
         try:
-            self.runspace_pool.shell._get_shell()
+            self._pool.shell._get_shell()
         except WSManFaultError:
             return False
         return True
@@ -387,15 +385,9 @@ class PsrpTransport:
 
     def _delete(self, connection: Connection, pool: _Pool) -> None:
         """End a session on the machine. Best effort, in bounded time."""
-        connection.wire.patience = 0.0
-        with suppress(WinbootError, *LIBRARY_ERRORS):
-            connection.invoke(
-                WSManAction.DELETE,
-                pool.shell.resource_uri,
-                None,
-                selector_set=_selector(pool),
-                timeout=self._endpoint.timeouts.close,
-            )
+        connection.try_once(
+            WSManAction.DELETE, pool.shell.resource_uri, None, _selector(pool), self._endpoint.timeouts.close
+        )
 
     def _drop_session(self) -> None:
         pool, self._pool = self._pool, None

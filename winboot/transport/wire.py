@@ -18,14 +18,15 @@ import functools
 import logging
 import ssl
 from typing import Any, Final
+from xml.etree import ElementTree
 
 import requests
 from pypsrp._pool_manager import DisableNewConnectionsContext, NewConnectionDisabled
 from pypsrp.exceptions import WinRMError, WinRMTransportError
-from pypsrp.wsman import WSMan, _TransportHTTP
+from pypsrp.wsman import SelectorSet, WSMan, _TransportHTTP
 from requests.adapters import BaseAdapter, HTTPAdapter
 
-from winboot.errors import Busy, ConnectionLost, Unreachable
+from winboot.errors import Busy, ConnectionLost, Unreachable, WinbootError
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.failures import LIBRARY_ERRORS, translate
 from winboot.transport.login import EagerLogin
@@ -172,6 +173,23 @@ class Connection(WSMan):
             endpoint.address, port=endpoint.port, operation_timeout=endpoint.timeouts.operation, auth="basic"
         )
         self.wire = self.transport = Wire(endpoint, name)
+
+    def try_once(
+        self,
+        action: str,
+        resource_uri: str,
+        body: ElementTree.Element | None,
+        selectors: SelectorSet,
+        seconds: int,
+    ) -> None:
+        """A request whose outcome does not matter, within about `seconds`."""
+        patience, self.wire.patience = self.wire.patience, 0.0
+        try:
+            self.invoke(action, resource_uri, body, selector_set=selectors, timeout=seconds)
+        except (WinbootError, *LIBRARY_ERRORS):
+            pass  # what could not be ended, ends by itself
+        finally:
+            self.wire.patience = patience
 
 
 class _Whole(BaseAdapter):

@@ -53,7 +53,7 @@ class MessageType(IntEnum):
     SESSION_CAPABILITY = 0x00010002
     ENCRYPTED_SESSION_KEY = 0x00010006
     RUNSPACEPOOL_STATE = 0x00021005
-    RUNSPACE_AVAILABILITY = 0x00021007
+    RUNSPACE_AVAILABILITY = 0x00021004
     APPLICATION_PRIVATE_DATA = 0x00021009
     RUNSPACEPOOL_INIT_DATA = 0x0002100B
     PIPELINE_OUTPUT = 0x00041004
@@ -238,6 +238,9 @@ def plain(value: object) -> object:
 def decode(text: str) -> bytes:
     """The fragments inside an element of an envelope. Raises BrokenMessage."""
     try:
-        return base64.b64decode(text, validate=True)
+        data = base64.b64decode(text, validate=True)
     except ValueError as error:
         raise BrokenMessage("not base64") from error
+    if not data:
+        raise BrokenMessage("no fragments")
+    return data

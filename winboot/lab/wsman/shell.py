@@ -95,6 +95,7 @@ class Output:
             return self._last[1]
         self._turn += 1
         turn = self._turn
+        self._news.set()  # an older Receive that still waits sees that it has been replaced
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._waiting and not self._ended:
@@ -195,7 +196,12 @@ class Shell:
             raise soap.Fault(soap.TOO_MANY_OPERATIONS)
         command = self.commands[command_id] = Command(command_id, Output(self._gather_s))
         self._pool.expect(command_id)
-        self._carry_out(self._pool.receive(data, command_id), command)
+        try:
+            self._carry_out(self._pool.receive(data, command_id), command)
+        except BrokenMessage:
+            del self.commands[command_id]
+            self._pool.forget(command_id)
+            raise
 
     def command(self, command_id: uuid.UUID) -> Command:
         """The pipeline with this id. Raises soap.Fault."""
@@ -207,7 +213,7 @@ class Shell:
         """Stop a pipeline; `terminate` also forgets it. Raises soap.Fault."""
         command = self.command(command_id)
         command.stop = True
-        if code == soap.TERMINATE:
+        if code.casefold() == soap.TERMINATE:
             del self.commands[command_id]
             self._pool.forget(command_id)
             command.output.abort()
