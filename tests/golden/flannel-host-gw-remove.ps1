@@ -17,7 +17,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'f76e01b8ef75647a17129056df95a9afecde772ecfd187d1172cb16fe058072c'
+    Digest  = 'c3626705e987f525b25e5219bf302be63e5b9ab0519fc3aa4531bb60464cbb0c'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -542,8 +542,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "hostnameOverride": "win-a1",
   "metricsBindAddress": "127.0.0.1:10249",
   "mode": "kernelspace",
-  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"},
-  "windowsRunAsService": true
+  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"}
 }
 '
         'C:\k\kube-proxy.kubeconfig' = '{
@@ -579,7 +578,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
         name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
         description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
         depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --v=2'
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
         environment = @(); parameters = @{}
     }
     $service = Complete-Service -Service $wanted -Source $source

@@ -91,7 +91,6 @@ def kube_proxy_config(
     network_name: str,
     *,
     dsr: bool,
-    manager: Manager,
     paths: Paths,
 ) -> dict[str, Data]:
     """The whole KubeProxyConfiguration for the network of the profile."""
@@ -114,17 +113,18 @@ def kube_proxy_config(
     gates = _network_gates(version, overlay=solution.hns_type == "Overlay", dsr=dsr)
     if gates:
         own["featureGates"] = gates
-    if manager == "sc" and field_exists(facts, "kube-proxy", "windowsRunAsService", version):
-        own["windowsRunAsService"] = True
     head = {"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
     return {**head, **_composed("kube-proxy", profile, facts, _existing(facts, "kube-proxy", own, version))}
 
 
 def kube_proxy_arguments(profile: Profile, facts: Compat, manager: Manager, paths: Paths) -> dict[str, Text]:
-    """kube-proxy's flags; with a configuration file it heeds few."""
-    version = profile.kubernetes.version
+    """kube-proxy's flags; with a configuration file it heeds few.
+
+    The field windowsRunAsService (1.31) is of no use: kube-proxy greets the service control manager before it
+    reads its file, so only the flag keeps it from error 1053.
+    """
     own: dict[str, Text] = {"config": paths.kube_proxy_config}
-    if manager == "sc" and not field_exists(facts, "kube-proxy", "windowsRunAsService", version):
+    if manager == "sc":
         own["windows-service"] = "true"
     return {**own, **_remaining_flags("kube-proxy", profile, facts)}
 

@@ -231,9 +231,7 @@ def _kube_proxy(
     managed_by = profile.kube_proxy.managed_by or profile.solution.owners.kube_proxy
     return KubeProxySpec(
         wanted=managed_by == "winboot",
-        config=components.kube_proxy_config(
-            profile, facts, name, network_name, dsr=dsr, manager=manager, paths=paths
-        ),
+        config=components.kube_proxy_config(profile, facts, name, network_name, dsr=dsr, paths=paths),
         arguments=components.kube_proxy_arguments(profile, facts, manager, paths),
         dsr=dsr,
         kubeconfig=profile.kube_proxy.kubeconfig,
