@@ -27,7 +27,7 @@ from winboot.report import Failure, NodeReport, Report, collect
 from winboot.run import Drive, Listener, Pass, Patience, Stop
 from winboot.script import Helpers, Script, helpers, render
 from winboot.secret import Secret
-from winboot.spec import NodeSpec
+from winboot.spec import NodeSpec, unresolved
 from winboot.steps import STEPS
 from winboot.transport.base import Transport
 
@@ -86,8 +86,20 @@ def survey(specs: Sequence[NodeSpec], world: World, options: Options) -> Report:
     return _each("plan", _survey_node, specs, world, options)
 
 
+def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:
+    """Raises InvalidInput while a CA or a hash is missing: nothing is downloaded that is not pinned."""
+    missing = {what: None for spec in specs for what in unresolved(spec)}
+    if missing:
+        raise InvalidInput(
+            f"{len(missing)} values are still to be found out",
+            problems=tuple(missing),
+            hint="`winboot init` fetches the artifacts once and fills them in.",
+        )
+
+
 def join(specs: Sequence[NodeSpec], world: World, options: Options, *, command: str = "join") -> Report:
     """Make every node what its profile says. A node that is so already costs one pipeline."""
+    refuse_unresolved(specs)
     return _each(command, _join_node, specs, world, options)
 
 

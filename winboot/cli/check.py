@@ -87,6 +87,8 @@ def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
                         "wrong": one.wrong,
                         "expected": one.expected,
                         "did_you_mean": one.did_you_mean,
+                        "instead": one.instead,
+                        "source": one.source,
                     }
                 )
             )

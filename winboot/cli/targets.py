@@ -51,13 +51,13 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
 
 
 def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
-    known = {name for machine in inventory for name in (machine.name, machine.group)}
+    known = {name for machine in inventory for name in (machine.name, *machine.groups)}
     for name in limit:
         if name not in known:
             meant = nearest(name, known)
             hint = f"Did you mean {meant!r}?" if meant else "Hosts and groups of the inventory are the names."
             raise UsageError(f"--limit {name}: no such host or group", hint=hint)
-    return [one for one in inventory if not limit or one.name in limit or one.group in limit]
+    return [one for one in inventory if not limit or {one.name, *one.groups} & set(limit)]
 
 
 def open_transport(spec: NodeSpec) -> Transport:
