@@ -11,7 +11,7 @@ from typing import Final
 from winboot.lab.engine.exceptions import ErrorRecord
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.run import run_script
-from winboot.lab.engine.texts import to_text
+from winboot.lab.engine.convert import to_string
 from winboot.lab.engine.values import SecureString
 from winboot.lab.windows.door import Interrupted, MachineStopped
 from winboot.lab.windows.machine import Machine, Signal
@@ -21,13 +21,7 @@ from winboot.lab.wsman.endpoint import Endpoint, Settings
 from winboot.lab.wsman.farm import Farm
 
 USER: Final = "Administrator"
-_CATEGORIES: Final = (
-    "NotSpecified OpenError CloseError DeviceError DeadlockDetected InvalidArgument InvalidData InvalidOperation "
-    "InvalidResult InvalidType MetadataError NotImplemented NotInstalled ObjectNotFound OperationStopped "
-    "OperationTimeout SyntaxError ParserError PermissionDenied ResourceBusy ResourceExists ResourceUnavailable "
-    "ReadError WriteError FromStdErr SecurityError ProtocolError ConnectionError AuthenticationError LimitsExceeded "
-    "QuotaExceeded NotEnabled"
-).split()
+_CATEGORIES: Final = ["NotSpecified", "OpenError", "CloseError", "DeviceError", "DeadlockDetected", "InvalidArgument", "InvalidData", "InvalidOperation", "InvalidResult", "InvalidType", "MetadataError", "NotImplemented", "NotInstalled", "ObjectNotFound", "OperationStopped", "OperationTimeout", "SyntaxError", "ParserError", "PermissionDenied", "ResourceBusy", "ResourceExists", "ResourceUnavailable", "ReadError", "WriteError", "FromStdErr", "SecurityError", "ProtocolError", "ConnectionError", "AuthenticationError", "LimitsExceeded", "QuotaExceeded", "NotEnabled"]
 
 
 class Runner:
@@ -78,15 +72,15 @@ def _emit(emit: wire.Emit, stream: str, value: object) -> None:
     match stream:
         case "output":
             emit(
-                "output", value if value is None or type(value) in (str, int, bool, float) else to_text(value)
+                "output", value if value is None or type(value) in (str, int, bool, float) else to_string(value)
             )
         case "error":
             emit(
                 "error",
-                _record(value) if isinstance(value, ErrorRecord) else wire.ErrorRecord(to_text(value)),
+                _record(value) if isinstance(value, ErrorRecord) else wire.ErrorRecord(to_string(value)),
             )
         case "warning" | "verbose" | "debug":
-            emit(stream, to_text(value))
+            emit(stream, to_string(value))
         # Progress and information carry nothing that a caller of winboot's scripts reads.
 
 
