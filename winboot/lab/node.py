@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from winboot.lab.engine.exceptions import ErrorRecord
+from winboot.lab.engine.objects import Invocation
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.run import run_script
 from winboot.lab.engine.convert import to_string
@@ -87,8 +88,11 @@ def _emit(emit: wire.Emit, stream: str, value: object) -> None:
 def _record(record: ErrorRecord) -> wire.ErrorRecord:
     category = record.category if record.category in _CATEGORIES else "NotSpecified"
     invocation = record.invocation
-    line = int(getattr(invocation, "line", 0) or 0)
-    column = int(getattr(invocation, "column", 0) or 0)
+    position = wire.Position()
+    if isinstance(invocation, Invocation):
+        position = wire.Position(
+            invocation.line_number, invocation.column, invocation.line, invocation.position_message
+        )
     return wire.ErrorRecord(
         message=record.message,
         error_id=record.id,
@@ -97,7 +101,7 @@ def _record(record: ErrorRecord) -> wire.ErrorRecord:
         activity=record.activity,
         reason=record.reason or record.exception.type_name.rpartition(".")[2],
         exception=(record.exception.type_name, "System.Exception", "System.Object"),
-        position=wire.Position(line, column),
+        position=position,
         stack=record.script_stack_trace or "",
     )
 

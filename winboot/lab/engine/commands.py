@@ -57,6 +57,15 @@ class Function(Instance):
         return ScriptBlock(text, tree, Bound(self.code, self.home))
 
 
+class Script(Function):
+    """A script block that runs by itself: a whole script, or one called with `&`. It has no name."""
+
+    kind = "Script"
+
+    def __init__(self, code: Code, scope: Scope | None = None) -> None:
+        super().__init__("", code, scope)
+
+
 class Cmdlet(Instance):
     """A cmdlet in Python. `run` is a function called for each pipeline object, or a class with begin, process and end."""
 
@@ -223,8 +232,10 @@ def find_command(scope: Scope, name: str) -> Command:
     found = look_up(scope, name)
     if found is not None:
         return found
-    if is_known_elsewhere(name):
-        raise Refusal("command", name)
+    alias = scope.find_alias(name.lower())
+    meant = alias if isinstance(alias, str) else name
+    if is_known_elsewhere(meant):
+        raise Refusal("command", meant)
     raise command_not_found(name)
 
 

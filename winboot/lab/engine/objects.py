@@ -117,7 +117,7 @@ def command_info(command: Any) -> Value:
         return None
     kind = command.kind
     text = ""
-    if kind == "Function":
+    if kind in ("Function", "Script"):
         text = command.block().text if hasattr(command, "block") else ""
     elif kind == "Cmdlet":
         text = command.name
@@ -130,7 +130,7 @@ def command_info(command: Any) -> Value:
         "Source": command.path if kind == "Application" else getattr(command, "module", ""),
         "ModuleName": getattr(command, "module", ""),
     }
-    if kind == "Function" and hasattr(command, "block"):
+    if kind in ("Function", "Script") and hasattr(command, "block"):
         properties["ScriptBlock"] = command.block()
     if kind in ("Application", "ExternalScript"):
         properties["Path"] = command.path
@@ -149,6 +149,7 @@ class CommandInfo(Structured):
 
 
 _COMMAND_TYPES = {
+    "Script": _SMA + "ScriptInfo",
     "Function": _SMA + "FunctionInfo",
     "Cmdlet": _SMA + "CmdletInfo",
     "Application": _SMA + "ApplicationInfo",
@@ -322,7 +323,7 @@ def _write_object(self: ScriptCmdlet, value: Value) -> None:
 
 
 @PS_SCRIPT_CMDLET.method("WriteObject(object sendToPipeline, bool enumerateCollection)")
-def _write_objects(self: ScriptCmdlet, value: Value, enumerate_it: bool) -> None:  # noqa: FBT001
+def _write_objects(self: ScriptCmdlet, value: Value, enumerate_it: bool) -> None:
     from winboot.lab.engine.compiler.core import emit
 
     if enumerate_it:

@@ -11,6 +11,7 @@ from winboot.lab.engine import cmdlets as _cmdlets  # declares the cmdlets
 from winboot.lab.engine import types as _types  # declares the .NET types
 from winboot.lab.engine.automatic import prepare
 from winboot.lab.engine.binder import Argument
+from winboot.lab.engine.commands import Script
 from winboot.lab.engine.compiler import commands as _commands  # these three teach the compiler its nodes
 from winboot.lab.engine.compiler import expressions as _expressions
 from winboot.lab.engine.compiler import statements as _statements
@@ -85,7 +86,7 @@ def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> End
             lambda value: session.emit("output", value),
             Line(),
             dotted=True,
-            invocation=Invocation(None),
+            invocation=Invocation(None, Script(code)),
         )
         run_stage(stage)
     except DotNetException as failure:

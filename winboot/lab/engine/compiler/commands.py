@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from winboot.lab.engine.binder import ABSENT, Argument, ParameterMark
-from winboot.lab.engine.commands import Command, find_command
+from winboot.lab.engine.commands import Command, Script, find_command
 from winboot.lab.engine.compiler.core import (
     Eval,
     Run,
@@ -271,7 +271,9 @@ def _stage(
             expects_input=expects_input,
             dotted=dotted,
             home=home,
-            invocation=Invocation(node.extent, None, node.invocation, expects_input=expects_input, length=line.length),
+            invocation=Invocation(
+                node.extent, Script(code, home), node.invocation, expects_input=expects_input, length=line.length
+            ),
         )
     command: Command
     if isinstance(bare, CommandInfo):
