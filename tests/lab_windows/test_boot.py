@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tests.lab_windows.conftest import ask, one, refused, shown, still
 from winboot.lab.windows.boot import CBS_PENDING
+from winboot.lab.windows.clock import LabTime
 from winboot.lab.windows.door import Interrupted, MachineStopped
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.snapshot import diff
@@ -200,3 +203,17 @@ def test_two_equal_machines_have_one_digest_and_a_change_shows_in_the_diff() -> 
     assert r"+ files/C:\k\a.txt: 'hello'" not in lines
     assert any(line.startswith(r"+ files/C:\k\a.txt") for line in lines)
     assert r"registry/HKEY_LOCAL_MACHINE\SYSTEM\ControlSet001\Services\wuauserv/Start: 3 -> 4" in lines
+
+
+def test_a_living_machine_comes_up_and_ticks_by_itself() -> None:
+    """Nobody acts on it; in real time a reboot takes a moment."""
+    machine = Machine("WIN-6", time=LabTime(scale=0.001))
+    up = threading.Event()
+    machine.watch(lambda signal: up.set() if signal == "up" else None)
+    machine.live(pace=0.002)
+    try:
+        machine.reboot()
+        assert up.wait(5)
+    finally:
+        machine.rest()
+    assert machine.running

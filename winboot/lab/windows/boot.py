@@ -159,18 +159,12 @@ class Boot:
         machine.network.machine_came_up()
         machine.services.load()
         machine.hns.machine_came_up()
-        machine.after(1.0, self._tick)
         machine.services.start_automatic()
         system = machine.processes.named("System")[0]
         machine.sockets.listen(system, 5985, address="::")
         machine.defender.machine_came_up()
         machine.tasks.machine_came_up()
         machine.signal("up")
-
-    def _tick(self) -> None:
-        machine = self._machine
-        machine.processes.tick()
-        machine.after(1.0, self._tick)
 
     def _rename_files(self) -> None:
         # Pairs of names: an empty second one deletes, a leading ! overwrites.

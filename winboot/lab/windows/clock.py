@@ -1,14 +1,15 @@
 """The lab's time: shared by all machines of one lab, faster than real time where everybody waits.
 
 Lab time runs with real time, and jumps ahead while actors wait: waiting a lab second costs `scale` real seconds.
-It jumps only when no actor is busy (a script that computes is not overtaken by another that polls), so a poll
-loop with a limit means what it says.
+A script that computes is not overtaken by another that polls on the same machine (time waits for it), and
+hardly by what happens on others (time slows down), so a poll loop with a limit means what it says.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,13 +23,16 @@ START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 # itself be waiting for something outside the lab, which must not stop time.
 PATIENCE = 2.0
 
+# Real seconds that a lab second costs at least while somebody computes on another machine.
+SLOW = 0.05
+
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """One thread that waits until `target`; `acting` when it counts as an actor again the moment it wakes."""
+    """One thread that waits until `target`; when it wakes, its place (None: it is no actor) is busy again."""
 
     target: float
-    acting: bool
+    place: object | None
     woken: bool = False
 
 
@@ -42,7 +46,7 @@ class LabTime:
         self._began = time.monotonic()
         self._ahead = 0.0
         self._lock = threading.Lock()
-        self._busy = 0
+        self._busy: Counter[object] = Counter()
         self._mine = threading.local()
         self._waiters: list[Waiter] = []
 
@@ -58,8 +62,12 @@ class LabTime:
 
     @property
     def busy(self) -> bool:
-        """Whether some actor computes right now."""
-        return self._busy > 0
+        """Whether some actor computes right now, wherever."""
+        return any(self._busy.values())
+
+    def busy_at(self, place: object) -> bool:
+        """Whether some actor computes at this place (a machine)."""
+        return self._busy[place] > 0
 
     def advance_to(self, seconds: float) -> None:
         """Jump ahead, unless time is already there; whoever waited for less counts as busy from now on."""
@@ -77,38 +85,41 @@ class LabTime:
             return min((w.target for w in self._waiters if not w.woken), default=at_most)
 
     @contextmanager
-    def acting(self) -> Iterator[None]:
-        """Within this block an actor computes: others' waiting does not make time jump."""
-        outer = getattr(self._mine, "depth", 0)
-        self._mine.depth = outer + 1
-        self._change(1 if outer == 0 else 0)
-        try:
+    def acting(self, place: object) -> Iterator[None]:
+        """Within this block this thread computes at `place`. An actor that already acts stays what it is."""
+        if self._place() is not None:
             yield
-        finally:
-            self._mine.depth = outer
-            self._change(-1 if outer == 0 else 0)
+            return
+        self.hand_over(place)
+        with self.taken_over(place):
+            yield
 
-    def hand_over(self) -> None:
-        """A new actor is on its way (a thread about to start): it counts as busy until `taken_over` ends."""
-        self._change(1)
+    def hand_over(self, place: object) -> None:
+        """A new actor is on its way (a thread about to start): `place` is busy until its `taken_over` ends."""
+        self._change(place, 1)
 
     @contextmanager
-    def taken_over(self) -> Iterator[None]:
+    def taken_over(self, place: object) -> Iterator[None]:
         """In the new actor's thread: from here on it stands for itself."""
-        self._mine.depth = 1
+        self._mine.place = place
         try:
             yield
         finally:
-            self._mine.depth = 0
-            self._change(-1)
+            self._mine.place = None
+            self._change(place, -1)
+
+    def _place(self) -> object | None:
+        place: object | None = getattr(self._mine, "place", None)
+        return place
 
     @contextmanager
     def waiting(self, target: float) -> Iterator[None]:
         """Within this block this thread waits for `target`, and is not busy."""
-        waiter = Waiter(target, getattr(self._mine, "depth", 0) > 0)
+        waiter = Waiter(target, self._place())
         with self._lock:
             self._waiters.append(waiter)
-            self._busy -= waiter.acting
+            if waiter.place is not None:
+                self._busy[waiter.place] -= 1
         try:
             yield
         finally:
@@ -119,11 +130,12 @@ class LabTime:
 
     def _wake(self, waiter: Waiter) -> None:
         waiter.woken = True
-        self._busy += waiter.acting
+        if waiter.place is not None:
+            self._busy[waiter.place] += 1
 
-    def _change(self, by: int) -> None:
+    def _change(self, place: object, by: int) -> None:
         with self._lock:
-            self._busy += by
+            self._busy[place] += by
 
 
 @dataclass(eq=False, slots=True)

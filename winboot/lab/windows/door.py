@@ -207,6 +207,7 @@ objects:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
@@ -341,6 +342,10 @@ class Door(Protocol):
 
     def invoke(self, command: str, parameters: Mapping[str, Plain], input: Sequence[Plain] = ()) -> Result:
         """Run one cmdlet or primitive. Raises Refusal for what the machine does not know."""
+        ...
+
+    def acting(self) -> AbstractContextManager[None]:
+        """Whoever computes (runs a script) does it inside; other threads' waiting then does not overtake it."""
         ...
 
     def checkpoint(self) -> None:

@@ -21,7 +21,7 @@ from winboot.lab.windows import primitives as _primitives  # registers the primi
 from winboot.lab.windows.accounts import SYSTEM_TOKEN, Accounts, Token
 from winboot.lab.windows.boot import Boot
 from winboot.lab.windows.call import CMDLETS
-from winboot.lab.windows.clock import PATIENCE, LabTime, Timer, Timers
+from winboot.lab.windows.clock import PATIENCE, SLOW, LabTime, Timer, Timers
 from winboot.lab.windows.defender import Defender
 from winboot.lab.windows.door import Clock, CommandSignature, Plain, Result
 from winboot.lab.windows.eventlog import EventLog
@@ -91,6 +91,8 @@ class Machine:
         self.world = world or World()
         self._watchers: list[Callable[[Signal], None]] = []
         self._console: Session | None = None
+        self._living = threading.Event()
+        self._commands: tuple[int, dict[str, CommandSignature]] = (-1, {})
 
         self.accounts = Accounts(self.hardware.machine_sid)
         self.faults = Faults(self)
@@ -145,7 +147,11 @@ class Machine:
     @property
     def commands(self) -> Mapping[str, CommandSignature]:
         """The cmdlets there are now, by lower-case name."""
-        return {key: c.signature for key, c in CMDLETS.items() if c.exists(self)}
+        # Only features bring cmdlets, so the table is made once for each set of services.
+        stamp = self.services.changes
+        if self._commands[0] != stamp:
+            self._commands = (stamp, {key: c.signature for key, c in CMDLETS.items() if c.exists(self)})
+        return self._commands[1]
 
     @property
     def clock(self) -> Clock:
@@ -163,7 +169,7 @@ class Machine:
     @contextmanager
     def acting(self) -> Iterator[None]:
         """Whoever runs a script puts this around it; see clock.py."""
-        with self.time.acting():
+        with self.time.acting(self):
             yield
 
     # ---- names -----------------------------------------------------------------------------------------
@@ -207,8 +213,13 @@ class Machine:
         seconds: float,
         alive: Callable[[], None] = lambda: None,
         until: Callable[[], bool] = lambda: False,
+        *,
+        pace: float = 0.0,
     ) -> bool:
-        """Let lab time pass, doing due work; ends early, with True, when `until` holds. `alive` may raise."""
+        """Let lab time pass, doing due work; ends early, with True, when `until` holds. `alive` may raise.
+
+        `pace`: real seconds that a lab second costs at least.
+        """
         with self.lock:
             target = self.time.seconds + seconds
             patient_until = real_time.monotonic() + PATIENCE
@@ -221,20 +232,21 @@ class Machine:
                     now = self.time.seconds
                     if now >= target:
                         return False
-                    if self.time.busy and real_time.monotonic() < patient_until:
+                    if self.time.busy_at(self) and real_time.monotonic() < patient_until:
                         self.lock.wait(0.002)
                     else:
-                        self._pass(now, target)
+                        self._pass(now, target, pace)
 
-    def _pass(self, now: float, target: float) -> None:
+    def _pass(self, now: float, target: float, pace: float) -> None:
         # One step of a wait: to the next thing that happens, but never so far that others cannot break in.
         due = self.timers.next()
         step = min(target, self.time.next_wake(target))
         if due is not None:
             step = min(step, max(due, now))
-        if self.time.scale > 0:
-            step = min(step, now + 0.02 / self.time.scale)
-            self.lock.wait(max(step - now, 0) * self.time.scale)
+        cost = max(self.time.scale, pace, SLOW if self.time.busy else 0.0)
+        if cost > 0:
+            step = min(step, now + 0.02 / cost)
+            self.lock.wait(max(step - now, 0) * cost)
         self.time.advance_to(step)
 
     def outside(self, work: Callable[[], T]) -> T:
@@ -253,6 +265,24 @@ class Machine:
     def settle(self, seconds: float) -> None:
         """Let lab time pass with nobody acting: timers fire, services tick, reboots end."""
         self.wait(seconds)
+
+    def live(self, *, pace: float = 0.05) -> None:
+        """Go on by itself, on a thread, until `power_off` or `rest`: services tick and reboots end with nobody there.
+
+        A running machine lives at `pace` (real seconds for a lab second), so that many of them leave the processor
+        to those who work; one that is down comes up as fast as the lab's time allows.
+        """
+        self._living.set()
+        threading.Thread(target=self._live, args=(pace,), name=f"machine {self.label}", daemon=True).start()
+
+    def rest(self) -> None:
+        """End `live`."""
+        self._living.clear()
+        self.wake()
+
+    def _live(self, pace: float) -> None:
+        while self._living.is_set():
+            self.wait(1.0, until=lambda: not self._living.is_set(), pace=pace if self.running else 0.0)
 
     # ---- signals ---------------------------------------------------------------------------------------
 

@@ -122,6 +122,8 @@ class Processes:
         self._machine = machine
         self._known: dict[int, Process] = {}
         self._next = 4
+        # Whether the next second is on the machine's list: it is only while programs of the lab run.
+        self._ticking = False
 
     # ---- environment -----------------------------------------------------------------------------------
 
@@ -270,6 +272,7 @@ class Processes:
         process.directory = directory or r"C:\Windows\System32"
         process.image, process.node, process.priority = image, node, priority
         node.images.add(process.pid)
+        self._keep_ticking()
         return process
 
     def program(self, process: Process) -> Program:
@@ -310,11 +313,19 @@ class Processes:
 
     def tick(self) -> None:
         """About once each lab second: long-lived programs go on."""
+        self._ticking = False
         for process in self.all():
             if process.served is not None and process.running:
                 died = process.served.on_tick()
                 if died is not None and process.running:
                     self.finish(process, died)
+        if any(p.image is not None for p in self.all()):
+            self._keep_ticking()
+
+    def _keep_ticking(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self._machine.after(1.0, self.tick)
 
     def finish(self, process: Process, died: Died) -> None:
         """The process ended by itself."""
@@ -362,6 +373,7 @@ class Processes:
                 process.node.images.clear()
         self._known.clear()
         self._next = 4
+        self._ticking = False
 
     def tree(self) -> Tree:
         """What runs, for the snapshot."""

@@ -132,6 +132,8 @@ class ServiceControl:
         self._machine = machine
         self._services: dict[str, Service] = {}
         self.environment: dict[str, str] = {}
+        # Grows with every service that comes or goes.
+        self.changes = 0
         # Services of Windows itself: they run without a program of the lab behind them.
         self.in_box: set[str] = set()
 
@@ -196,6 +198,7 @@ class ServiceControl:
             self.in_box.add(name.lower())
         self._check_account(account)
         self._services[name.lower()] = service
+        self.changes += 1
         self._store(service)
         if description:
             self._put(service, "Description", "String", description)
@@ -262,6 +265,7 @@ class ServiceControl:
     def _finish_delete(self, service: Service) -> None:
         if service.deleted and service.status == "Stopped" and not service.held_by:
             self._services.pop(service.name.lower(), None)
+            self.changes += 1
             self._machine.registry.wipe(service.key)
 
     def release(self, service: Service, holder: str) -> None:
@@ -537,6 +541,7 @@ class ServiceControl:
         """Boot: the manager reads all definitions and the machine's environment."""
         registry = self._machine.registry
         self._services.clear()
+        self.changes += 1
         self.environment = self._machine.processes.machine_environment()
         for name in registry.subkeys(SERVICES):
             key = f"{SERVICES}\\{name}"

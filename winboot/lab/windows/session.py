@@ -122,7 +122,7 @@ class Session:
     @contextmanager
     def acting(self) -> Iterator[None]:
         """Whoever runs a script puts this around it, so that others' waiting does not overtake its computing."""
-        with self.machine.time.acting():
+        with self.machine.acting():
             yield
 
     def interrupt(self) -> None:

@@ -120,12 +120,12 @@ class Tasks:
         )
         self._threads.append(thread)
         # It counts as busy from this moment on, not only when its thread gets the processor.
-        self._machine.time.hand_over()
+        self._machine.time.hand_over(self._machine)
         thread.start()
 
     def _run(self, task: Task, session: Session) -> None:
         result = 1
-        with self._machine.time.taken_over():
+        with self._machine.time.taken_over(self._machine):
             try:
                 for action in task.actions:
                     result = self._act(action, session)
