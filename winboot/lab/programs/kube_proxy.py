@@ -148,6 +148,14 @@ class KubeProxy(Daemon):
                 raise GoError("WinOverlay feature gate not enabled")
             if not self._settings.get("winkernel.sourceVip"):
                 raise GoError("source-vip flag not set")
+        else:
+            self._find_root()
+        for found in hcn.call(self.machine, "GET", "/policylists/") or []:
+            hcn.call(self.machine, "DELETE", f"/policylists/{found['ID']}")
+        self.klog('"Using Kernelspace Proxier."')
+        self._found = True
+
+    def _find_root(self) -> None:
         root = str(self._settings.get("winkernel.rootHnsEndpointName") or "cbr0")
         if hcn.endpoint(self.machine, root) is None:
             self.klog(
@@ -155,10 +163,6 @@ class KubeProxy(Daemon):
                 "E",
                 "proxier.go:1",
             )
-        for found in hcn.call(self.machine, "GET", "/policylists/") or []:
-            hcn.call(self.machine, "DELETE", f"/policylists/{found['ID']}")
-        self.klog('"Using Kernelspace Proxier."')
-        self._found = True
 
     def _sync(self, network: Mapping[str, Any]) -> None:
         try:

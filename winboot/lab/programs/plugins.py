@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.lab.programs import cni, hcn
@@ -81,30 +82,64 @@ def _folders(run: Run) -> list[str]:
     return run.env["CNI_PATH"].split(";")
 
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+
+
+class _Range:
+    """One range of addresses: its subnet, the first that may be given, and the gateway, which never is."""
+
+    def __init__(self, entry: Mapping[str, Any], index: int) -> None:
+        if not entry.get("subnet"):
+            raise GoError("no IP ranges specified")
+        try:
+            self.subnet: Network = ipaddress.ip_network(entry["subnet"])
+        except ValueError:
+            raise GoError(f"invalid range set {index}: invalid subnet {entry['subnet']}") from None
+        self.first: Address = ipaddress.ip_address(entry.get("rangeStart") or str(self.subnet[1]))
+        self.gateway: Address = ipaddress.ip_address(entry.get("gateway") or str(self.subnet[1]))
+        if self.first not in self.subnet:
+            raise GoError(f"RangeStart {self.first} not in network {self.subnet}")
+
+    def after(self, last: Address | None) -> Iterator[Address]:
+        """Round the range once, beginning after the last address handed out."""
+        end = int(self.subnet.broadcast_address)
+        begin = int(last) + 1 if last is not None and last in self.subnet else int(self.first)
+        kind = type(self.gateway)
+        for number in chain(range(begin, end), range(int(self.first), begin)):
+            address = kind(number)
+            if address != self.gateway:
+                yield address
+
+
 class HostLocal(Plugin):
-    """Addresses from files, one a lease, named after the address."""
+    """Addresses from files, one a lease, named after the address; one address from each set of ranges."""
 
     about = "CNI host-local plugin"
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
-        """Take the next free address of the first range set."""
+        """Take the next free address of each range set."""
         ipam = conf.get("ipam") or {}
-        subnet, first, gateway = self._range(ipam)
+        sets = [s[0] for s in ipam.get("ranges") or [[ipam]]]
+        ranges = [_Range(entry, index) for index, entry in enumerate(sets)]
         folder = self._folder(run, conf)
+        return {"cniVersion": "1.0.0", "ips": [self._take(run, folder, r, n) for n, r in enumerate(ranges)]}
+
+    def _take(self, run: Run, folder: str, range_: _Range, index: int) -> dict[str, str]:
         holder = f"{run.env['CNI_CONTAINERID']}\r\n{run.env['CNI_IFNAME']}".encode("ascii")
-        for address in self._candidates(run, folder, subnet, first, gateway):
-            path = paths.join(folder, str(address))
+        marker = paths.join(folder, f"last_reserved_ip.{index}")
+        known = run.machine.files.exists(marker)
+        last = ipaddress.ip_address(run.read(marker).decode("ascii")) if known else None
+        for address in range_.after(last):
+            # A colon cannot stand in a file name.
+            path = paths.join(folder, str(address).replace(":", "_"))
             if not run.machine.files.exists(path):
                 run.write(path, holder)
-                run.write(paths.join(folder, "last_reserved_ip.0"), str(address).encode("ascii"))
-                return {
-                    "cniVersion": "1.0.0",
-                    "ips": [{"address": f"{address}/{subnet.prefixlen}", "gateway": str(gateway)}],
-                }
-        last = subnet.broadcast_address - 1
-        raise GoError(
-            f"failed to allocate for range 0: no IP addresses available in range set: {subnet[1]}-{last}"
-        )
+                run.write(marker, str(address).encode("ascii"))
+                return {"address": f"{address}/{range_.subnet.prefixlen}", "gateway": str(range_.gateway)}
+        span = f"{range_.first}-{range_.subnet.broadcast_address - 1}"
+        raise GoError(f"failed to allocate for range {index}: no IP addresses available in range set: {span}")
 
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
         """Give back whatever the container has."""
@@ -120,47 +155,6 @@ class HostLocal(Plugin):
         store = str((conf.get("ipam") or {}).get("dataDir") or STORE)
         return run.path(f"{store}/{conf['name']}")
 
-    def _range(
-        self, ipam: Mapping[str, Any]
-    ) -> tuple[ipaddress.IPv4Network, ipaddress.IPv4Address, ipaddress.IPv4Address]:
-        ranges = ipam.get("ranges") or [[ipam]]
-        entry = ranges[0][0]
-        if not entry.get("subnet"):
-            raise GoError("no IP ranges specified")
-        try:
-            subnet = ipaddress.IPv4Network(entry["subnet"])
-        except ValueError:
-            raise GoError(f"invalid range set 0: invalid subnet {entry['subnet']}") from None
-        first = ipaddress.IPv4Address(entry.get("rangeStart") or subnet[1])
-        gateway = ipaddress.IPv4Address(entry.get("gateway") or subnet[1])
-        if first not in subnet:
-            raise GoError(f"RangeStart {first} not in network {subnet}")
-        return subnet, first, gateway
-
-    def _candidates(
-        self,
-        run: Run,
-        folder: str,
-        subnet: ipaddress.IPv4Network,
-        first: ipaddress.IPv4Address,
-        gateway: ipaddress.IPv4Address,
-    ) -> Iterator[ipaddress.IPv4Address]:
-        """Round the range once, beginning after the last address handed out; never the gateway."""
-        span = [
-            a
-            for a in map(ipaddress.IPv4Address, range(int(first), int(subnet.broadcast_address)))
-            if a != gateway
-        ]
-        marker = paths.join(folder, "last_reserved_ip.0")
-        last = (
-            ipaddress.IPv4Address(run.read(marker).decode("ascii"))
-            if run.machine.files.exists(marker)
-            else None
-        )
-        start = span.index(last) + 1 if last in span else 0
-        yield from span[start:]
-        yield from span[:start]
-
 
 class WinPlugin(Plugin):
     """What win-bridge and win-overlay share: address, HNS endpoint with policies, and the sandbox's namespace."""
@@ -174,9 +168,9 @@ class WinPlugin(Plugin):
             # A namespace GUID means nothing to the old API: it looks for an endpoint that a v1 runtime would have made.
             raise GoError(f"failed to find HNSEndpoint {endpoint_name}: Endpoint {endpoint_name} not found")
         lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
-        address = ipaddress.IPv4Interface(lease["ips"][0]["address"])
+        addresses = [ipaddress.ip_interface(ip["address"]) for ip in lease["ips"]]
         try:
-            self._make(run, conf, network, endpoint_name, address)
+            self._make(run, conf, network, endpoint_name, addresses)
         except GoError:
             cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
             raise
@@ -184,7 +178,8 @@ class WinPlugin(Plugin):
             "cniVersion": "1.0.0",
             "interfaces": [{"name": endpoint_name, "sandbox": run.env["CNI_NETNS"]}],
             "ips": [
-                {"address": str(address), "gateway": str(self.gateway(address, network)), "interface": 0}
+                {"address": str(a), "gateway": str(self.gateway(a, network)), "interface": 0}
+                for a in addresses
             ],
             "dns": conf.get("dns") or {},
         }
@@ -204,13 +199,11 @@ class WinPlugin(Plugin):
             raise GoError(f'error while hcn.GetNetworkByName({name}): Network name "{name}" not found')
         return found
 
-    def gateway(self, address: ipaddress.IPv4Interface, network: Mapping[str, Any]) -> ipaddress.IPv4Address:
+    def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
         """What the pod's default route points at."""
         return address.network[2]
 
-    def policies(
-        self, conf: dict[str, Any], address: ipaddress.IPv4Interface, network: Mapping[str, Any]
-    ) -> list[Any]:
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
         """The endpoint's policies."""
         return endpoint_policies(conf)
 
@@ -220,22 +213,30 @@ class WinPlugin(Plugin):
         conf: dict[str, Any],
         network: Mapping[str, Any],
         name: str,
-        address: ipaddress.IPv4Interface,
+        addresses: list[Interface],
     ) -> None:
-        if any(e.get("IPAddress") == str(address.ip) for e in hcn.endpoints(run.machine)):
+        taken = {e.get("IPAddress") for e in hcn.endpoints(run.machine)}
+        if any(str(a.ip) in taken for a in addresses):
             raise GoError(f"error while adding HostComputeEndpoint: {_IN_USE}")
         dns = (conf.get("runtimeConfig") or {}).get("dns") or conf.get("dns") or {}
-        request = {
+        request: dict[str, Any] = {
             "Name": name,
             "VirtualNetwork": network["ID"],
-            "IPAddress": str(address.ip),
-            "PrefixLength": address.network.prefixlen,
-            "GatewayAddress": str(self.gateway(address, network)),
             "DNSServerList": ",".join(dns.get("servers") or dns.get("nameservers") or []),
             "DNSSuffix": ",".join(dns.get("searches") or dns.get("search") or []),
-            "Policies": self.policies(conf, address, network),
+            "Policies": self.policies(conf, network),
             "Namespace": {"ID": run.env["CNI_NETNS"]},
         }
+        for address in addresses:
+            gateway, length = str(self.gateway(address, network)), address.network.prefixlen
+            if address.version == 4:
+                request |= {"IPAddress": str(address.ip), "PrefixLength": length, "GatewayAddress": gateway}
+            else:
+                request |= {
+                    "IPv6Address": str(address.ip),
+                    "IPv6PrefixLength": length,
+                    "GatewayAddressV6": gateway,
+                }
         try:
             hcn.call(run.machine, "POST", "/endpoints/", request)
         except GoError as e:
@@ -283,20 +284,115 @@ class WinOverlay(WinPlugin):
             raise GoError(f"network {name} is of an unexpected type: {found.get('Type')}")
         return found
 
-    def gateway(self, address: ipaddress.IPv4Interface, network: Mapping[str, Any]) -> ipaddress.IPv4Address:
+    def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
         """The overlay's gateway."""
         subnets = network.get("Subnets") or [{}]
-        return ipaddress.IPv4Address(subnets[0].get("GatewayAddress") or address.network[1])
+        return ipaddress.ip_address(subnets[0].get("GatewayAddress") or str(address.network[1]))
 
-    def policies(
-        self, conf: dict[str, Any], address: ipaddress.IPv4Interface, network: Mapping[str, Any]
-    ) -> list[Any]:
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
         """The configured ones, and the provider address."""
-        found = super().policies(conf, address, network)
+        found = super().policies(conf, network)
         if not any(p.get("Type") == "ProviderAddress" for p in found):
             provider = {"ProviderAddress": network.get("ManagementIP", "")}
             found.append({"Type": "ProviderAddress", "Settings": provider})
         return found
+
+
+class Azure(Plugin):
+    """azure-vnet: makes the HNS network with the first pod, and takes the old (v1) form of policies."""
+
+    about = "Azure CNI"
+    NETWORK: Final = "azure"
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """Take one of the adapter's further addresses, make network and endpoint."""
+        name = f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}"
+        lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        address = ipaddress.ip_interface(lease["ips"][0]["address"])
+        network = self._network(run, conf, address)
+        policies = [p.get("Value") or p.get("value") for p in conf.get("AdditionalArgs") or []]
+        for policy in policies:
+            if "Settings" in policy:
+                raise GoError(
+                    f"failed to parse policy {policy.get('Type')}: the plugin knows the form with ExceptionList"
+                )
+        request = {
+            "Name": name,
+            "VirtualNetwork": network["ID"],
+            "IPAddress": str(address.ip),
+            "PrefixLength": address.network.prefixlen,
+            "DNSServerList": ",".join((conf.get("dns") or {}).get("Nameservers") or []),
+            "Policies": policies,
+            "Namespace": {"ID": run.env["CNI_NETNS"]},
+        }
+        hcn.call(run.machine, "POST", "/endpoints/", request)
+        return {
+            "cniVersion": "0.3.0",
+            "ips": [{"version": "4", "address": str(address), "gateway": lease["ips"][0]["gateway"]}],
+        }
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Give the endpoint and the address back."""
+        cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}")
+        if found is not None:
+            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+
+    def _network(self, run: Run, conf: Mapping[str, Any], address: Interface) -> dict[str, Any]:
+        found = hcn.network(run.machine, str(conf.get("name") or self.NETWORK))
+        if found is not None:
+            return found
+        kind = "L2Tunnel" if conf.get("mode") == "tunnel" else "L2Bridge"
+        net = address.network
+        request = {
+            "Name": str(conf.get("name") or self.NETWORK),
+            "Type": kind,
+            "Subnets": [{"AddressPrefix": str(net), "GatewayAddress": str(net[1])}],
+        }
+        made: dict[str, Any] = hcn.call(run.machine, "POST", "/networks/", request)
+        return made
+
+
+class AzureIpam(Plugin):
+    """azure-vnet-ipam: the further addresses of the adapter. In the lab they follow the machine's own address."""
+
+    about = "Azure IPAM"
+    STATE: Final = "/k/azure-vnet-ipam.json"
+    COUNT: Final = 30
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """The next one that nobody has."""
+        lan = run.machine.network.lan
+        net = ipaddress.ip_interface(f"{lan.address}/{lan.prefix_length}").network
+        taken = self._state(run)
+        for offset in range(1, self.COUNT):
+            # A block of its own at the upper end, so that no other machine's address is in it.
+            number = (
+                int(net.broadcast_address)
+                - self.COUNT * (int(ipaddress.ip_address(lan.address)) % 8 + 1)
+                + offset
+            )
+            address = str(ipaddress.ip_address(number))
+            if address not in taken:
+                self._keep(run, {**taken, address: run.env["CNI_CONTAINERID"]})
+                return {
+                    "cniVersion": "0.3.0",
+                    "ips": [
+                        {"version": "4", "address": f"{address}/{net.prefixlen}", "gateway": str(net[1])}
+                    ],
+                }
+        raise GoError("Failed to allocate address: No available addresses")
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Give back what the container has."""
+        self._keep(run, {a: c for a, c in self._state(run).items() if c != run.env["CNI_CONTAINERID"]})
+
+    def _state(self, run: Run) -> dict[str, str]:
+        path = run.path(self.STATE)
+        return dict(json.loads(run.read(path))) if run.machine.files.exists(path) else {}
+
+    def _keep(self, run: Run, state: dict[str, str]) -> None:
+        run.write(run.path(self.STATE), json.dumps(state).encode("ascii"))
 
 
 class Flannel(Plugin):

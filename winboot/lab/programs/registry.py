@@ -10,7 +10,7 @@ from winboot.lab.programs.kubectl import Kubectl
 from winboot.lab.programs.kubelet import KubeletProgram
 from winboot.lab.programs.nssm import NssmProgram
 from winboot.lab.programs.outside import Outside
-from winboot.lab.programs.plugins import Flannel, HostLocal, WinBridge, WinOverlay
+from winboot.lab.programs.plugins import Azure, AzureIpam, Flannel, HostLocal, WinBridge, WinOverlay
 from winboot.lab.programs.sc import Sc
 from winboot.lab.programs.system import Curl, Netsh, Powercfg, PowerShell, Refused, Shutdown, Taskkill, W32tm
 from winboot.lab.programs.tar import Tar
@@ -22,6 +22,8 @@ from winboot.lab.windows.programs_api import Program, Programs
 def install_programs(programs: Programs, outside: Outside) -> None:
     """Make every stand-in known."""
     known: dict[str, Program] = {
+        "azure-vnet": Azure(),
+        "azure-vnet-ipam": AzureIpam(),
         "containerd": ContainerdProgram(outside),
         "containerd-shim-runhcs-v1": ShimProgram(),
         "crictl": Crictl(),
