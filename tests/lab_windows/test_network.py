@@ -229,3 +229,11 @@ def test_remote_management_listens(machine: Machine) -> None:
         refused(machine, "Get-NetTCPConnection", State=["Listen"], LocalPort=[10250]).category
         == "ObjectNotFound"
     )
+
+
+def test_management_may_listen_elsewhere(machine: Machine) -> None:
+    """Also after the next boot; an endpoint on loopback has its own port."""
+    machine.manage_at(43121)
+    machine.reboot()
+    machine.settle(60)
+    assert one(machine, "Get-NetTCPConnection", State=["Listen"])["LocalPort"].value == 43121

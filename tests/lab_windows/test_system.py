@@ -162,7 +162,7 @@ def test_a_refusal_inside_a_task_is_kept_for_who_runs_the_lab(machine: Machine) 
     a_task(machine, "t", "-x")
     ask(machine, "Start-ScheduledTask", TaskName=["t"])
     machine.tasks.wait_idle()
-    assert [r.name for r in machine.tasks.refusals] == ["Get-Moon"]
+    assert [r.name for r in machine.refusals] == ["Get-Moon"]
 
 
 def test_a_task_is_only_replaced_with_force_and_a_missing_one_is_an_error(machine: Machine) -> None:

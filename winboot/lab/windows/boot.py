@@ -160,11 +160,18 @@ class Boot:
         machine.services.load()
         machine.hns.machine_came_up()
         machine.services.start_automatic()
-        system = machine.processes.named("System")[0]
-        machine.sockets.listen(system, 5985, address="::")
+        self.open_management()
         machine.defender.machine_came_up()
         machine.tasks.machine_came_up()
         machine.signal("up")
+
+    def open_management(self) -> None:
+        """The system listens for WinRM on behalf of its service."""
+        machine = self._machine
+        system = machine.processes.named("System")[0]
+        machine.sockets.close_all(system.pid)
+        for port in machine.management_ports:
+            machine.sockets.listen(system, port, address="::")
 
     def _rename_files(self) -> None:
         # Pairs of names: an empty second one deletes, a leading ! overwrites.

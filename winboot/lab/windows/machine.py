@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
+from winboot.lab.engine.refusal import Refusal
 from winboot.lab.windows import cmdlets as _cmdlets  # registers the cmdlets
 from winboot.lab.windows import primitives as _primitives  # registers the primitives
 from winboot.lab.windows.accounts import SYSTEM_TOKEN, Accounts, Token
@@ -91,6 +92,10 @@ class Machine:
         self.world = world or World()
         self._watchers: list[Callable[[Signal], None]] = []
         self._console: Session | None = None
+        # What the lab did not know where no script is there to be ended: in tasks, services and timers.
+        self.refusals: list[Refusal] = []
+        # Ports that remote management listens on; an endpoint of the lab on loopback has ports of its own.
+        self.management_ports = [5985]
         self._living = threading.Event()
         self._commands: tuple[int, dict[str, CommandSignature]] = (-1, {})
 
@@ -206,7 +211,10 @@ class Machine:
         """Do what has fallen due."""
         with self.lock:
             while (timer := self.timers.take(self.time.seconds)) is not None:
-                timer.work()
+                try:
+                    timer.work()
+                except Refusal as refusal:
+                    self.refusals.append(refusal)
 
     def wait(
         self,
@@ -311,6 +319,12 @@ class Machine:
         """Go down now; come up after `seconds` of lab time (the hardware's usual time when None)."""
         with self.lock:
             self.power.restart(self.hardware.boot_seconds if seconds is None else seconds)
+
+    def manage_at(self, *ports: int) -> None:
+        """Let remote management listen on other ports, now and after each boot."""
+        with self.lock:
+            self.management_ports = list(ports)
+            self.power.open_management()
 
     def power_off(self) -> None:
         """Go down at once, as if the plug was pulled."""

@@ -117,6 +117,8 @@ class Network:
         self.search_list: list[str] = []
         self.lan = Lan("", 0, "", ())
         self.cut_off = False
+        # Whether a DHCP server answers on the wire; a static LAN has none.
+        self.dhcp_served = False
         self._indexes = 1
 
     # ---- building --------------------------------------------------------------------------------------
@@ -137,6 +139,7 @@ class Network:
             "none": "Intel(R) Ethernet Controller X550",
         }.get(self._machine.hardware.hypervisor, "Microsoft Hyper-V Network Adapter")
         self._indexes = 5
+        self.dhcp_served = dhcp
         adapter = self.add_adapter("Ethernet", description, mac=self._machine.hardware.mac)
         self._configure(adapter, dhcp)
         return adapter
@@ -252,7 +255,7 @@ class Network:
                 nets = [address.network, f"{address.ip}/{width}"]
                 if address.version == 4:
                     broadcast = ipaddress.ip_network(address.network).broadcast_address
-                    nets += [f"{broadcast}/32", "224.0.0.0/4"]
+                    nets += [f"{broadcast}/32", "224.0.0.0/4", "255.255.255.255/32"]
                 found.extend(
                     Route(net, hop, adapter.index, 256, False, "Local") for net in dict.fromkeys(nets)
                 )
@@ -315,9 +318,6 @@ class Network:
         elif not adapter.ipv4:
             adapter.addresses.append(Address("169.254.17.42", 16, "Link"))
 
-    # Whether a DHCP server answers on the wire; a static LAN has none.
-    dhcp_served = False
-
     def add_route(self, route: Route) -> None:
         """Set a route."""
         self.routes.append(route)
@@ -366,7 +366,6 @@ class Network:
         source.addresses = [a for a in source.addresses if a.version == 6 and source.physical]
         source.dns, source.dhcp_dns = [], []
         if goal.dhcp:
-            self.dhcp_served = self.dhcp_served or source.dhcp
             self._ask_lease(goal)
         self._publish_routes()
         self.publish(source)

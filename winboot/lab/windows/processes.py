@@ -11,7 +11,7 @@ from winboot.lab.engine.refusal import Refusal
 from winboot.lab.windows import paths
 from winboot.lab.windows.accounts import SYSTEM_TOKEN, Token
 from winboot.lab.windows.acl import READ
-from winboot.lab.windows.failure import win32_failure
+from winboot.lab.windows.failure import Failure, win32_failure
 from winboot.lab.windows.programs_api import Died, Exit, Image, LongLived, Program, Served, read_image
 from winboot.lab.windows.registry import ENVIRONMENT
 from winboot.lab.windows.snapshot import Tree
@@ -316,11 +316,22 @@ class Processes:
         self._ticking = False
         for process in self.all():
             if process.served is not None and process.running:
-                died = process.served.on_tick()
+                died = self._tick_one(process.served)
                 if died is not None and process.running:
                     self.finish(process, died)
         if any(p.image is not None for p in self.all()):
             self._keep_ticking()
+
+    def _tick_one(self, served: Served) -> Died | None:
+        try:
+            return served.on_tick()
+        except Refusal as refusal:
+            # No script is there to be ended: the program dies, and whoever runs the lab is told.
+            self._machine.refusals.append(refusal)
+            return Died(_KILLED)
+        except Failure:
+            # Something on the machine failed that the program does not handle (a full disk): it crashes.
+            return Died(1)
 
     def _keep_ticking(self) -> None:
         if not self._ticking:

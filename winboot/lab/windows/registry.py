@@ -79,6 +79,9 @@ class Registry:
         self._machine = machine
         self._machine_hive = Key(HKLM, acl=registry_root())
         self._users = Key("HKEY_USERS", acl=registry_root())
+        # How many keys have rules of their own below the hives; while there are none, all keys have the same.
+        self._own_rules = 0
+        self._common = registry_root()
         # Set once Windows is installed: from then on nothing can be made directly below a hive.
         self.sealed = False
 
@@ -125,7 +128,8 @@ class Registry:
         return key
 
     def _allow(self, path: str, token: Token, rights: int) -> None:
-        if not self.acl(path, token).allows(token, rights):
+        rules = self.acl(path, token) if self._own_rules else self._common
+        if not rules.allows(token, rights):
             raise failure(
                 "System.Security.SecurityException"
                 if rights == _READ
@@ -276,6 +280,7 @@ class Registry:
     def set_acl(self, path: str, wanted: Acl, token: Token = SYSTEM_TOKEN) -> None:
         """Give a key rules of its own."""
         self.need(path, token, 0x40000).acl = wanted
+        self._own_rules += 1
 
     # ---- helpers ---------------------------------------------------------------------------------------
 

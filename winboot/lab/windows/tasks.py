@@ -73,12 +73,11 @@ class Task:
 
 
 class Tasks:
-    """All tasks. Refusals that a task's script ran into are kept in `refusals`, for whoever runs the lab."""
+    """All tasks. A refusal that a task's script ran into goes to `machine.refusals`, for whoever runs the lab."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._known: dict[str, Task] = {}
-        self.refusals: list[Refusal] = []
         self._threads: list[threading.Thread] = []
 
     def all(self) -> list[Task]:
@@ -130,7 +129,7 @@ class Tasks:
                 for action in task.actions:
                     result = self._act(action, session)
             except Refusal as refusal:
-                self.refusals.append(refusal)
+                self._machine.refusals.append(refusal)
             except (MachineStopped, Interrupted):
                 result = TERMINATED
             except Failure as failed:
