@@ -131,3 +131,63 @@ def test_the_ca_is_a_file_and_a_text():
     """Both say the same."""
     with Farm() as farm:
         assert Path(farm.ca_file()).read_bytes() == farm.authority.pem
+
+
+def test_a_machine_cut_off_goes_on_with_its_scripts():
+    """The network is gone, the shell is not: a client that comes back hears the rest."""
+    cut, said = threading.Event(), threading.Event()
+
+    def play(script, parameters, emit, cancelled):
+        emit("output", "before")
+        assert cut.wait(10)
+        emit("output", "meanwhile")
+        said.set()
+        return Ended()
+
+    with Farm() as farm:
+        machine = node(farm, Actor(play))
+        with transport(farm, machine) as wire:
+            lines = wire.run("anything", {}, {})
+            assert next(lines) == "before"
+            farm.cut(machine)
+            assert not machine.is_up
+            cut.set()
+            assert said.wait(10)
+            farm.tell(machine, "up")
+            assert list(lines) == ["meanwhile"]
+
+
+def test_what_is_told_in_a_row_happens_in_a_row():
+    """Down and up again in one breath leaves a machine that is up, with its shells gone."""
+    with Farm() as farm:
+        machine = node(farm, says("done"))
+        wire = transport(farm, machine)
+        list(wire.run("anything", {}, {}))
+        for state in ("down", "up", "down", "up", "up"):
+            farm.tell(machine, state)
+        farm.up(machine)
+        assert machine.is_up
+        assert machine.shells == ()
+        assert machine.crashes == []
+        assert list(wire.run("anything", {}, {})) == ["done"]
+        wire.close()
+
+
+def test_a_script_that_waits_can_be_told_to_stop():
+    """It need not ask all the time."""
+    stopped = threading.Event()
+
+    def play(script, parameters, emit, cancelled):
+        cancelled.then(stopped.set)
+        emit("output", "waiting")
+        assert stopped.wait(10)
+        return Ended("stopped")
+
+    with Farm() as farm:
+        machine = node(farm, Actor(play))
+        wire = transport(farm, machine)
+        lines = wire.run("anything", {}, {})
+        assert next(lines) == "waiting"
+        lines.close()
+        assert stopped.wait(10)
+        wire.close()

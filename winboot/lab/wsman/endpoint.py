@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping
 from concurrent.futures import Executor as Threads
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 from xml.etree import ElementTree
 
 from winboot.lab.wsman import faults as plan
@@ -25,6 +25,9 @@ _SEALED: Final = (
     "Content-Type",
     f'multipart/encrypted;protocol="{SPNEGO_PROTOCOL}";boundary="Encrypted Boundary"',
 )
+# Listening; off the network, with everything that runs going on; off, as in a restart, with every shell
+# killed.
+State = Literal["up", "cut", "down"]
 _DEFAULT_IDLE: Final = "PT7200.000S"
 
 
@@ -112,6 +115,7 @@ class Endpoint:
         self._executor = executor
         self._threads = threads
         self._tls = tls
+        self._turn = asyncio.Lock()
         self._servers: list[asyncio.Server] = []
         self._guests: dict[Connection, _Guest] = {}
         self._connections = 0
@@ -138,21 +142,30 @@ class Endpoint:
         """Forget the requests seen so far; the next one has number 1."""
         self.requests.clear()
 
-    async def start(self) -> None:
+    async def become(self, state: State) -> None:
+        """Change to `state`; changes come one after the other, in the order in which they were asked for."""
+        async with self._turn:
+            if state == "up":
+                await self._start()
+            else:
+                await self._stop(kill=state == "down")
+
+    async def _start(self) -> None:
         """Listen. Ports found at the first start are kept: a machine has the same after a restart."""
+        if self._servers:
+            return
         if self.http_port is not None:
             self.http_port = await self._listen(self.http_port, None)
         if self.https_port is not None:
             self.https_port = await self._listen(self.https_port, self._tls)
 
-    async def stop(self) -> None:
-        """Stop listening, cut every connection and kill every shell: what a restart does to its clients."""
+    async def _stop(self, *, kill: bool) -> None:
         servers, self._servers = self._servers, []
         for server in servers:
             server.close()
         for connection in list(self._guests):
             connection.cut()
-        for shell_id in list(self._shells):
+        for shell_id in list(self._shells) if kill else ():
             self._remove(shell_id)
         for server in servers:
             await server.wait_closed()

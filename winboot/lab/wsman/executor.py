@@ -6,6 +6,7 @@ nothing of PowerShell.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -86,12 +87,39 @@ class Ended:
     error: ErrorRecord | None = None
 
 
+class Stop:
+    """Whether a script shall stop: ask by calling it, or be told by `then`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._told: list[Callable[[], None]] = []
+
+    def __call__(self) -> bool:
+        return self._set
+
+    def set(self, submit: Callable[[Callable[[], None]], object]) -> None:
+        """Say that the script shall stop. Who wants to be told is told by way of `submit`."""
+        with self._lock:
+            told, self._told = ([], self._told) if self._set else (self._told, [])
+            self._set = True
+        for act in told:
+            submit(act)
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Do `act` when the script shall stop; at once if that has been said."""
+        with self._lock:
+            waiting = not self._set
+            if waiting:
+                self._told.append(act)
+        if not waiting:
+            act()
+
+
 class Executor(Protocol):
     """Runs scripts, each in a thread of its own."""
 
-    def run(
-        self, script: str, parameters: Mapping[str, object], emit: Emit, cancelled: Callable[[], bool]
-    ) -> Ended:
+    def run(self, script: str, parameters: Mapping[str, object], emit: Emit, cancelled: Stop) -> Ended:
         """Run `script` to its end. `emit` may be called from this thread only.
 
         Values for `output`: None, bool, int, float, str, bytes, list and dict of these; `error`:

@@ -13,14 +13,14 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from winboot.lab.wsman.auth import Accounts
 from winboot.lab.wsman.certificates import Authority
-from winboot.lab.wsman.endpoint import Endpoint, Settings
+from winboot.lab.wsman.endpoint import Endpoint, Settings, State
 from winboot.lab.wsman.executor import Executor
 
 _T = TypeVar("_T")
@@ -38,6 +38,7 @@ class Farm:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="lab-farm", daemon=True)
         self._thread.start()
+        self._closing = False
 
     def __enter__(self) -> Self:
         return self
@@ -68,23 +69,35 @@ class Farm:
             tls = certificate.context(self.folder)
         endpoint = Endpoint(name, settings, executor, self._threads, accounts, certificate, tls)
         self.endpoints[name] = endpoint
-        self._call(endpoint.start())
+        self._call(endpoint.become("up"))
         return endpoint
 
     def down(self, endpoint: Endpoint) -> None:
-        """Take the machine off the network and kill its shells, as a restart does."""
-        self._call(endpoint.stop())
+        """Take the machine off the network and kill its shells, as a restart does; wait until it is done."""
+        self._call(endpoint.become("down"))
+
+    def cut(self, endpoint: Endpoint) -> None:
+        """Take the machine off the network; what runs on it goes on. Wait until it is done."""
+        self._call(endpoint.become("cut"))
 
     def up(self, endpoint: Endpoint) -> None:
-        """Let it listen again, on the same ports."""
-        self._call(endpoint.start())
+        """Let it listen again, on the same ports; wait until it does."""
+        self._call(endpoint.become("up"))
+
+    def tell(self, endpoint: Endpoint, state: State) -> None:
+        """The same without waiting, for those who hold a lock. What is told first comes first."""
+        if self._closing:
+            return
+        done = asyncio.run_coroutine_threadsafe(endpoint.become(state), self._loop)
+        done.add_done_callback(lambda future: _keep(endpoint, future))
 
     def close(self) -> None:
         """End everything, and wait until it has ended."""
-        if self._loop.is_closed():
+        if self._closing:
             return
+        self._closing = True
         for endpoint in self.endpoints.values():
-            self._call(endpoint.stop())
+            self._call(endpoint.become("down"))
         self._threads.shutdown(wait=True)
         self._call(_finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -94,6 +107,11 @@ class Farm:
 
     def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _keep(endpoint: Endpoint, future: Future[None]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        endpoint.crashes.append(error)
 
 
 async def _finish() -> None:

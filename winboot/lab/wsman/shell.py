@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor as Threads
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
 from winboot.lab.wsman import clixml, soap
-from winboot.lab.wsman.executor import Ended, ErrorRecord, Executor, Information, Progress, Stream
+from winboot.lab.wsman.executor import Ended, ErrorRecord, Executor, Information, Progress, Stop, Stream
 from winboot.lab.wsman.psrp import FRAGMENT, BrokenMessage, MessageType, Pool, Run, Say
 
 # Recorded: an answer never holds more than four full fragments.
@@ -139,7 +139,7 @@ class Command:
     id: uuid.UUID
     output: Output
     running: asyncio.Task[None] | None = None
-    stop: bool = False
+    stop: Stop = field(default_factory=Stop)
 
 
 class Shell:
@@ -212,7 +212,7 @@ class Shell:
     def signal(self, command_id: uuid.UUID, code: str) -> None:
         """Stop a pipeline; `terminate` also forgets it. Raises soap.Fault."""
         command = self.command(command_id)
-        command.stop = True
+        self._stop(command)
         if code.casefold() == soap.TERMINATE:
             del self.commands[command_id]
             self._pool.forget(command_id)
@@ -221,7 +221,7 @@ class Shell:
     def kill(self) -> None:
         """End all pipelines; nothing of them is heard any more."""
         for command in self.commands.values():
-            command.stop = True
+            self._stop(command)
             command.output.abort()
         self.commands.clear()
         self.output.abort()
@@ -268,7 +268,7 @@ class Shell:
             loop.call_soon_threadsafe(self._push, command, say)
 
         def work() -> Ended:
-            return self._executor.run(run.script, run.parameters, emit, lambda: command.stop)
+            return self._executor.run(run.script, run.parameters, emit, command.stop)
 
         if not self._used:
             self._used = True
@@ -288,6 +288,10 @@ class Shell:
         state = clixml.pipeline_state(_STATES[ended.state], error, run.script)
         self._push(command, Say(MessageType.PIPELINE_STATE, state))
         command.output.end()
+
+    def _stop(self, command: Command) -> None:
+        # By a thread: who is told may wait for locks, and this is the loop that all machines share.
+        command.stop.set(self._threads.submit)
 
     def _push(self, command: Command, say: Say) -> None:
         if self.commands.get(command.id) is command:
