@@ -173,6 +173,12 @@ def _switch_equals(left: SwitchParameter, right: Value, _case: bool) -> bool:
     return left.present == right if type(right) is bool else False
 
 
+def _enum_equals(left: EnumValue, right: Value, case: bool) -> bool:
+    if type(right) in NUMBER_CLASSES:
+        return bool(left.number == right)
+    return _converted_equals(left, right, case)
+
+
 _EQUALS: dict[type, Callable[[Any, Value, bool], bool]] = {
     Char: _char_equals,
     bool: _bool_equals,
@@ -186,7 +192,8 @@ def compared_by_value(*classes: type) -> None:
         _EQUALS[python] = _converted_equals
 
 
-compared_by_value(EnumValue, DateTime, DateTimeOffset, TimeSpan, Version, IPAddress, Uri)
+_EQUALS[EnumValue] = _enum_equals
+compared_by_value(DateTime, DateTimeOffset, TimeSpan, Version, IPAddress, Uri)
 
 
 # -- order
@@ -324,7 +331,7 @@ def ordering(test: Callable[[int], bool], *, case: bool) -> Operate:
 
 
 def _is_nan(value: Value) -> bool:
-    return isinstance(value, float) and value != value  # noqa: PLR0124
+    return isinstance(value, float) and value != value
 
 
 _PLAIN = NUMBER_CLASSES | {str, bool, Char, type(None)}

@@ -280,7 +280,7 @@ def cast(value: Value, target: DotNetType) -> Value:
     """The cast operator: as `convert`, but [pscustomobject] makes objects, and failures are RuntimeExceptions."""
     if target is PS_CUSTOM:
         bare = plain(value)
-        return custom_object(bare) if isinstance(bare, _Mapping) else value
+        return custom_object(bare) if isinstance(bare, (Hashtable, OrderedDictionary)) else value
     try:
         return convert(value, target)
     except PSInvalidCastException as cause:
@@ -725,7 +725,7 @@ def _to_hashtable(value: Value) -> Value:
     if type(value) is PSCustomObject:
         inner = final_failure(value, HASHTABLE)
         raise failure(value, HASHTABLE, "InvalidCastConstructorException", inner)
-    return NOT_CONVERTED
+    raise final_failure(value, HASHTABLE)
 
 
 @converts(ORDERED_DICTIONARY)

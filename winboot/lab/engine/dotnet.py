@@ -250,7 +250,9 @@ class DotNetType:
         for step in self.lineage():
             yield from step.interfaces
             if step.definition is not None:
-                yield from step.definition.interfaces
+                for face in step.definition.interfaces:
+                    yield face
+                    yield from face.all_interfaces()
             for face in step.interfaces:
                 yield from face.all_interfaces()
 

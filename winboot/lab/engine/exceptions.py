@@ -377,6 +377,7 @@ class RuntimeException(SystemException):
         self.target = target
         self.was_thrown_from_throw_statement = False
         self.settled = False  # a statement has already decided that it goes outwards
+        self.unwrapped = False  # a method call hands it on as it is ($PSCmdlet.ThrowTerminatingError)
 
     @property
     def error_record(self) -> ErrorRecord:
@@ -634,5 +635,5 @@ def as_record(failure: DotNetException) -> ErrorRecord:
     made = getattr(failure, "error_record", None)
     if isinstance(made, ErrorRecord):
         return made
-    failure.record = ErrorRecord(failure, failure.type_name, "NotSpecified", None)
+    failure.record = ErrorRecord(failure, failure.type_name, "OperationStopped", None)
     return failure.record

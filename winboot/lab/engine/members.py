@@ -176,6 +176,10 @@ def _from_items(items: Iterable[Value], name: str, runtime: Runtime) -> Value:
                 got = _from_items(inner, name, _Lenient(runtime))
                 if got is None:
                     continue
+            elif type(item) is PSCustomObject:
+                if runtime.strict >= 2:
+                    raise _not_found_strict(name)
+                got = None
             else:
                 _check_absence(item, name)
         if got is MISSING or got is NOTHING:
@@ -509,6 +513,8 @@ def invoke_member(
     if static:
         return _invoke_static(value, name, arguments, runtime)
     if value is None or value is NOTHING:
+        if name.lower() in ("foreach", "where") and arguments:
+            return Collection((), PS_OBJECT)
         raise _null_call()
     found, result = _try_invoke(value, name, arguments, runtime)
     if found:
@@ -536,6 +542,10 @@ def _try_invoke(value: Value, name: str, arguments: Sequence[Value], runtime: Ru
     member = kind.find(key)
     if type(member) is Method:
         return True, call(member, (bare,), arguments, runtime, kind)
+    if key.startswith(("get_", "set_")):
+        accessor = kind.find(key[4:])
+        if type(accessor) is Property:
+            return True, _accessor(accessor, key[:3], bare, arguments, runtime)
     if key == "foreach":
         return True, _for_each(value, arguments, runtime)
     if key == "where":
@@ -543,6 +553,18 @@ def _try_invoke(value: Value, name: str, arguments: Sequence[Value], runtime: Ru
     if isinstance(bare, _Mapping) and bare.has(name) and type(bare.get(name)) is PSMethod:
         return True, invoke_method(bare.get(name), arguments, runtime)
     return False, None
+
+
+def _accessor(
+    member: Property, which: str, value: Value, arguments: Sequence[Value], runtime: Runtime
+) -> Value:
+    """`$x.get_Count()`, `$x.set_Port(80)`."""
+    if len(arguments) != (0 if which == "get" else 1):
+        raise no_overload(f"{which}_{member.name}", len(arguments))
+    if which == "get":
+        return _read_property(member, value, runtime)
+    _write_property(member, value, arguments[0], runtime)
+    return NOTHING
 
 
 def invoke_method(method: PSMethod, arguments: Sequence[Value], runtime: Runtime) -> Value:
@@ -659,6 +681,8 @@ def _for_each(value: Value, arguments: Sequence[Value], runtime: Runtime) -> Val
     out: list[Value] = []
     for item in _items_of(value):
         if type(first) is ScriptBlock:
+            if len(arguments) > 1:
+                raise Refusal("member", "ForEach()", "a script block with arguments")
             result = runtime.call_with_underbar(first, item)
         elif isinstance(first, DotNetType):
             result = cast(item, first)
@@ -786,7 +810,12 @@ def _boxed(sequence: Any, position: int) -> Value:
 
 
 def _item_at(value: Value, sequence: Any, key: Value, runtime: Runtime) -> Value:
-    position = key if type(key) is int else int(cast(key, INT32))
+    try:
+        position = key if type(key) is int else int(cast(key, INT32))
+    except RuntimeException:
+        if runtime.strict >= 3:
+            raise
+        return None
     length = len(sequence)
     if position < 0:
         position += length
@@ -812,8 +841,12 @@ def _index_mapping(table: _Mapping, key: Value) -> Value:
     if isinstance(key, Array) and not table.has(key):
         return Array(_index_mapping(table, each) for each in key)
     if isinstance(table, OrderedDictionary) and type(key) is int:
-        return table.at(key) if -len(table) <= key < len(table) and key >= 0 else None
-    return None if key is None else table.get(key)
+        return table.at(key) if -len(table) <= key < len(table) else None
+    if key is None:
+        raise RuntimeException(
+            "Index operation failed; the array index evaluated to null.", "NullArrayIndex", "InvalidOperation"
+        )
+    return table.get(key)
 
 
 def _flat_index(value: MultiArray, key: Value) -> int:
@@ -1006,7 +1039,7 @@ def _accepts(kind: DotNetType, value: Value) -> bool:
         return True
     if kind.kind == "array" and enumerate_value(value) is not None:
         return True
-    if kind.kind == "interface" and kind.name.startswith("System.Collections"):
+    if kind.name in ("System.Collections.IEnumerable", "System.Collections.ICollection"):
         return enumerate_value(value) is not None
     return False
 

@@ -184,7 +184,7 @@ def cast_option(value: Value, type_name: str) -> Value:
         return cast(value, named(type_name))
     except RuntimeException as cause:
         raise RuntimeException(
-            cause.message, "RuntimeException", "InvalidArgument", None, cause.inner
+            cause.message, "RuntimeException", "NotSpecified", None, cause.inner
         ) from None
 
 

@@ -104,6 +104,11 @@ class Uri:
         return f"{self.scheme}:{slashes}{user}{place}{self.path}{self.query}{self.fragment}"
 
     @property
+    def absolute_path(self) -> str:
+        """The path; of a file address on a drive without the leading slash."""
+        return self.path[1:] if self.scheme == "file" and self.path[2:3] == ":" else self.path
+
+    @property
     def local_path(self) -> str:
         """The path unescaped; of a file address with backslashes."""
         path = unquote(self.path)

@@ -638,6 +638,7 @@ class _Mapping(Instance):
         if ignore_case is not None:
             self.ignore_case = ignore_case
         self.table: dict[Any, tuple[Value, Value]] = {}
+        self.version = 0
 
     def get(self, key: Value, default: Value = None) -> Value:
         """The value of a key, or the default."""
@@ -649,15 +650,18 @@ class _Mapping(Instance):
         folded = key_of(key, ignore_case=self.ignore_case)
         found = self.table.get(folded)
         self.table[folded] = (key if found is None else found[0], value)
+        self.version += 1
 
     def has(self, key: Value) -> bool:
         return key_of(key, ignore_case=self.ignore_case) in self.table
 
     def drop(self, key: Value) -> bool:
         """Remove a key; answers whether it was there."""
+        self.version += 1
         return self.table.pop(key_of(key, ignore_case=self.ignore_case), None) is not None
 
     def clear(self) -> None:
+        self.version += 1
         self.table.clear()
 
     def items(self) -> Iterator[tuple[Value, Value]]:
@@ -701,6 +705,11 @@ class OrderedDictionary(_Mapping):
         for key, value in items.items():
             made.put(key, value)
         return made
+
+    def put(self, key: Value, value: Value) -> None:
+        """Set a key; a known one keeps its place and takes the new spelling."""
+        self.table[key_of(key, ignore_case=self.ignore_case)] = (key, value)
+        self.version += 1
 
     def at(self, position: int) -> Value:
         """The value at a position; raises IndexError beyond the end."""
@@ -784,19 +793,35 @@ class Entry(Instance):
         return DICTIONARY_ENTRY if self.types is None else close_generic(KEY_VALUE_PAIR, self.types)
 
 
+def _while_unchanged(items: list[Value], source: _Mapping) -> Iterator[Value]:
+    """The items of a dictionary, until it changes under the enumeration."""
+    version = source.version
+    for item in items:
+        if source.version != version:
+            raise exceptions.InvalidOperationException(
+                "Collection was modified; enumeration operation may not execute."
+            )
+        yield item
+
+
 class View(Instance):
     """The Keys or Values collection of a dictionary, or another read-only live sequence: `read()` gives its items."""
 
-    def __init__(self, type_name: str, read: Callable[[], list[Value]]) -> None:
+    def __init__(
+        self, type_name: str, read: Callable[[], list[Value]], source: _Mapping | None = None
+    ) -> None:
         self.type_name = type_name
         self.read = read
+        self.source = source
 
     @property
     def dotnet_type(self) -> DotNetType:
         return structured_type(self.type_name)
 
     def __iter__(self) -> Iterator[Value]:
-        return iter(self.read())
+        if self.source is None:
+            return iter(self.read())
+        return _while_unchanged(self.read(), self.source)
 
     def __len__(self) -> int:
         return len(self.read())
@@ -808,15 +833,27 @@ class View(Instance):
 class Enumerator(Instance):
     """An IEnumerator: `items` is the Python iterator behind GetEnumerator(); the pipeline runs it to its end."""
 
-    def __init__(self, items: Iterable[Value], *, of_entries: bool = False) -> None:
+    def __init__(
+        self, items: Iterable[Value], *, of_entries: bool = False, table: _Mapping | None = None
+    ) -> None:
         self.source = list(items)
         self.position = -1
         self.of_entries = of_entries
+        self.table = table
+        self.version = table.version if table is not None else 0
 
     def __iter__(self) -> Iterator[Value]:
         while self.position + 1 < len(self.source):
+            self.check()
             self.position += 1
             yield self.source[self.position]
+
+    def check(self) -> None:
+        """Complain when the dictionary behind it changed."""
+        if self.table is not None and self.table.version != self.version:
+            raise exceptions.InvalidOperationException(
+                "Collection was modified; enumeration operation may not execute."
+            )
 
 
 class MultiArray(Instance):

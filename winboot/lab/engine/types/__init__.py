@@ -5,9 +5,11 @@ from winboot.lab.engine.types import (
 )
 from winboot.lab.engine.types import (
     basics,
+    blocks,
     collections,
     delegates,
     failures,
+    net,
     numbers,
     psobject,
     regex,
@@ -15,4 +17,17 @@ from winboot.lab.engine.types import (
     time,
 )
 
-__all__ = ["basics", "collections", "delegates", "enums", "failures", "numbers", "psobject", "regex", "text", "time"]
+__all__ = [
+    "basics",
+    "blocks",
+    "collections",
+    "delegates",
+    "enums",
+    "failures",
+    "net",
+    "numbers",
+    "psobject",
+    "regex",
+    "text",
+    "time",
+]

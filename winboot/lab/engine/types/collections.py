@@ -454,11 +454,11 @@ def _stack_of(kind: DotNetType, source: Value) -> Stack:
 
 
 def _keys(table: _Mapping, type_name: str) -> View:
-    return View(type_name, lambda: [key for key, _ in sorted_items(table)])
+    return View(type_name, lambda: [key for key, _ in sorted_items(table)], table)
 
 
 def _values(table: _Mapping, type_name: str) -> View:
-    return View(type_name, lambda: [value for _, value in sorted_items(table)])
+    return View(type_name, lambda: [value for _, value in sorted_items(table)], table)
 
 
 def _mapping_members(kind: DotNetType, key: str, value: str, keys: str, values: str) -> None:
@@ -470,7 +470,7 @@ def _mapping_members(kind: DotNetType, key: str, value: str, keys: str, values: 
     kind.prop("IsSynchronized", "bool", lambda self: False)
     kind.prop("SyncRoot", "object", lambda self: self)
     kind.method("void Clear()")(lambda self: self.clear())
-    kind.method("GetEnumerator()")(lambda self: Enumerator(entries(self), of_entries=True))
+    kind.method("GetEnumerator()")(lambda self: Enumerator(entries(self), of_entries=True, table=self))
     kind.method(f"Item({key} key)")(lambda self, name: self.get(name))
     kind.method(f"void set_Item({key} key, {value} value)")(lambda self, name, item: self.put(name, item))
 

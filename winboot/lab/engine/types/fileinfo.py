@@ -1,0 +1,382 @@
+"""System.IO.FileInfo, DirectoryInfo and FileVersionInfo: what Get-Item and Get-ChildItem hand out.
+
+As in .NET the facts are read once and kept until Refresh(), or until the object itself changes something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winboot.lab.engine.door import ask, ask_one
+from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet
+from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException, FileNotFoundException
+from winboot.lab.engine.locations import normalise, parent_path
+from winboot.lab.engine.members import adds
+from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
+from winboot.lab.engine.values import (
+    STRING,
+    AliasProperty,
+    Array,
+    CodeProperty,
+    DotNetType,
+    EnumValue,
+    Instance,
+    Int64,
+    enum_value,
+    named,
+)
+
+Value = Any
+
+READ_ONLY, HIDDEN, SYSTEM, DIRECTORY, ARCHIVE, NORMAL, REPARSE = 1, 2, 4, 16, 32, 128, 1024
+SETTABLE = 0x3FFF & ~DIRECTORY & ~REPARSE
+
+
+class FileSystemInfo(Instance):
+    """One file or folder. `path` is the full path as it was asked for, `shown` what ToString() gives."""
+
+    def __init__(self, path: str, shown: str | None = None, *, folder: bool, facts: Any = None) -> None:
+        self.path = path
+        self.shown = path if shown is None else shown
+        self.folder = folder
+        self.known = facts is not None
+        self.facts = facts
+
+    @property
+    def dotnet_type(self) -> DotNetType:
+        return DIRECTORY_INFO if self.folder else FILE_INFO
+
+    @property
+    def name(self) -> str:
+        bare = self.path.rstrip("\\")
+        return self.path if bare.endswith(":") or not bare else bare.rpartition("\\")[2]
+
+    @property
+    def extension_text(self) -> str:
+        dot = self.name.rfind(".")
+        return self.name[dot:] if 0 <= dot < len(self.name) - 1 else ""
+
+    def look(self, runtime: Runtime) -> Any:
+        """The machine's facts, or None when nothing is there."""
+        if not self.known:
+            self.facts = ask_one(runtime, "file.stat", path=self.path)  # type: ignore[arg-type]
+            self.known = True
+        return self.facts
+
+    def forget(self) -> None:
+        """The next question is asked anew."""
+        self.known = False
+
+    def attributes(self, runtime: Runtime) -> int:
+        facts = self.look(runtime)
+        return -1 if facts is None else int(facts["attributes"])
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def is_folder(facts: Any) -> bool:
+    """Do these facts speak of a folder?"""
+    return facts is not None and facts["kind"] == "directory"
+
+
+def process_path(runtime: Runtime, path: str | None, parameter: str = "path") -> str:
+    """A path as .NET understands it: relative ones begin at the process directory, which is no location of a script."""
+    if path is None:
+        raise ArgumentNullException(parameter)
+    if not path.strip():
+        raise ArgumentException("The path is not of a legal form.")
+    if any(letter in path for letter in '<>"|') or any(letter < " " for letter in path):
+        raise ArgumentException("Illegal characters in path.")
+    path = path.replace("/", "\\")
+    if path.startswith("\\\\"):
+        return _kept_end(path, normalise(path))
+    here: str = runtime.session.locations.process_directory  # type: ignore[attr-defined]
+    if len(path) > 1 and path[1] == ":":
+        if len(path) == 2 or path[2] != "\\":
+            base = here if here[:1].lower() == path[:1].lower() else path[:2] + "\\"
+            path = base.rstrip("\\") + "\\" + path[2:]
+    elif path.startswith("\\"):
+        path = here[:2] + path
+    else:
+        path = here.rstrip("\\") + "\\" + path
+    return _kept_end(path, normalise(path))
+
+
+def _kept_end(path: str, full: str) -> str:
+    return full + "\\" if path.endswith("\\") and not full.endswith("\\") else full
+
+
+FILE_SYSTEM_INFO = dotnet("System.IO.FileSystemInfo")
+FILE_INFO = dotnet("System.IO.FileInfo", base=FILE_SYSTEM_INFO)
+DIRECTORY_INFO = dotnet("System.IO.DirectoryInfo", base=FILE_SYSTEM_INFO)
+
+
+# -- facts
+
+
+def _exists(runtime: Runtime, self: FileSystemInfo) -> bool:
+    facts = self.look(runtime)
+    return facts is not None and is_folder(facts) == self.folder
+
+
+def _length(runtime: Runtime, self: FileSystemInfo) -> Value:
+    facts = self.look(runtime)
+    if facts is None or is_folder(facts):
+        raise FileNotFoundException(f"Could not find file '{self.path}'.", self.path)
+    return Int64(facts["length"])
+
+
+def _time(which: str, *, utc: bool) -> Any:
+    def get(runtime: Runtime, self: FileSystemInfo) -> DateTime:
+        facts = self.look(runtime)
+        kind = UTC if utc else LOCAL
+        if facts is None:
+            return DateTime(FILE_TIME_EPOCH_TICKS, kind)
+        return DateTime(DateTime.of(facts[which]).ticks, kind)
+
+    return get
+
+
+def _set_time(which: str) -> Any:
+    def put(runtime: Runtime, self: FileSystemInfo, value: DateTime) -> None:
+        ask(runtime, "file.set-times", path=self.path, **{which: value.datetime()})
+        self.forget()
+
+    return put
+
+
+for _property, _which in (
+    ("CreationTime", "created"),
+    ("LastAccessTime", "accessed"),
+    ("LastWriteTime", "modified"),
+):
+    FILE_SYSTEM_INFO.prop(
+        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which), effect=True
+    )
+    FILE_SYSTEM_INFO.prop(
+        _property + "Utc", "System.DateTime", _time(_which, utc=True), _set_time(_which), effect=True
+    )
+
+
+def _get_attributes(runtime: Runtime, self: FileSystemInfo) -> EnumValue:
+    return enum_value("System.IO.FileAttributes", self.attributes(runtime))
+
+
+def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) -> None:
+    wanted = value.number & SETTABLE & ~NORMAL
+    ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
+    self.forget()
+
+
+FILE_SYSTEM_INFO.prop(
+    "Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True
+)
+FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
+FILE_SYSTEM_INFO.prop("Extension", "string", lambda self: self.extension_text)
+FILE_SYSTEM_INFO.prop("Name", "string", lambda self: self.name)
+FILE_SYSTEM_INFO.prop("Exists", "bool", _exists, effect=True)
+
+
+@FILE_SYSTEM_INFO.method("void Refresh()", effect=True)
+def _refresh(runtime: Runtime, self: FileSystemInfo) -> None:
+    self.forget()
+    self.look(runtime)
+
+
+FILE_SYSTEM_INFO.method("ToString()")(str)
+
+
+# -- FileInfo
+
+
+def _parent(self: FileSystemInfo) -> FileSystemInfo | None:
+    up = parent_path(self.path)
+    return None if up is None else FileSystemInfo(up, folder=True)
+
+
+def _is_read_only(runtime: Runtime, self: FileSystemInfo) -> bool:
+    return self.look(runtime) is not None and bool(self.attributes(runtime) & READ_ONLY)
+
+
+def _set_read_only(runtime: Runtime, self: FileSystemInfo, value: bool) -> None:  # noqa: FBT001
+    if self.look(runtime) is None:
+        raise FileNotFoundException(f"Could not find file '{self.path}'.", self.path)
+    now = self.attributes(runtime) & SETTABLE & ~NORMAL
+    wanted = now | READ_ONLY if value else now & ~READ_ONLY
+    ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
+    self.forget()
+
+
+FILE_INFO.prop("Length", "long", _length, effect=True)
+FILE_INFO.prop("DirectoryName", "string", lambda self: parent_path(self.path))
+FILE_INFO.prop("Directory", "System.IO.DirectoryInfo", _parent)
+FILE_INFO.prop("IsReadOnly", "bool", _is_read_only, _set_read_only, effect=True)
+
+
+@FILE_INFO.constructor("string fileName", effect=True)
+def _new_file(runtime: Runtime, path: str) -> FileSystemInfo:
+    return FileSystemInfo(process_path(runtime, path, "fileName"), path, folder=False)
+
+
+@FILE_INFO.method("void Delete()", effect=True)
+def _delete_file(runtime: Runtime, self: FileSystemInfo) -> None:
+    ask(runtime, "file.delete", path=self.path)
+    self.forget()
+
+
+@FILE_INFO.method("void MoveTo(string destFileName)", effect=True)
+def _move_file(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
+    full = process_path(runtime, path, "destFileName")
+    ask(runtime, "file.move", source=self.path, destination=full)
+    self.path = self.shown = full
+    self.forget()
+
+
+@FILE_INFO.method("CopyTo(string destFileName)", "CopyTo(string destFileName, bool overwrite)", effect=True)
+def _copy_file(
+    runtime: Runtime,
+    self: FileSystemInfo,
+    path: str,
+    overwrite: bool = False,  # noqa: FBT001
+) -> FileSystemInfo:
+    full = process_path(runtime, path, "destFileName")
+    ask(runtime, "file.copy", source=self.path, destination=full, overwrite=overwrite)
+    return FileSystemInfo(full, folder=False)
+
+
+FILE_INFO.refuses(
+    "Open OpenRead OpenText OpenWrite Create CreateText AppendText Replace Encrypt Decrypt GetAccessControl "
+    "SetAccessControl"
+)
+
+
+# -- DirectoryInfo
+
+
+def _root(self: FileSystemInfo) -> FileSystemInfo:
+    return FileSystemInfo(self.path[:2] + "\\", folder=True)
+
+
+DIRECTORY_INFO.prop("Parent", "System.IO.DirectoryInfo", _parent)
+DIRECTORY_INFO.prop("Root", "System.IO.DirectoryInfo", _root)
+
+
+@DIRECTORY_INFO.constructor("string path", effect=True)
+def _new_folder(runtime: Runtime, path: str) -> FileSystemInfo:
+    return FileSystemInfo(process_path(runtime, path), path, folder=True)
+
+
+@DIRECTORY_INFO.method("void Create()", effect=True)
+def _create_folder(runtime: Runtime, self: FileSystemInfo) -> None:
+    ask(runtime, "file.make-directory", path=self.path)
+    self.forget()
+
+
+@DIRECTORY_INFO.method("CreateSubdirectory(string path)", effect=True)
+def _create_inside(runtime: Runtime, self: FileSystemInfo, path: str) -> FileSystemInfo:
+    full = self.path.rstrip("\\") + "\\" + path.replace("/", "\\").strip("\\")
+    ask(runtime, "file.make-directory", path=full)
+    return FileSystemInfo(full, folder=True)
+
+
+@DIRECTORY_INFO.method("void Delete()", "void Delete(bool recursive)", effect=True)
+def _delete_folder(runtime: Runtime, self: FileSystemInfo, recurse: bool = False) -> None:  # noqa: FBT001
+    ask(runtime, "file.delete-directory", path=self.path, recurse=recurse)
+    self.forget()
+
+
+@DIRECTORY_INFO.method("void MoveTo(string destDirName)", effect=True)
+def _move_folder(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
+    full = process_path(runtime, path, "destDirName")
+    ask(runtime, "file.move", source=self.path, destination=full)
+    self.path = self.shown = full
+    self.forget()
+
+
+def _listed(kind: str, type_name: str) -> Any:
+    def get(runtime: Runtime, self: FileSystemInfo) -> Array:
+        found = [entry for entry in ask(runtime, "file.list", path=self.path) if kind in ("", entry["kind"])]
+        return Array(
+            (
+                FileSystemInfo(entry["path"], entry["name"], folder=is_folder(entry), facts=entry)
+                for entry in found
+            ),
+            named(type_name),
+        )
+
+    return get
+
+
+DIRECTORY_INFO.method("GetFiles()", effect=True)(_listed("file", "System.IO.FileInfo"))
+DIRECTORY_INFO.method("GetDirectories()", effect=True)(_listed("directory", "System.IO.DirectoryInfo"))
+DIRECTORY_INFO.method("GetFileSystemInfos()", effect=True)(_listed("", "System.IO.FileSystemInfo"))
+DIRECTORY_INFO.refuses(
+    "EnumerateFiles EnumerateDirectories EnumerateFileSystemInfos GetAccessControl SetAccessControl"
+)
+FILE_SYSTEM_INFO.refuses("GetObjectData InitializeLifetimeService GetLifetimeService CreateObjRef")
+
+
+# -- what PowerShell adds
+
+
+class FileVersionInfo(Instance):
+    """System.Diagnostics.FileVersionInfo of a file: its version, or nulls for what is no program."""
+
+    def __init__(self, path: str, version: str) -> None:
+        self.path = path
+        self.version = version or None
+
+    def part(self, index: int) -> int:
+        numbers = [int(part) for part in (self.version or "").split(".") if part.isdigit()]
+        return numbers[index] if index < len(numbers) else 0
+
+
+FILE_VERSION_INFO = dotnet("System.Diagnostics.FileVersionInfo", FileVersionInfo, base=OBJECT)
+FILE_VERSION_INFO.prop("FileName", "string", lambda self: self.path)
+FILE_VERSION_INFO.prop("FileVersion", "string", lambda self: self.version)
+FILE_VERSION_INFO.prop("ProductVersion", "string", lambda self: self.version)
+for _index, _part in enumerate(("Major", "Minor", "Build", "Private")):
+    for _kind in ("File", "Product"):
+        FILE_VERSION_INFO.prop(f"{_kind}{_part}Part", "int", lambda self, index=_index: self.part(index))
+
+
+@FILE_VERSION_INFO.static_method("GetVersionInfo(string fileName)", effect=True)
+def _version_info(runtime: Runtime, path: str) -> FileVersionInfo:
+    full = process_path(runtime, path, "fileName")
+    facts = ask_one(runtime, "file.stat", path=full)  # type: ignore[arg-type]
+    if facts is None or is_folder(facts):
+        raise FileNotFoundException(full, full)
+    return FileVersionInfo(full, str(facts["version"]))
+
+
+def _mode(self: FileSystemInfo) -> str:
+    number = int(self.facts["attributes"]) if self.facts is not None else 0
+    flags = zip("darhsl", (DIRECTORY, ARCHIVE, READ_ONLY, HIDDEN, SYSTEM, REPARSE), strict=True)
+    return "".join(letter if number & bit else "-" for letter, bit in flags)
+
+
+def _base_name(self: FileSystemInfo) -> str:
+    end = len(self.extension_text)
+    return self.name[:-end] if end else self.name
+
+
+def _target(self: FileSystemInfo) -> Value:
+    if self.facts is None or self.facts["target"] is None:
+        return None
+    return Array([self.facts["target"]], STRING)
+
+
+for _type in ("System.IO.FileInfo", "System.IO.DirectoryInfo"):
+    adds(_type, CodeProperty("Mode", _mode))
+    adds(_type, CodeProperty("LinkType", lambda self: None if self.facts is None else self.facts["link_type"]))
+    adds(_type, CodeProperty("Target", _target))
+adds("System.IO.FileInfo", CodeProperty("BaseName", _base_name))
+adds("System.IO.DirectoryInfo", AliasProperty("BaseName", "Name"))
+adds(
+    "System.IO.FileInfo",
+    CodeProperty(
+        "VersionInfo",
+        lambda self: FileVersionInfo(self.path, "" if self.facts is None else str(self.facts["version"])),
+    ),
+)
