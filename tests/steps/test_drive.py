@@ -267,7 +267,10 @@ def test_blocks_see_the_values_of_their_own_step_only(session):
 
 def test_facts_read_once_are_read_again_after_a_change(session):
     """A change makes them untrue."""
-    look = "if (-not $script:Run.Cache.ContainsKey('n')) { $script:Run.Cache['n'] = $script:World.n }; if ($script:Run.Cache['n'] -ne 2) { New-Difference -What 'n' -Is $script:Run.Cache['n'] -Want 2 }"
+    look = (
+        "$cache = $script:Run.Cache; if (-not $cache.ContainsKey('n')) { $cache['n'] = $script:World.n }\n"
+        "Compare-Wanted -What 'n' -Is $cache['n'] -Want 2"
+    )
     events = drive(session, CHANGE, step("a", look, "$script:World.n = 2"), world="n = 1")
 
     assert states(events) == {"a": "changed"}

@@ -1,0 +1,106 @@
+"""Library functions that only compute, one by one on the lab's engine."""
+
+from typing import Any
+
+import pytest
+
+from winboot import script
+from winboot.lab.engine.run import run_script
+from winboot.lab.windows.machine import Machine
+
+
+@pytest.fixture(scope="module")
+def session():
+    return Machine().session()
+
+
+def answer(session: Any, expression: str) -> list[Any]:
+    """What an expression emits, with the library functions that it names."""
+    library = script._library_text(script._closure(expression))
+    text = f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{expression}\n"
+    found: list[Any] = []
+    ended = run_script(session, text, {}, emit=lambda stream, value: found.append(value))
+    assert ended.state == "completed", getattr(ended.error, "message", "")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("'a', 'b c'", 'a "b c"'),
+        ("''", '""'),
+        ("'say \"hi\"'", '"say \\"hi\\""'),
+        ("'C:\\dir\\'", "C:\\dir\\"),
+        ("'C:\\my dir\\'", '"C:\\my dir\\\\"'),
+        ("'a\\\"b'", '"a\\\\\\"b"'),
+        ("'binPath=', '\"C:\\a b.exe\" -x'", 'binPath= "\\"C:\\a b.exe\\" -x"'),
+    ],
+)
+def test_arguments_are_joined_so_that_programs_split_them_the_same_way(session, arguments: str, line: str):
+    assert answer(session, f"Join-Arguments @({arguments})") == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|Name=x|", "in TCP 10250 from Any"),
+        (
+            "v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=17|LPort2_10=30000-32767|RA4=10.0.0.0/255.0.0.0|Name=x|",
+            "in UDP 30000-32767 from 10.0.0.0/8",
+        ),
+        (
+            "v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=1|RA4=10.0.0.0/8|RA42=LocalSubnet|",
+            "in TCP 1 from 10.0.0.0/8,LocalSubnet",
+        ),
+        ("v2.31|Action=Block|Active=TRUE|Dir=In|", "not allowing: Block"),
+        ("v2.31|Action=Allow|Active=FALSE|Dir=In|", "inactive"),
+    ],
+)
+def test_a_firewall_rule_is_read_from_its_line_in_the_registry(session, text: str, shown: str):
+    assert answer(session, f"ConvertFrom-FirewallText '{text}'") == [shown]
+
+
+def test_no_firewall_rule_is_no_text(session):
+    assert answer(session, "ConvertFrom-FirewallText $null") == []
+
+
+def test_a_wanted_firewall_rule_reads_like_one_that_is_there(session):
+    rule = "@{ name = 'x'; ports = '1'; protocol = 'TCP'; direction = 'in'; sources = @('b', 'a') }"
+
+    assert answer(session, f"ConvertTo-FirewallShown {rule}") == ["in TCP 1 from a,b"]
+
+
+def test_recovery_actions_are_read_from_their_bytes(session):
+    numbers = (900, 0, 0, 2, 20, 1, 10000, 1, 30000)
+    raw = b"".join(number.to_bytes(4, "little") for number in numbers)
+
+    assert answer(session, f"ConvertFrom-FailureActions ([byte[]]@({','.join(map(str, raw))}))") == [
+        "restart/10000 restart/30000 reset=900"
+    ]
+
+
+def test_wanted_recovery_reads_like_one_that_is_there(session):
+    assert answer(session, "ConvertTo-Recovery @{ restart_ms = @(10000, 30000); reset_s = 900 }") == [
+        "restart/10000 restart/30000 reset=900"
+    ]
+
+
+def test_no_recovery_actions_are_an_empty_text(session):
+    assert answer(session, "ConvertFrom-FailureActions $null") == [""]
+
+
+def test_case_counts_in_a_comparison_unless_told_otherwise(session):
+    assert len(answer(session, "Compare-Wanted -What 'x' -Is 'A' -Want 'a'")) == 1
+    assert answer(session, "Compare-Wanted -What 'x' -Is 'A' -Want 'a' -IgnoreCase") == []
+
+
+def test_an_absent_value_differs_from_an_empty_one(session):
+    assert len(answer(session, "Compare-Wanted -What 'x' -Is $null -Want ''")) == 1
+
+
+@pytest.mark.parametrize(
+    ("cidr", "offset", "address"),
+    [("10.244.3.0/24", 2, "10.244.3.2"), ("10.244.3.128/25", 200, "10.244.4.72")],
+)
+def test_addresses_are_counted_from_the_start_of_their_network(session, cidr: str, offset: int, address: str):
+    assert answer(session, f"Get-CidrAddress -Cidr '{cidr}' -Offset {offset}") == [address]
