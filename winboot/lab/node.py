@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from winboot.lab.engine.exceptions import ErrorRecord
-from winboot.lab.engine.objects import Invocation
+from winboot.lab.engine.convert import to_string
+from winboot.lab.engine.exceptions import CATEGORIES, DotNetException, ErrorRecord
+from winboot.lab.engine.objects import InformationRecord, Invocation
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.run import run_script
-from winboot.lab.engine.convert import to_string
 from winboot.lab.engine.values import SecureString
 from winboot.lab.windows.door import Interrupted, MachineStopped
 from winboot.lab.windows.machine import Machine, Signal
@@ -22,40 +21,39 @@ from winboot.lab.wsman.endpoint import Endpoint, Settings
 from winboot.lab.wsman.farm import Farm
 
 USER: Final = "Administrator"
-_CATEGORIES: Final = ["NotSpecified", "OpenError", "CloseError", "DeviceError", "DeadlockDetected", "InvalidArgument", "InvalidData", "InvalidOperation", "InvalidResult", "InvalidType", "MetadataError", "NotImplemented", "NotInstalled", "ObjectNotFound", "OperationStopped", "OperationTimeout", "SyntaxError", "ParserError", "PermissionDenied", "ResourceBusy", "ResourceExists", "ResourceUnavailable", "ReadError", "WriteError", "FromStdErr", "SecurityError", "ProtocolError", "ConnectionError", "AuthenticationError", "LimitsExceeded", "QuotaExceeded", "NotEnabled"]
+WINRM_PORTS: Final = (5985, 5986)
+_PLAIN: Final = (str, int, bool, float, bytes, type(None))
 
 
 class Runner:
     """Runs a pipeline's script on the machine, in a network logon of its own."""
 
-    def __init__(self, machine: Machine, *, refused: Callable[[Refusal], None]) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._refused = refused
 
     def run(
-        self, script: str, parameters: Mapping[str, object], emit: wire.Emit, cancelled: Callable[[], bool]
+        self, script: str, parameters: Mapping[str, object], emit: wire.Emit, cancelled: wire.Stop
     ) -> wire.Ended:
-        """See `winboot.lab.wsman.executor.Executor`."""
-        session = self._machine.session(USER)
-        try:
-            with self._machine.acting():
-                ended = run_script(
-                    session,
-                    script,
-                    {name: _secured(value) for name, value in parameters.items()},
-                    emit=lambda stream, value: _emit(emit, stream, value),
-                    cancelled=cancelled,
-                )
-        except Refusal as refusal:
-            self._refused(refusal)
-            return wire.Ended("failed", wire.ErrorRecord(f"the lab refuses: {refusal}", "LabRefusal"))
-        except (MachineStopped, Interrupted):
-            return wire.Ended("stopped")
-        finally:
-            session.close()
-        if ended.state == "failed" and isinstance(ended.error, ErrorRecord):
-            return wire.Ended("failed", _record(ended.error))
-        return wire.Ended(ended.state)
+        """See `winboot.lab.wsman.executor.Executor`. A refusal ends the script, and the machine keeps it."""
+        with self._machine.session(USER) as session:
+            # A script that sleeps for an hour of the lab's time would not ask before it is over.
+            cancelled.then(session.interrupt)
+            try:
+                with self._machine.acting():
+                    ended = run_script(
+                        session,
+                        script,
+                        {name: _secured(value) for name, value in parameters.items()},
+                        emit=lambda stream, value: _emit(emit, stream, value),
+                        cancelled=cancelled,
+                    )
+            except Refusal as refusal:
+                self._machine.refusals.append(refusal)
+                return wire.Ended("failed", wire.ErrorRecord(f"the lab refuses: {refusal}", "LabRefusal"))
+            except (MachineStopped, Interrupted):
+                return wire.Ended("stopped")
+        error = _record(ended.error) if isinstance(ended.error, ErrorRecord) else None
+        return wire.Ended(ended.state, error)
 
 
 def _secured(value: object) -> object:
@@ -69,41 +67,49 @@ def _secured(value: object) -> object:
     return value
 
 
-def _emit(emit: wire.Emit, stream: str, value: object) -> None:
-    match stream:
-        case "output":
-            emit(
-                "output", value if value is None or type(value) in (str, int, bool, float) else to_string(value)
-            )
-        case "error":
-            emit(
-                "error",
-                _record(value) if isinstance(value, ErrorRecord) else wire.ErrorRecord(to_string(value)),
-            )
-        case "warning" | "verbose" | "debug":
+def _emit(emit: wire.Emit, stream: wire.Stream, value: object) -> None:
+    match stream, value:
+        case "output", _:
+            # What is no string comes as text, for winboot's scripts write nothing else.
+            emit(stream, value if type(value) in _PLAIN else to_string(value))
+        case "error", ErrorRecord():
+            emit(stream, _record(value))
+        case "error", _:
+            emit(stream, wire.ErrorRecord(to_string(value)))
+        case "information", InformationRecord():
+            emit(stream, wire.Information(value.message, value.source, tuple(value.tags)))
+        case (("warning" | "verbose" | "debug"), _):
             emit(stream, to_string(value))
-        # Progress and information carry nothing that a caller of winboot's scripts reads.
+        case _:
+            pass  # nobody reads progress
 
 
 def _record(record: ErrorRecord) -> wire.ErrorRecord:
-    category = record.category if record.category in _CATEGORIES else "NotSpecified"
-    invocation = record.invocation
+    category = record.category if record.category in CATEGORIES else "NotSpecified"
     position = wire.Position()
-    if isinstance(invocation, Invocation):
-        position = wire.Position(
-            invocation.line_number, invocation.column, invocation.line, invocation.position_message
-        )
+    if isinstance(record.invocation, Invocation):
+        at = record.invocation
+        position = wire.Position(at.line_number, at.column, at.line, at.position_message)
     return wire.ErrorRecord(
-        message=record.message,
+        message=record.exception.message,
         error_id=record.id,
-        category=_CATEGORIES.index(category),
+        category=CATEGORIES.index(category),
         category_name=category,
         activity=record.activity,
         reason=record.reason or record.exception.type_name.rpartition(".")[2],
-        exception=(record.exception.type_name, "System.Exception", "System.Object"),
+        target_name=record.target_name or "",
+        target_type=record.target_type or "",
+        exception=_lineage(record.exception),
+        hresult=record.exception.hresult,
         position=position,
         stack=record.script_stack_trace or "",
+        details=record.details.message if record.details is not None else None,
     )
+
+
+def _lineage(exception: DotNetException) -> tuple[str, ...]:
+    classes = [each for each in type(exception).__mro__ if issubclass(each, DotNetException)]
+    return (*dict.fromkeys(each.type_name for each in classes), "System.Object")
 
 
 class LabNode:
@@ -113,36 +119,38 @@ class LabNode:
         self, farm: Farm, machine: Machine, *, address: str, password: str, https: bool = False
     ) -> None:
         self.machine = machine
-        self.refusals: list[Refusal] = []
         self._farm = farm
         settings = Settings(
             users={USER: password},
             computer_name=machine.name,
             address=address,
             https_port=0 if https else None,
+            ps_version=f"5.1.{machine.build}.{machine.release.ubr}",
         )
-        runner = Runner(machine, refused=self.refusals.append)
-        self.endpoint: Endpoint = farm.add(machine.label, runner, settings)
+        self.endpoint: Endpoint = farm.add(machine.label, Runner(machine), settings)
+        # On loopback WinRM has whatever port was free; scripts that look for their own way in find it there
+        # too.
+        here = (self.endpoint.http_port, self.endpoint.https_port)
+        machine.manage_at(*WINRM_PORTS[: 1 + https], *(port for port in here if port))
         machine.run_powershell = self._run_powershell
         machine.watch(self._signal)
+        machine.live()
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """What the lab was asked for on this machine and does not know."""
+        return self.machine.refusals
 
     def _signal(self, signal: Signal) -> None:
-        """The machine tells under its lock; the endpoint's own threads may wait for that lock, so another one acts."""
-        match signal:
-            case "down" | "network-lost":
-                threading.Thread(target=self._farm.down, args=(self.endpoint,), daemon=True).start()
-            case "up" | "network-back":
-                threading.Thread(target=self._farm.up, args=(self.endpoint,), daemon=True).start()
+        """Let the endpoint follow the machine. It is told, not waited for: the machine holds its lock."""
+        if signal == "down":
+            self._farm.tell(self.endpoint, "down")
+        else:
+            self._farm.tell(self.endpoint, "up" if self.machine.reachable() else "cut")
 
     def _run_powershell(self, session: Session, arguments: list[str]) -> int:
         """powershell.exe as scheduled tasks call it: -EncodedCommand, or a refusal by name."""
-        text = _encoded(arguments)
-        try:
-            with self.machine.acting():
-                ended = run_script(session, text, {}, emit=lambda stream, value: None)
-        except Refusal as refusal:
-            self.refusals.append(refusal)
-            raise
+        ended = run_script(session, _encoded(arguments), {}, emit=lambda stream, value: None)
         if ended.exit_code is not None:
             return ended.exit_code
         return 0 if ended.state == "completed" else 1

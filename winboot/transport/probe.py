@@ -21,7 +21,7 @@ from winboot.transport.failures import LIBRARY_ERRORS, translate
 # tells why.
 PROBE_SCRIPT: Final = r"""
 $answer = @{
-    language = [string]$ExecutionContext.SessionState.LanguageMode
+    language = $ExecutionContext.SessionState.LanguageMode.ToString()
     policy = [string](Get-ExecutionPolicy)
     ps = [string]$PSVersionTable.PSVersion
     computer = [string]$env:COMPUTERNAME
@@ -33,14 +33,18 @@ $answer = @{
 }
 if ($answer.language -eq 'FullLanguage') {
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
-    $principal = New-Object -TypeName Security.Principal.WindowsPrincipal -ArgumentList $identity
+    $principal = [Security.Principal.WindowsPrincipal]::new($identity)
     $answer.administrator = $principal.IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
-    $answer.filtered = -not $answer.administrator -and
-        ($identity.Claims | Where-Object { $_.Type -like '*denyonlysid' -and $_.Value -eq 'S-1-5-32-544' }) -ne $null
-    $system = Get-CimInstance -ClassName Win32_ComputerSystem
+    if (-not $answer.administrator) {
+        # The token knows the group Administrators, but only to be denied things.
+        $denied = @($identity.Claims | Where-Object { $_.Type -like '*denyonlysid' -and $_.Value -eq 'S-1-5-32-544' })
+        $answer.filtered = $denied.Count -gt 0
+    }
+    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain', 'Domain'
     if ($system.PartOfDomain) { $answer.domain = [string]$system.Domain }
-    $version = Get-ItemProperty -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    $answer.build = '{0}.{1}' -f $version.CurrentBuildNumber, $version.UBR
+    $version = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey('SOFTWARE\Microsoft\Windows NT\CurrentVersion')
+    $answer.build = '{0}.{1}' -f $version.GetValue('CurrentBuildNumber'), $version.GetValue('UBR')
+    $version.Dispose()
     $answer.now = [DateTime]::UtcNow.ToString('o')
 }
 ConvertTo-Json -InputObject $answer -Compress
