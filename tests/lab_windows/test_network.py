@@ -152,6 +152,18 @@ def test_a_machine_on_dhcp_gets_its_address_again_behind_a_switch() -> None:
     assert holder.name == "vEthernet (Ethernet)"
 
 
+def test_a_machine_on_dhcp_asks_for_its_address_at_each_boot() -> None:
+    """Slow DHCP is what agents stumble over."""
+    machine = Machine("WIN-7", time=still(), dhcp=True)
+    machine.hardware.dhcp_seconds = 20
+    machine.reboot()
+    machine.settle(50)
+    assert (machine.running, machine.reachable()) == (True, False)
+    machine.settle(20)
+    assert machine.reachable()
+    assert len([r for r in machine.network.routes if r.prefix == "0.0.0.0/0"]) == 1
+
+
 @pytest.mark.parametrize(("release", "kept"), [("2019", False), ("2022", False), ("2025", True)])
 def test_a_static_address_is_lost_behind_a_switch_on_older_systems(release: Any, kept: bool) -> None:
     """Address, gateway, DNS servers and static routes; the interface falls back to DHCP."""
@@ -206,6 +218,24 @@ def test_removing_the_last_network_gives_the_adapter_back(machine: Machine) -> N
     machine.hns.remove_network(second)
     assert machine.network.adapter("vEthernet (Ethernet)") is None
     assert machine.network.adapters[1].switch is None
+
+
+def test_the_adapter_has_its_own_settings_again_but_not_all_routes(machine: Machine) -> None:
+    """Static settings stay stored below a switch; on 2022 routes beyond the default one are lost."""
+    ask(
+        machine,
+        "New-NetRoute",
+        InterfaceIndex=ETHERNET,
+        DestinationPrefix="169.254.169.254/32",
+        NextHop="10.0.0.1",
+    )
+    machine.features.install_now("Containers")
+    network = machine.hns.create_network({"Name": "a", "Type": "L2Bridge"})
+    assert not machine.reachable()
+    machine.hns.remove_network(network)
+    assert machine.reachable()
+    assert machine.network.adapters[1].dns == ["10.0.0.2"]
+    assert [r.prefix for r in machine.network.routes] == ["0.0.0.0/0"]
 
 
 def test_the_binding_shows_who_has_the_adapter(machine: Machine) -> None:

@@ -105,10 +105,9 @@ class Acl:
         self.protected = True
         self.inherited = []
 
-    def sddl(self, *, directory: bool = False) -> str:
-        """The descriptor as SDDL text."""
-        flags = "P" if self.protected else ""
-        flags += "" if self.protected and not self.inherited else "AI"
+    def sddl(self) -> str:
+        """The descriptor as SDDL text; what stands on disk is always marked as auto-inherited."""
+        flags = "PAI" if self.protected else "AI"
         aces = "".join(_ace(r) for r in self.rules)
         return f"O:{_sid(self.owner)}G:{_sid(self.group)}D:{flags}{aces}"
 

@@ -54,6 +54,18 @@ class Route:
     default_store: bool = True
 
 
+@dataclass(slots=True)
+class Settings:
+    """The IPv4 settings of an interface that somebody made."""
+
+    dhcp: bool
+    addresses: list[Address]
+    dns: list[str]
+    suffix: str
+    metric: int | None
+    routes: list[Route]
+
+
 @dataclass(eq=False, slots=True)
 class Adapter:
     """One network interface. `switch`: the virtual switch that has taken it over (then it carries no addresses)."""
@@ -81,6 +93,7 @@ class Adapter:
     category: Category = "Public"
     compartment: int = 1
     switch: str | None = None
+    stored: Settings | None = None
     vlan: int = 0
     wireless: bool = False
 
@@ -301,7 +314,10 @@ class Network:
 
     def _drop_lease(self, adapter: Adapter) -> None:
         adapter.dhcp = False
-        adapter.addresses = [a for a in adapter.addresses if a.origin != "Dhcp"]
+        self._forget_lease(adapter)
+
+    def _forget_lease(self, adapter: Adapter) -> None:
+        adapter.addresses = [a for a in adapter.addresses if a.origin not in ("Dhcp", "Link")]
         adapter.dhcp_dns = []
         self.routes = [r for r in self.routes if not (r.interface == adapter.index and r.protocol == "Dhcp")]
 
@@ -311,8 +327,10 @@ class Network:
     def _leased(self, adapter: Adapter) -> None:
         if not adapter.dhcp or adapter not in self.adapters or adapter.switch is not None:
             return
+        if any(a.origin == "Dhcp" for a in adapter.addresses):
+            return
         if self.dhcp_served:
-            adapter.addresses = [a for a in adapter.addresses if a.origin not in ("Link", "Dhcp")]
+            adapter.addresses = [a for a in adapter.addresses if a.origin != "Link"]
             self._configure(adapter, True)
             self._machine.signal("network-back")
         elif not adapter.ipv4:
@@ -332,44 +350,69 @@ class Network:
     # ---- virtual switches ------------------------------------------------------------------------------
 
     def bind_switch(self, adapter: Adapter, switch: str, *, keep_static: bool) -> Adapter:
-        """A virtual switch takes an adapter: its settings move to a new interface, or part of them is lost."""
+        """A virtual switch takes an adapter: its settings move to a new interface, or a static part is lost.
+
+        The adapter's own settings stay stored and hold again once the switch is gone.
+        """
         virtual = self.add_adapter(
             f"vEthernet ({adapter.name})", "Hyper-V Virtual Ethernet Adapter", mac=adapter.mac, physical=False
         )
         adapter.switch = switch
-        self._hand_settings(adapter, virtual, keep_static=keep_static)
+        adapter.stored = self._settings(adapter)
+        kept = adapter.dhcp or keep_static
+        if kept:
+            self._apply(virtual, adapter.stored)
+        else:
+            # What is left is an interface as new: DHCP, and nobody who answers.
+            virtual.dhcp = True
+            self._ask_lease(virtual)
+        virtual.mtu, virtual.category, virtual.vlan = adapter.mtu, adapter.category, adapter.vlan
+        self._strip(adapter)
+        self._replumbed(adapter, virtual)
         return virtual
 
     def release_switch(self, adapter: Adapter, *, keep_static: bool) -> None:
-        """The last network on an adapter goes: the virtual interface too, settings go back the same way."""
+        """The switch goes, and the virtual interface with it: the adapter has its own settings again.
+
+        Where static settings do not survive a switch, routes beyond the default one are lost.
+        """
         virtual = next((a for a in self.adapters if a.name == f"vEthernet ({adapter.name})"), None)
         adapter.switch = None
         if virtual is not None:
-            self._hand_settings(virtual, adapter, keep_static=keep_static)
+            self._strip(virtual)
             self.adapters.remove(virtual)
             self._machine.registry.wipe(f"{INTERFACES}\\{virtual.guid.lower()}")
+        stored = adapter.stored
+        if stored is not None:
+            if not keep_static:
+                stored.routes = [r for r in stored.routes if r.prefix == "0.0.0.0/0"]
+            self._apply(adapter, stored)
+        self._replumbed(adapter)
 
-    def _hand_settings(self, source: Adapter, goal: Adapter, *, keep_static: bool) -> None:
+    def _settings(self, adapter: Adapter) -> Settings:
+        static = [replace(a, state="Preferred") for a in adapter.ipv4 if a.origin == "Manual"]
+        routes = [replace(r) for r in self.routes if r.interface == adapter.index and r.protocol == "NetMgmt"]
+        return Settings(adapter.dhcp, static, list(adapter.dns), adapter.suffix, adapter.metric, routes)
+
+    def _apply(self, adapter: Adapter, settings: Settings) -> None:
+        adapter.dhcp, adapter.dns = settings.dhcp, list(settings.dns)
+        adapter.suffix, adapter.metric = settings.suffix, settings.metric
+        adapter.addresses = [a for a in adapter.addresses if a.version == 6]
+        adapter.addresses += [replace(a) for a in settings.addresses]
+        self.routes += [replace(r, interface=adapter.index) for r in settings.routes]
+        if adapter.dhcp:
+            self._ask_lease(adapter)
+
+    def _strip(self, adapter: Adapter) -> None:
+        adapter.addresses = [a for a in adapter.addresses if a.version == 6]
+        adapter.dns, adapter.dhcp_dns, adapter.dhcp = [], [], False
+        self.routes = [r for r in self.routes if r.interface != adapter.index]
+
+    def _replumbed(self, *adapters: Adapter) -> None:
         # The interface with the addresses goes away for a moment: whoever is connected loses the connection.
-        goal.mtu, goal.category, goal.vlan = source.mtu, source.category, source.vlan
-        kept = source.dhcp or keep_static
-        goal.dhcp = source.dhcp or not kept
-        goal.suffix = source.suffix if kept else ""
-        goal.metric = source.metric if kept else None
-        moved = [replace(a) for a in source.ipv4] if keep_static and not source.dhcp else []
-        goal.dns = list(source.dns) if kept else []
-        goal.addresses = [a for a in goal.addresses if a.version == 6] + moved
-        routes = [r for r in self.routes if r.interface == source.index]
-        self.routes = [r for r in self.routes if r.interface != source.index]
-        if kept and not source.dhcp:
-            self.routes += [replace(r, interface=goal.index) for r in routes]
-        source.addresses = [a for a in source.addresses if a.version == 6 and source.physical]
-        source.dns, source.dhcp_dns = [], []
-        if goal.dhcp:
-            self._ask_lease(goal)
         self._publish_routes()
-        self.publish(source)
-        self.publish(goal)
+        for adapter in adapters:
+            self.publish(adapter)
         self._machine.signal("network-lost")
         if self.reachable():
             self._machine.after(1.0, lambda: self._machine.signal("network-back"))
@@ -419,8 +462,10 @@ class Network:
 
     def machine_went_down(self) -> None:
         """Routes that were only active go; so do leases and unfinished address checks."""
-        self.routes = [r for r in self.routes if r.persistent or r.protocol == "Dhcp"]
+        self.routes = [r for r in self.routes if r.persistent]
         for adapter in self.adapters:
+            if adapter.dhcp:
+                self._forget_lease(adapter)
             for address in adapter.addresses:
                 address.state = "Preferred"
 
