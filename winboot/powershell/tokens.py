@@ -768,7 +768,8 @@ class Scanner:
     def _parameter(self, at: int) -> str:
         match = _PARAMETER.match(self.text, at)
         end = match.end() if match else at + 1
-        if match is None or self.text[end] in SINGLE_QUOTES or self.text[end] in DOUBLE_QUOTES:
+        quoted = self.text[end] in SINGLE_QUOTES or self.text[end] in DOUBLE_QUOTES
+        if match is None or (quoted and match[2] != ":"):
             return self._word(at)
         self.end = end
         self.value = (match[1], match[2] == ":")

@@ -296,6 +296,8 @@ def add(left: Value, right: Value, runtime: Runtime | None = None) -> Value:
     if type(left) is int and type(right) is int:
         result = left + right
         return result if -2147483648 <= result <= 2147483647 else float(result)
+    if right is NOTHING and enumerate_value(left) is not None:
+        return _joined(enumerate_value(left) or (), NOTHING)  # "no output" adds no item
     left, right = bare(left), bare(right)
     kind = type(left)
     if kind is str or kind is Char:
@@ -449,7 +451,7 @@ def multiply(left: Value, right: Value, runtime: Runtime | None = None) -> Value
     if kind in _ORDER and kind not in (bool, Char):
         return _arithmetic(left, "*", right)
     if left is None:
-        return None if right is None else _arithmetic(0, "*", right) if _operand(right) is not None else None
+        return None
     items = enumerate_value(left)
     if items is not None:
         element = getattr(left, "element", None) if isinstance(left, (Array, ByteArray)) else None

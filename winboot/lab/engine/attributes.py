@@ -60,6 +60,8 @@ def named_values(node: syntax.Attribute, scope: Scope, known: Sequence[str]) -> 
     found: dict[str, Value] = {}
     for argument in node.named:
         key = argument.name.lower()
+        if key == "errormessage":
+            raise Refusal("construct", f"[{node.type.name}(ErrorMessage = …)]", "PowerShell 7 only")
         if key not in known:
             raise RuntimeException(
                 f"Property '{argument.name}' cannot be found for type "
@@ -99,6 +101,7 @@ def _validate_set(node: syntax.Attribute, scope: Scope) -> Validator:
 
 
 def _validate_range(node: syntax.Attribute, scope: Scope) -> Validator:
+    named_values(node, scope, ())
     values = positional_values(node, scope)
     if len(values) != 2:
         raise Refusal("construct", "[ValidateRange] without two limits")
@@ -116,16 +119,19 @@ def _validate_pattern(node: syntax.Attribute, scope: Scope) -> Validator:
 
 
 def _validate_length(node: syntax.Attribute, scope: Scope) -> Validator:
+    named_values(node, scope, ())
     low, high = positional_values(node, scope)
     return HasLength(int(low), int(high))
 
 
 def _validate_count(node: syntax.Attribute, scope: Scope) -> Validator:
+    named_values(node, scope, ())
     low, high = positional_values(node, scope)
     return HasCount(int(low), int(high))
 
 
 def _validate_script(node: syntax.Attribute, scope: Scope) -> Validator:
+    named_values(node, scope, ())
     block = positional_values(node, scope)[0]
     assert isinstance(block, ScriptBlock)
     return Script(block)

@@ -22,7 +22,7 @@ from winboot.lab.engine.exceptions import (
     ParameterBindingValidationException,
     PSInvalidCastException,
 )
-from winboot.lab.engine.members import find_property
+from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.signatures import ALL_SETS, CommandSpec, ParameterSpec, Place
@@ -36,6 +36,7 @@ from winboot.lab.engine.values import (
     PS_REFERENCE,
     STRING,
     SWITCH_PARAMETER,
+    VERSION,
     Array,
     Decorated,
     Extension,
@@ -62,13 +63,19 @@ ABSENT: Any = _Absent()
 
 @dataclass(slots=True)
 class Argument:
-    """One argument of a call: a parameter name, a value, or both. `text` is how the parameter was written (`-Name:`)."""
+    """One argument of a call: a parameter name, a value, or both.
+
+    `text` is how the parameter's name was written (`-Name:`), `written` how a number was; `is_list` marks a literal list
+    (`a,b`) and `verbatim` what stands behind `--%`, which only programs care about.
+    """
 
     name: str | None = None
     value: Value = ABSENT
     text: str = ""
     splatted: bool = False
-    whole: str = ""
+    written: str = ""
+    is_list: bool = False
+    verbatim: bool = False
 
 
 class Binding:
@@ -131,22 +138,35 @@ class Binding:
         while index < len(arguments):
             argument = arguments[index]
             index += 1
+            if argument.text == "--" and argument.value in ("--", ABSENT):
+                # What follows `--` is no parameter, whatever it looks like.
+                done.extend(_as_value(rest) for rest in arguments[index:])
+                break
             if argument.name is None:
                 done.append(argument)
                 continue
             parameter = self._matching(argument.name, dynamic=dynamic)
             if parameter is None:
+                if not self.spec.advanced and argument.value is ABSENT and index < len(arguments):
+                    following = arguments[index]
+                    if following.name is None:
+                        index += 1
+                        argument = Argument(argument.name, following.value, argument.text, written=following.written)
                 done.append(argument)
                 continue
             if argument.value is not ABSENT:
-                done.append(Argument(parameter.name, argument.value, argument.text, argument.splatted))
+                done.append(
+                    Argument(
+                        parameter.name, argument.value, argument.text, argument.splatted, argument.written
+                    )
+                )
             elif parameter.is_switch:
                 done.append(Argument(parameter.name, SwitchParameter(present=True), argument.text))
             elif index < len(arguments) and not self._is_parameter(arguments[index], dynamic=dynamic):
                 following = arguments[index]
                 index += 1
                 value = following.text if following.name is not None else following.value
-                done.append(Argument(parameter.name, value, argument.text))
+                done.append(Argument(parameter.name, value, argument.text, written=following.written))
             else:
                 raise self._problem(
                     "MissingArgument",
@@ -189,7 +209,7 @@ class Binding:
                     'For example, "-parameter value1,value2,value3".',
                     parameter.name,
                 )
-            self.bind(parameter, argument.value)
+            self.bind(parameter, argument.value, argument.written)
         return left
 
     def _positional(self, arguments: Sequence[Argument]) -> tuple[list[Argument], DotNetException | None]:
@@ -207,7 +227,7 @@ class Binding:
             argument = next(waiting, None)
             if argument is None:
                 break
-            done, failure = self._into_bucket(bucket, argument.value)
+            done, failure = self._into_bucket(bucket, argument.value, argument.written)
             if done:
                 taken.add(id(argument))
             problem = problem or failure
@@ -240,7 +260,7 @@ class Binding:
         return found
 
     def _into_bucket(
-        self, bucket: list[tuple[ParameterSpec, set[str]]], value: Value
+        self, bucket: list[tuple[ParameterSpec, set[str]]], value: Value, written: str
     ) -> tuple[bool, DotNetException | None]:
         default = self.spec.default_set
         in_default = [p for p, sets in bucket if ALL_SETS in sets or (default is not None and default in sets)]
@@ -261,7 +281,7 @@ class Binding:
                 if not coerce and not fits(value, parameter):
                     continue
                 try:
-                    self.bind(parameter, value)
+                    self.bind(parameter, value, written)
                 except (ParameterBindingValidationException, Refusal):
                     raise
                 except DotNetException as failure:
@@ -287,6 +307,8 @@ class Binding:
             else:
                 self.bind(taker, Array(values))
             return
+        if problem is not None:
+            raise problem
         if not self.spec.advanced:
             for argument in left:
                 if argument.name is not None:
@@ -294,8 +316,6 @@ class Binding:
                 if argument.value is not ABSENT:
                     self.rest.append(argument.value)
             return
-        if problem is not None:
-            raise problem
         first = next((argument for argument in left if argument.name is not None), left[0])
         if first.name is not None:
             if not self.spec.script and has_real_parameter(self.spec.name, first.name):
@@ -442,8 +462,10 @@ class Binding:
 
     # -- one value into one parameter -----------------------------------------------------------------------------------
 
-    def bind(self, parameter: ParameterSpec, value: Value) -> None:
-        """Convert, validate and store one value."""
+    def bind(self, parameter: ParameterSpec, value: Value, written: str = "") -> None:
+        """Convert, validate and store one value; `written` is how a number stood in the script."""
+        if written and type(value) in NUMBER_CLASSES and parameter.type is not OBJECT:
+            value = _number_or_text(parameter, value, written)
         if parameter.refused:
             raise Refusal("parameter", f"{self.spec.name} -{parameter.name}")
         key = parameter.name.lower()
@@ -468,8 +490,6 @@ class Binding:
             value = self._transform(parameter, value)
         else:
             value = self._coerce(parameter, value)
-        if parameter.mandatory_somewhere:
-            self._check_not_empty(parameter, value)
         for validator in reversed(parameter.validators):
             try:
                 validator.check(value, self.scope)
@@ -479,6 +499,8 @@ class Binding:
                     self._id("ParameterArgumentValidationError"),
                     inner=failure.inner,
                 ) from failure
+        if parameter.mandatory_somewhere:
+            self._check_not_empty(parameter, value)
         return value
 
     def _transform(self, parameter: ParameterSpec, value: Value) -> Value:
@@ -700,7 +722,7 @@ class Binding:
         if item is None:
             return ABSENT
         for name in (parameter.name, *parameter.aliases):
-            found = find_property(item, name, self.scope)
+            found = property_of(item, name, self.scope)
             if found is not None:
                 return found[0]
         return ABSENT
@@ -722,6 +744,21 @@ class Binding:
         made.error_id = short
         made.command = self.spec.name
         return made
+
+
+def _as_value(argument: Argument) -> Argument:
+    """An argument after `--`: a parameter name is only text there."""
+    if argument.name is None:
+        return argument
+    return Argument(None, argument.text or f"-{argument.name}", argument.text)
+
+
+def _number_or_text(parameter: ParameterSpec, value: Value, written: str) -> Value:
+    """A number goes into a text or version parameter as it was written (`1.20`), into others as a number."""
+    kind = parameter.type.element if parameter.type.kind == "array" else parameter.type
+    if kind is STRING or kind is VERSION:
+        return written
+    return value
 
 
 class ParameterMark(Extension):

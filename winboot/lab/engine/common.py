@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from winboot.lab.engine.binder import Binding
 from winboot.lab.engine.convert import to_bool
 from winboot.lab.engine.errors import stop_exception
-from winboot.lab.engine.exceptions import ErrorRecord, RuntimeException
+from winboot.lab.engine.exceptions import ActionPreferenceStopException, ErrorRecord, RuntimeException
 from winboot.lab.engine.objects import DebugRecord, InformationRecord, VerboseRecord, WarningRecord
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
@@ -77,8 +77,15 @@ class CommonParameters:
         """A terminating error passes: -ErrorVariable sees it too."""
         if self.error_variable is not None:
             record = failure.error_record
-            if not any(record is known for known in self.error_variable):
+            if not any(record is known or failure is known for known in self.error_variable):
                 self.error_variable.append(record)
+
+    @property
+    def listens(self) -> bool:
+        """Does it collect what is written inside the command?"""
+        return not (
+            self.error_variable is None and self.warning_variable is None and self.information_variable is None
+        )
 
     def finish(self, scope: Scope) -> None:
         """The command has ended."""
@@ -142,6 +149,9 @@ def write_error(
     session.remember(record)
     if collected is not None:
         collected.append(record)
+    for listener in session.listening:
+        if listener is not common and listener.error_variable is not None:
+            listener.error_variable.append(record)
     if action != "SilentlyContinue":
         session.streams.error(record)
 
@@ -154,33 +164,39 @@ def _act(
     sink: Emit,
     what: str,
     command: str,
-    collected: ArrayList | None = None,
+    collected: Sequence[ArrayList] = (),
 ) -> None:
     if action in ("Inquire", "Suspend"):
         raise Refusal("value", f"{what} {action}")
     if action == "Ignore":
         return
-    if collected is not None:
-        collected.append(made)
+    for collector in collected:
+        collector.append(made)
     if action in ("Continue", "Stop"):
         sink(made)
     if action == "Stop":
-        failure = RuntimeException(
+        failure = ActionPreferenceStopException(
             f'The running command stopped because the preference variable "{what}" or common parameter is set to Stop: '
-            f"{message}"
+            f"{message}",
+            f"ActionPreferenceStop,{command}",
+            "OperationStopped",
         )
-        from winboot.lab.engine.exceptions import ActionPreferenceStopException
+        failure.settled = True
+        raise failure
 
-        raise ActionPreferenceStopException(
-            failure.message, f"ActionPreferenceStop,{command}", "OperationStopped", None
-        )
+
+def _collectors(scope: Scope, common: CommonParameters | None, name: str) -> list[ArrayList]:
+    """The lists of this call and of the functions around it that collect a stream."""
+    calls = [common, *(listener for listener in scope.session.listening if listener is not common)]
+    found = [getattr(call, name) for call in calls if call is not None]
+    return [collector for collector in found if collector is not None]
 
 
 def write_warning(scope: Scope, message: str, common: CommonParameters | None, command: str) -> None:
     """The warning stream."""
     action = common.warning_action if common is not None else None
     action = action or scope.session.preference(scope, "warningpreference", "Continue")
-    collected = common.warning_variable if common is not None else None
+    collected = _collectors(scope, common, "warning_variable")
     made = WarningRecord(message)
     _act(scope, message, made, action, scope.session.streams.warning, "WarningPreference", command, collected)
 
@@ -209,13 +225,13 @@ def write_information(
     """The information stream, silent by default for Write-Information (Write-Host always speaks)."""
     action = common.information_action if common is not None else None
     action = action or scope.session.preference(scope, "informationpreference", "SilentlyContinue")
-    collected = common.information_variable if common is not None else None
+    collected = _collectors(scope, common, "information_variable")
     if action == "SilentlyContinue" and "PSHOST" in record.tags:
         action = "Continue"
     # The record always enters a redirection; the preference only decides whether the host shows it.
     if action == "SilentlyContinue":
-        if collected is not None:
-            collected.append(record)
+        for collector in collected:
+            collector.append(record)
         scope.session.streams.information(record)
         return
     sink = scope.session.streams.information

@@ -29,6 +29,8 @@ def as_runtime(failure: DotNetException) -> RuntimeException:
     """The RuntimeException that stands for a failure: itself, or one around it that shares its record."""
     if isinstance(failure, RuntimeException):
         return failure
+    if failure.record is None and not hasattr(failure, "error_record"):
+        failure.record = ErrorRecord(failure, failure.type_name, "OperationStopped", None)
     record = as_record(failure)
     outer = RuntimeException(failure.message, record.id, record.category, record.target, failure)
     if isinstance(failure, PSInvalidCastException):
@@ -69,6 +71,7 @@ def stop_exception(
         record.target,
     )
     made.record = record
+    made.settled = True  # it ends the script wherever no `try` takes it, whatever the preference says outside
     return made
 
 

@@ -246,6 +246,10 @@ class BlockStage(Stage):
             return
         session = self.session
         session.stack.append(self.activation)
+        listens = self.common is not None and self.common.listens
+        if listens:
+            assert self.common is not None
+            session.listening.append(self.common)
         try:
             phase(self.own, self.out)
         except ReturnFromBlock:
@@ -254,6 +258,8 @@ class BlockStage(Stage):
             raise self._noted(failure)
         finally:
             session.stack.pop()
+            if listens:
+                session.listening.pop()
 
     def _noted(self, failure: DotNetException) -> RuntimeException:
         runtime = as_runtime(failure)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from winboot.lab.engine.dotnet import close_generic, dotnet
-from winboot.lab.engine.exceptions import ErrorRecord
+from winboot.lab.engine.exceptions import ErrorRecord, RuntimeException
 from winboot.lab.engine.values import (
     DICTIONARY,
     OBJECT,
@@ -263,12 +263,18 @@ class ScriptCmdlet(Instance):
         stage = self.stage
         stage.line.failed = True
         assert stage.common is not None
-        common.write_error(stage.scope, self._signed(record), stage.common.error_action, stage.common)
+        try:
+            common.write_error(stage.scope, self._signed(record), stage.common.error_action, stage.common)
+        except RuntimeException as failure:
+            failure.unwrapped = True
+            raise
 
     def throw(self, record: ErrorRecord) -> None:
         from winboot.lab.engine.errors import cmdlet_failure
 
-        raise cmdlet_failure(self._signed(record))
+        failure = cmdlet_failure(self._signed(record))
+        failure.unwrapped = True
+        raise failure
 
     def _signed(self, record: ErrorRecord) -> ErrorRecord:
         from winboot.lab.engine.errors import copy_record
@@ -307,22 +313,22 @@ PS_SCRIPT_CMDLET.prop("ParameterSetName", "string", lambda self: self.stage.bind
 PS_SCRIPT_CMDLET.prop("MyInvocation", _SMA + "InvocationInfo", lambda self: self.stage.invocation)
 
 
-@PS_SCRIPT_CMDLET.method("WriteError(System.Management.Automation.ErrorRecord errorRecord)")
+@PS_SCRIPT_CMDLET.method("void WriteError(System.Management.Automation.ErrorRecord errorRecord)")
 def _write_error(self: ScriptCmdlet, record: ErrorRecord) -> None:
     self.write_error(record)
 
 
-@PS_SCRIPT_CMDLET.method("ThrowTerminatingError(System.Management.Automation.ErrorRecord errorRecord)")
+@PS_SCRIPT_CMDLET.method("void ThrowTerminatingError(System.Management.Automation.ErrorRecord errorRecord)")
 def _throw(self: ScriptCmdlet, record: ErrorRecord) -> None:
     self.throw(record)
 
 
-@PS_SCRIPT_CMDLET.method("WriteObject(object sendToPipeline)")
+@PS_SCRIPT_CMDLET.method("void WriteObject(object sendToPipeline)")
 def _write_object(self: ScriptCmdlet, value: Value) -> None:
     self.stage.out(value)
 
 
-@PS_SCRIPT_CMDLET.method("WriteObject(object sendToPipeline, bool enumerateCollection)")
+@PS_SCRIPT_CMDLET.method("void WriteObject(object sendToPipeline, bool enumerateCollection)")
 def _write_objects(self: ScriptCmdlet, value: Value, enumerate_it: bool) -> None:
     from winboot.lab.engine.compiler.core import emit
 
@@ -332,21 +338,21 @@ def _write_objects(self: ScriptCmdlet, value: Value, enumerate_it: bool) -> None
         self.stage.out(value)
 
 
-@PS_SCRIPT_CMDLET.method("WriteWarning(string text)")
+@PS_SCRIPT_CMDLET.method("void WriteWarning(string text)")
 def _write_warning(self: ScriptCmdlet, text: str) -> None:
     from winboot.lab.engine import common
 
     common.write_warning(self.stage.own, text, self.stage.common, self.stage.code.name)
 
 
-@PS_SCRIPT_CMDLET.method("WriteVerbose(string text)")
+@PS_SCRIPT_CMDLET.method("void WriteVerbose(string text)")
 def _write_verbose(self: ScriptCmdlet, text: str) -> None:
     from winboot.lab.engine import common
 
     common.write_verbose(self.stage.own, text, self.stage.common, self.stage.code.name)
 
 
-@PS_SCRIPT_CMDLET.method("WriteDebug(string text)")
+@PS_SCRIPT_CMDLET.method("void WriteDebug(string text)")
 def _write_debug(self: ScriptCmdlet, text: str) -> None:
     from winboot.lab.engine import common
 

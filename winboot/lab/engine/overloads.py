@@ -74,6 +74,8 @@ def call(
     except MethodInvocationException:
         raise
     except DotNetException as cause:
+        if getattr(cause, "unwrapped", False):
+            raise
         name = ".ctor" if method.name == "new" else method.name
         raise invocation_failure(name, len(arguments), cause) from cause
     return NOTHING if chosen.void else result

@@ -9,37 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.exceptions import NotSupportedException, RuntimeException
 from winboot.lab.engine.invoke import Inline, Underbar
-from winboot.lab.engine.members import MISSING, find_property, properties_of
-from winboot.lab.engine.members import _lookup_adapted as lookup_adapted
+from winboot.lab.engine.members import properties_of
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.values import (
     NOTHING,
-    PSMethod,
     ScriptBlock,
     _Mapping,
-    extension_of,
     plain,
 )
 from winboot.lab.engine.wildcards import has_wildcards, like
 
 Value = Any
-
-
-def property_of(value: Value, name: str, scope: Scope) -> tuple[Value] | None:
-    """(value,) of a property, hashtable keys not counting; None when there is none."""
-    if value is None or value is NOTHING:
-        return None
-    bare = plain(value)
-    if not isinstance(bare, _Mapping):
-        return find_property(value, name, scope)
-    extension = extension_of(value)
-    if extension is not None and extension.find(name) is not None:
-        return find_property(value, name, scope)
-    found = lookup_adapted(value, bare, name, name.lower(), scope)
-    return None if found is MISSING or type(found) is PSMethod else (found,)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from winboot.lab.engine.values import ArrayList, EnumValue
 from winboot.powershell.syntax import Extent, Node
 
 if TYPE_CHECKING:
+    from winboot.lab.engine.common import CommonParameters
     from winboot.lab.engine.locations import Locations
     from winboot.lab.windows.door import Door
 
@@ -97,7 +98,7 @@ class Session:
         self.namespaces: list[str] = []
         self.types: dict[str, DotNetType] = {}
         self.top = Scope(self, None)
-        self.counter = 0
+        self.listening: list[CommonParameters] = []
         self.locations: Locations  # set by the set-up, see automatic.py
         self.state: dict[str, Any] = {}
 

@@ -8,7 +8,18 @@ from winboot.lab.engine.cmdlets import (
     output,
     scripting,
     selecting,
+    text,
     variables,
 )
 
-__all__ = ["converting", "looping", "making", "out_file", "output", "scripting", "selecting", "variables"]
+__all__ = [
+    "converting",
+    "looping",
+    "making",
+    "out_file",
+    "output",
+    "scripting",
+    "selecting",
+    "text",
+    "variables",
+]

@@ -1,4 +1,4 @@
-"""ConvertTo- and ConvertFrom-Json, -Csv, -StringData; Export- and Import-Csv."""
+"""ConvertTo- and ConvertFrom-Csv, Export- and Import-Csv."""
 
 from __future__ import annotations
 
@@ -9,20 +9,9 @@ from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
 from winboot.lab.engine.convert import to_string
 from winboot.lab.engine.encodings import decode, encode
-from winboot.lab.engine.exceptions import (
-    ArgumentException,
-    InvalidOperationException,
-    PSInvalidOperationException,
-)
-from winboot.lab.engine.jsons import DuplicateKeys, EmptyKey, Writer, read
 from winboot.lab.engine.members import properties_of
-from winboot.lab.engine.properties import property_of
-from winboot.lab.engine.regexes import unescape
+from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.values import (
-    NOTHING,
-    Array,
-    Decorated,
-    Hashtable,
     NoteProperty,
     PSCustomObject,
     _Mapping,
@@ -32,97 +21,6 @@ from winboot.lab.engine.values import (
 )
 
 Value = Any
-
-# -- JSON
-
-
-@cmdlet(
-    "ConvertTo-Json",
-    """
-    InputObject: object mandatory position=0 value null
-    Depth: int range=1,2147483647
-    Compress: switch
-    """,
-)
-class ConvertToJson:
-    """The pipeline's objects as one JSON text: several make an array."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.items: list[Value] = []
-
-    def process(self) -> None:
-        self.items.append(self.call["InputObject"])
-
-    def end(self) -> None:
-        call = self.call
-        if not self.items:
-            return
-        writer = Writer(call.scope, depth=call["Depth"] or 2, compress=call.flag("Compress"))
-        value = self.items[0] if len(self.items) == 1 else Array(self.items)
-        if call.expects_input and len(self.items) == 1 and enumerate_value(value) is not None and not isinstance(
-            plain(value), _Mapping
-        ):
-            # An array that comes through the pipeline whole is wrapped, and 5.1 shows the wrapper.
-            value = PSCustomObject.of({"value": value, "Count": len(list(enumerate_value(value) or ()))})
-        try:
-            call.write(writer.text(value))
-        except InvalidOperationException as failure:
-            call.fail(failure, "NonStringKeyInDictionary", "InvalidOperation", value)
-
-
-@cmdlet("ConvertFrom-Json", "InputObject: string mandatory position=0 value empty")
-class ConvertFromJson:
-    """JSON texts as objects. Lines that are no documents of their own belong to one document."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.texts: list[str] = []
-
-    def process(self) -> None:
-        self.texts.append(self.call["InputObject"])
-
-    def end(self) -> None:
-        if len(self.texts) > 1:
-            try:
-                first = read(self.texts[0])
-            except (ArgumentException, DuplicateKeys, EmptyKey):
-                self._convert("\r\n".join(self.texts))
-                return
-            self.call.write(first)
-            for text in self.texts[1:]:
-                self._convert(text)
-        elif self.texts:
-            self._convert(self.texts[0])
-
-    def _convert(self, text: str) -> None:
-        call = self.call
-        if not text.strip():
-            return
-        try:
-            value = read(text)
-        except DuplicateKeys as keys:
-            call.fail(
-                InvalidOperationException(
-                    "Cannot convert the JSON string because a dictionary that was converted from the string contains the "
-                    f"duplicated keys '{keys.first}' and '{keys.second}'."
-                ),
-                "DuplicateKeysInJsonString",
-                "InvalidOperation",
-            )
-        except EmptyKey:
-            call.fail(
-                InvalidOperationException(
-                    "The provided JSON includes a property whose name is an empty string, this is only supported using "
-                    "the -AsHashTable switch."
-                ),
-                "EmptyKeyInJsonString",
-                "InvalidOperation",
-            )
-        except ArgumentException as failure:
-            call.fail(failure, "System.ArgumentException", "NotSpecified")
-        call.write(value)
-
 
 # -- CSV
 
@@ -347,37 +245,3 @@ def csv_rows(text: str, delimiter: str) -> Iterator[list[str]]:
         at += 1
     if row or field or started:
         yield [*row, "".join(field)]
-
-
-# -- string data
-
-
-@cmdlet("ConvertFrom-StringData", "StringData: string mandatory position=0 value empty")
-def convert_from_string_data(call: Call) -> None:
-    """`name=value` lines as a hashtable; values are unescaped like a regular expression."""
-    made = Hashtable()
-    for raw in call["StringData"].replace("\r\n", "\n").split("\n"):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        name, cut, value = line.partition("=")
-        if not cut:
-            call.fail(
-                PSInvalidOperationException(f"Data line '{line}' is not in 'name=value' format. "),
-                "InvalidOperation",
-                "InvalidOperation",
-            )
-        name = name.strip()
-        if made.has(name):
-            call.fail(
-                PSInvalidOperationException(
-                    f"Data item '{name}' in line '{line}' is already defined. "
-                ),
-                "InvalidOperation",
-                "InvalidOperation",
-            )
-        made.put(name, unescape(value.strip()))
-    call.write(made)
-
-
-__all__ = ["NOTHING", "Decorated"]

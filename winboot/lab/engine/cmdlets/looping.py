@@ -9,6 +9,7 @@ from winboot.lab.engine.commands import CORE, cmdlet
 from winboot.lab.engine.compiler.core import emit
 from winboot.lab.engine.convert import to_bool
 from winboot.lab.engine.dotnet import DotNetType
+from winboot.lab.engine.exceptions import PSArgumentException
 from winboot.lab.engine.invoke import Inline, Underbar
 from winboot.lab.engine.members import find_property, get_member, invoke_member
 from winboot.lab.engine.operators import binary
@@ -118,7 +119,7 @@ class ForEachObject:
             emit(call.stage.out, invoke_member(item, name, [], scope))
         elif scope.strict >= 2:
             call.error(
-                f"The property '{name}' cannot be found on this object. Verify that the property exists.",
+                PSArgumentException(f'The input name "{name}" cannot be resolved to a member.'),
                 "PropertyOrMethodNotFound",
                 "InvalidArgument",
                 item,
@@ -249,7 +250,7 @@ class WhereObject:
         if found is None:
             if call.scope.strict >= 2:
                 call.error(
-                    f"The property '{name}' cannot be found on this object. Verify that the property exists.",
+                    PSArgumentException(f'The input name "{name}" cannot be resolved to a property.'),
                     "PropertyNotFound",
                     "InvalidArgument",
                     item,

@@ -150,7 +150,7 @@ def write_error(call: Call) -> None:
     caller = call.scope.get("myinvocation")
     command = getattr(caller, "command", None)
     record.invocation = caller if command is not None else call.stage.invocation
-    if command is not None and command.kind != "ExternalScript":
+    if command is not None and command.name and command.kind != "ExternalScript":
         record.id = f"{record.id},{command.name}"
     call.stage.line.failed = True
     common.write_error(call.scope, record, call.common.error_action, call.common)

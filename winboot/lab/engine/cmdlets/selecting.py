@@ -19,7 +19,8 @@ from winboot.lab.engine.exceptions import (
 from winboot.lab.engine.flow import StopUpstream
 from winboot.lab.engine.introsort import introsort
 from winboot.lab.engine.members import properties_of
-from winboot.lab.engine.properties import Expression, expressions, property_of
+from winboot.lab.engine.adapted import property_of
+from winboot.lab.engine.properties import Expression, expressions
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.values import (
@@ -51,7 +52,12 @@ def order(left: Value, right: Value, scope: Scope, *, case: bool = False) -> int
     try:
         return compare(left, right, scope, case=case)
     except DotNetException:
-        return compare(to_string(left), to_string(right), scope, case=case)
+        return compare(_own_text(left), _own_text(right), scope, case=case)
+
+
+def _own_text(value: Value) -> str:
+    """ToString(), which for a custom object is empty."""
+    return "" if isinstance(plain(value), PSCustomObject) else to_string(value)
 
 
 # -- Select-Object

@@ -218,10 +218,17 @@ def _prepare(node: syntax.Command) -> Prepare:
     arguments = [_argument_maker(element) for element in node.elements[1:]]
     targets = [_target(redirection) for redirection in node.redirections]
     extent, dotted = node.extent, node.invocation == "."
-    raw = node
+    raw, called_like_method = node, _called_like_method(node)
 
     def prepare(scope: Scope) -> Callable[..., Stage]:
         called: Value = name if who is None else who(scope)
+        if called_like_method and scope.strict >= 2 and name and scope.find_function(name.lower()) is not None:
+            raise RuntimeException(
+                "The function or command was called as if it were a method. Parameters should be separated by spaces. "
+                "For information about parameters, see the about_Parameters Help topic.",
+                "StrictModeFunctionCallWithParens",
+                "InvalidOperation",
+            )
         given: list[Argument] = []
         for add in arguments:
             add(scope, given)
@@ -245,6 +252,14 @@ def _prepare(node: syntax.Command) -> Prepare:
         return make
 
     return prepare
+
+
+def _called_like_method(node: syntax.Command) -> bool:
+    """`F(1, 2)`: parentheses right behind the name, and nothing else."""
+    if len(node.elements) != 2:
+        return False
+    first, second = node.elements
+    return isinstance(second, syntax.Paren) and first.extent.end == second.extent.start
 
 
 def _stage(
@@ -327,10 +342,15 @@ def _argument_maker(node: syntax.Node) -> Add:
         return _splat(node)
     assert isinstance(node, syntax.Expression)
     value = expression(node)
-    text = node.extent.text
+    text = "--" if isinstance(node, syntax.StringConstant) and node.extent.text == "--" else ""
+    written = node.extent.text if isinstance(node, syntax.Constant) else ""
+    is_list = isinstance(node, syntax.ArrayLiteral)
+    verbatim = isinstance(node, syntax.StringConstant) and node.kind == "verbatim"
 
     def add(scope: Scope, given: list[Argument]) -> None:
-        given.append(Argument(None, value(scope), text))
+        given.append(
+            Argument(None, value(scope), text, written=written, is_list=is_list, verbatim=verbatim)
+        )
 
     return add
 
@@ -340,13 +360,12 @@ def _named_argument(node: syntax.CommandParameter) -> Add:
     if node.argument is None:
         return lambda _scope, given: given.append(Argument(name, ABSENT, text))
     value = expression(node.argument)
-    written = f"-{name}:"
-    whole = node.extent.text
+    written = node.argument.extent.text if isinstance(node.argument, syntax.Constant) else ""
+    is_list = isinstance(node.argument, syntax.ArrayLiteral)
+    head = f"-{name}:"
 
     def add(scope: Scope, given: list[Argument]) -> None:
-        made = Argument(name, value(scope), written)
-        made.whole = whole
-        given.append(made)
+        given.append(Argument(name, value(scope), head, written=written, is_list=is_list))
 
     return add
 
@@ -356,8 +375,8 @@ def _splat(node: syntax.Variable) -> Add:
 
     def add(scope: Scope, given: list[Argument]) -> None:
         value = plain(read(scope))
-        if value is None or value is NOTHING:
-            return
+        if value is NOTHING:
+            value = None
         if isinstance(value, _Mapping):
             for key, item in value.items():
                 given.append(Argument(to_text(key, scope), item, f"-{to_text(key, scope)}", splatted=True))
@@ -370,19 +389,12 @@ def _splat(node: syntax.Variable) -> Add:
 
 def _splat_items(items: Iterable[Value], scope: Scope, given: list[Argument]) -> None:
     """The elements of an array; what `$args` kept as a parameter name becomes one again."""
-    waiting: Argument | None = None
     for item in items:
         if isinstance(item, Decorated) and isinstance(extension_of(item), ParameterMark):
             text = to_text(item.base, scope)
-            name = text.lstrip("-").removesuffix(":")
-            waiting = Argument(name, ABSENT, text)
-            given.append(waiting)
-            continue
-        if waiting is not None and waiting.text.endswith(":"):
-            waiting.value = item
+            given.append(Argument(text.lstrip("-").removesuffix(":"), ABSENT, text))
         else:
-            given.append(Argument(None, item, to_text(item, scope)))
-        waiting = None
+            given.append(Argument(None, item))
 
 
 # -- redirections

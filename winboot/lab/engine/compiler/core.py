@@ -79,6 +79,8 @@ def value_of(node: syntax.Statement) -> Eval:
         inner = node.expression
         if inner is not None:
             return expression(inner)
+    if isinstance(node, syntax.Assignment):
+        return expression(node)
     if isinstance(node, syntax.CommandExpression) and not node.redirections:
         return expression(node.expression)
     run = statement(node)

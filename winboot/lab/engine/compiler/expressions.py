@@ -66,12 +66,27 @@ def _string(node: syntax.StringConstant) -> Eval:
 def _expandable(node: syntax.ExpandableString) -> Eval:
     parts: list[Callable[[Scope], str]] = []
     for part in node.parts:
-        parts.append(_fixed(part) if isinstance(part, str) else _expanded(expression(part)))
+        parts.append(_fixed(part) if isinstance(part, str) else _expanded(_part_value(part)))
 
     def run(scope: Scope) -> str:
         return "".join([part(scope) for part in parts])
 
     return run
+
+
+def _part_value(node: syntax.Variable | syntax.SubExpression) -> Eval:
+    """Strict mode 1 does not mind an undefined variable inside a string."""
+    value = expression(node)
+    if not isinstance(node, syntax.Variable) or node.drive is not None:
+        return value
+    key = node.name.lower()
+
+    def read(scope: Scope) -> Value:
+        if scope.strict == 1 and scope.find(key) is None:
+            return None
+        return value(scope)
+
+    return read
 
 
 def _fixed(text: str) -> Callable[[Scope], str]:
@@ -97,8 +112,11 @@ def _binary(node: syntax.Binary) -> Eval:
     operate, place = binary(operator), node.operator_extent
 
     def run(scope: Scope) -> Value:
+        first = left(scope)
+        if first is NOTHING:
+            first = None
         try:
-            return operate(left(scope), right(scope), scope)
+            return operate(first, right(scope), scope)
         except Refusal as refusal:
             raise refusal.at(*place.position)
 

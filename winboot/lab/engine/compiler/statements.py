@@ -25,7 +25,7 @@ from winboot.lab.engine.exceptions import (
     RuntimeException,
 )
 from winboot.lab.engine.flow import BreakLoop, ContinueLoop, ExitScript, Jump, ReturnFromBlock
-from winboot.lab.engine.operators import equals, wildcard_match
+from winboot.lab.engine.operators import wildcard_match
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.session import Emit, Trap
@@ -38,6 +38,7 @@ from winboot.lab.engine.values import (
     GenericList,
     ScriptBlock,
     enumerate_value,
+    fold,
     plain,
 )
 from winboot.powershell import syntax
@@ -315,13 +316,13 @@ def _switch(node: syntax.Switch) -> Run:
 
     def one(scope: Scope, item: Value, out: Emit) -> None:
         hit = False
+        current = scope.put("_", item)
         for test, body in clauses:
-            scope.put("_", item)
-            if test(scope, item):
+            # A body may give `$_` another value; the later clauses are asked about that one.
+            if test(scope, current.value):
                 hit = True
                 body(scope, out)
         if not hit and default is not None:
-            scope.put("_", item)
             default(scope, out)
 
     def run(scope: Scope, out: Emit) -> None:
@@ -373,11 +374,9 @@ def _switch_test(node: syntax.Expression, flags: frozenset[str]) -> Test:
             from winboot.lab.engine.invoke import call_with_underbar
 
             return to_bool(call_with_underbar(scope, test, item))
-        if enumerate_value(item) is not None and item is not NOTHING:
-            return False
-        if isinstance(plain(test), list):
-            test = to_text(test, scope)
-        return equals(item, test, scope, case=exact)
+        # An exact clause compares texts, whatever the types: `02` is not 2.
+        mine, theirs = to_text(item, scope), to_text(test, scope)
+        return mine == theirs if exact else fold(mine) == fold(theirs)
 
     return by_value
 
@@ -395,7 +394,15 @@ def block_value(node: syntax.ScriptBlock) -> Eval:
     """The output of a script block's statements, run in the scope it stands in (switch conditions)."""
     if node.params is not None or node.begin is not None or node.process is not None or node.end is None:
         return refusing(node, "a switch condition with named blocks")
-    run = block(node.end.statements, node.end.traps)
+    if node.end.traps:
+        return refusing(node, "a trap in a switch condition")
+    code = [statement(one) for one in node.end.statements]
+
+    def run(scope: Scope, out: Emit) -> None:
+        # Without error handling of its own: a failing condition ends the whole switch.
+        for one in code:
+            one(scope, out)
+
     return collected(run)
 
 
