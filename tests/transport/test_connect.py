@@ -1,0 +1,124 @@
+"""From what an inventory says to a transport: which endpoint, which login, whom to trust, when secrets are
+read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.lab_wsman.stage import PASSWORD, USER, node, says
+from winboot.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
+from winboot.inventory import Connection, Tls
+from winboot.profile import Reference
+from winboot.transport.base import connect
+from winboot.transport.retry import again
+
+
+def connection(machine, **changes) -> Connection:
+    given = {
+        "host": "127.0.0.1",
+        "port": machine.http_port,
+        "scheme": "http",
+        "user": USER,
+        "password": Reference(env="WINBOOT_TEST_PASSWORD"),
+        **changes,
+    }
+    return Connection(**given)
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch):
+    monkeypatch.setenv("WINBOOT_TEST_PASSWORD", PASSWORD)
+
+
+@pytest.mark.parametrize("auth", ["negotiate", "ntlm", "basic"])
+def test_an_inventory_over_http(farm, auth):
+    """Sealed by the login, or Basic on loopback."""
+    machine = node(farm, says("done"))
+    with connect(connection(machine, auth=auth), name="win-a1") as wire:
+        assert list(wire.run("anything", {}, {})) == ["done"]
+
+
+def test_an_inventory_with_a_ca(farm):
+    """The PEM file is read when the transport is made."""
+    machine = node(farm, says("done"))
+    tls = Tls(ca=Reference(file=farm.ca_file()))
+    with connect(
+        connection(machine, scheme="https", port=machine.https_port, tls=tls), name="win-a1"
+    ) as wire:
+        assert list(wire.run("anything", {}, {})) == ["done"]
+
+
+@pytest.mark.parametrize("form", ["sha256:{}", "{}"])
+def test_an_inventory_with_a_fingerprint(farm, form):
+    """With or without the name of the hash, in either case."""
+    machine = node(farm, says("done"))
+    for text in (machine.certificate.fingerprint, machine.certificate.fingerprint.upper()):
+        tls = Tls(fingerprint=form.format(text))
+        with connect(
+            connection(machine, scheme="https", port=machine.https_port, tls=tls), name="win-a1"
+        ) as wire:
+            assert list(wire.run("anything", {}, {})) == ["done"]
+
+
+def test_the_password_is_read_when_it_is_needed(farm, monkeypatch):
+    """So a missing one is an error of its node, not of the whole fleet."""
+    monkeypatch.delenv("WINBOOT_TEST_PASSWORD")
+    machine = node(farm, says("done"))
+    wire = connect(connection(machine), name="win-a1")
+
+    with wire, pytest.raises(InvalidInput, match="WINBOOT_TEST_PASSWORD"):
+        list(wire.run("anything", {}, {}))
+
+
+@pytest.mark.parametrize("transport", ["ssh", "local"])
+def test_other_transports_are_refused_by_name(farm, transport):
+    """Not silently replaced by WinRM."""
+    with pytest.raises(UsageError, match=transport):
+        connect(connection(node(farm, says()), transport=transport), name="win-a1")
+
+
+def test_trying_again_goes_by_the_class_of_the_error():
+    """And stops when the time is over, with the error as it was."""
+    tries = []
+
+    def attempt(error: Exception, *kinds) -> None:
+        for one in again(0.5, *kinds):
+            with one:
+                tries.append(error)
+                raise error
+
+    with pytest.raises(Busy):
+        attempt(Busy("x"))
+    assert len(tries) > 1
+    tries.clear()
+    with pytest.raises(UsageError):
+        attempt(UsageError("x"))
+    assert len(tries) == 1
+    tries.clear()
+    with pytest.raises(ConnectionLost):
+        attempt(ConnectionLost("x"), Unreachable)
+    assert len(tries) == 1
+
+
+def test_no_time_to_try_again_is_one_attempt():
+    """Zero seconds."""
+    tries = []
+    with pytest.raises(Unreachable):
+        for attempt in again(0):
+            with attempt:
+                tries.append(1)
+                raise Unreachable("x")
+    assert tries == [1]
+
+
+def test_an_endpoint_is_a_value(farm):
+    """It can be compared and changed by copying; its password stands in no repr."""
+    machine = node(farm, says())
+    wire = connect(connection(machine), name="win-a1")
+    endpoint = wire._endpoint
+
+    assert dataclasses.replace(endpoint, port=1).port == 1
+    assert PASSWORD not in repr(endpoint)

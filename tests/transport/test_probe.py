@@ -1,0 +1,119 @@
+"""What `winboot ping` learns of a machine: from outside without a login, and by one script inside."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.lab_wsman.stage import BASIC, NEGOTIATE_PINNED, NTLM, Actor, node, says, transport
+from winboot.errors import ProtocolError, RestrictedEndpoint, Unreachable
+from winboot.lab.wsman.executor import Ended, ErrorRecord
+from winboot.powershell.check import check_script
+from winboot.transport.probe import PROBE_SCRIPT
+
+ANSWER = {
+    "language": "FullLanguage",
+    "policy": "RemoteSigned",
+    "ps": "5.1.20348.2227",
+    "computer": "WIN-A1",
+    "administrator": True,
+    "filtered": False,
+    "domain": "corp.example",
+    "build": "20348.2227",
+}
+
+
+def answering(**changes: object) -> Actor:
+    """A machine that answers the probe, with its clock five minutes ahead."""
+
+    def play(script, parameters, emit, cancelled):
+        now = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+        emit("output", json.dumps({**ANSWER, "now": now, **changes}))
+        return Ended()
+
+    return Actor(play)
+
+
+def test_a_machine_is_described(farm, mode):
+    """Logins, language, rights, domain, build and clock."""
+    machine = node(farm, answering())
+    with transport(farm, machine, mode) as wire:
+        probe = wire.probe()
+
+    assert probe.offered_auth == ("Negotiate", "Basic")
+    assert (probe.language_mode, probe.execution_policy) == ("FullLanguage", "RemoteSigned")
+    assert (probe.administrator, probe.filtered_token) == (True, False)
+    assert (probe.computer_name, probe.domain) == ("WIN-A1", "corp.example")
+    assert (probe.os_build, probe.ps_version) == ("20348.2227", "5.1.20348.2227")
+    assert timedelta(minutes=4) < probe.clock_offset < timedelta(minutes=6)
+    assert timedelta(0) < probe.round_trip < timedelta(seconds=10)
+
+
+def test_the_certificate_is_shown(farm):
+    """Also its fingerprint, which may then be pinned."""
+    machine = node(farm, answering())
+    with transport(farm, machine, NEGOTIATE_PINNED) as wire:
+        certificate = wire.probe().certificate
+
+    assert certificate.fingerprint == machine.certificate.fingerprint
+    assert certificate.issuer == "CN=winboot lab CA"
+    assert certificate.names == ("127.0.0.1", "win-a1")
+    assert certificate.not_after > datetime.now(UTC)
+    assert certificate.protocol.startswith("TLSv1")
+
+
+def test_plain_http_has_no_certificate(farm):
+    """And that is no error."""
+    with transport(farm, node(farm, answering()), NTLM) as wire:
+        assert wire.probe().certificate is None
+
+
+def test_a_probe_leaves_the_session_for_the_run(farm):
+    """One session serves both."""
+    machine = node(farm, answering())
+    with transport(farm, machine, BASIC) as wire:
+        wire.probe()
+        list(wire.run("anything", {}, {}))
+    assert [seen.action for seen in machine.requests].count("Create") == 1
+
+
+def test_a_machine_in_constrained_language_tells_little_but_tells(farm):
+    """Its mode is the fact that matters."""
+    actor = answering(language="ConstrainedLanguage", administrator=False, domain=None, build="", now="")
+    with transport(farm, node(farm, actor)) as wire:
+        probe = wire.probe()
+
+    assert probe.language_mode == "ConstrainedLanguage"
+    assert abs(probe.clock_offset) < timedelta(seconds=5)
+
+
+def test_a_restricted_endpoint_is_named(farm):
+    """JEA takes no script at all."""
+    refusal = ErrorRecord("The syntax is not supported by this runspace.", error_id="ScriptsNotAllowed")
+    actor = Actor(lambda script, parameters, emit, cancelled: Ended("failed", refusal))
+    with transport(farm, node(farm, actor)) as wire, pytest.raises(RestrictedEndpoint):
+        wire.probe()
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ["no json"], ["[]"], ['{"language": "FullLanguage"}'], [json.dumps({**ANSWER, "now": 5})]]
+)
+def test_an_answer_that_makes_no_sense_is_named(farm, lines):
+    """Whatever the script was replaced by."""
+    with transport(farm, node(farm, says(*lines))) as wire, pytest.raises(ProtocolError, match="probe"):
+        wire.probe()
+
+
+def test_a_machine_out_of_reach_cannot_be_probed(farm):
+    """The first look from outside says so."""
+    machine = node(farm, says())
+    farm.down(machine)
+    with transport(farm, machine) as wire, pytest.raises(Unreachable):
+        wire.probe()
+
+
+def test_the_probe_is_plain_windows_powershell():
+    """It passes the same check as every script that goes to a node."""
+    assert check_script(PROBE_SCRIPT, origin="probe") == ()
