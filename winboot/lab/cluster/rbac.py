@@ -90,7 +90,7 @@ def _may_touch_pods(store: Store, node: str, action: Action) -> bool:
 def _pods_refer_to(store: Store, node: str, action: Action) -> bool:
     if action.verb not in ("get", "list", "watch", "create") or not action.name:
         return False
-    for pod in store.all(PODS, action.namespace):
+    for pod in store.look(PODS, action.namespace):
         spec = pod.get("spec", {})
         if spec.get("nodeName") != node:
             continue
@@ -104,13 +104,13 @@ def _pods_refer_to(store: Store, node: str, action: Action) -> bool:
 
 
 def _rules_for(store: Store, identity: Identity, namespace: str) -> Iterator[dict[str, Any]]:
-    for binding in store.all(CLUSTERROLEBINDINGS):
+    for binding in store.look(CLUSTERROLEBINDINGS):
         if _binds(binding, identity):
             role = store.find(CLUSTERROLES, "", binding["roleRef"]["name"])
             yield from (role or {}).get("rules") or []
     if not namespace:
         return
-    for binding in store.all(ROLEBINDINGS, namespace):
+    for binding in store.look(ROLEBINDINGS, namespace):
         if not _binds(binding, identity):
             continue
         reference = binding["roleRef"]

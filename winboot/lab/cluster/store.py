@@ -37,6 +37,8 @@ class Store:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._objects: dict[Key, Object] = {}
+        self._by_kind: dict[tuple[str, str], dict[Key, Object]] = {}
+        self._latest: dict[tuple[str, str], int] = {}
         self._log: deque[Change] = deque(maxlen=HISTORY)
         self._revision = 1
         # One lock for the whole cluster: a lab's requests are few, and read-modify-write becomes simple to
@@ -73,10 +75,16 @@ class Store:
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Copies of all objects of a kind, ordered by namespace and name; no namespace: everywhere."""
         with self.lock:
-            keys = sorted(
-                k for k in self._objects if k[:2] == (kind.group, kind.plural) and namespace in ("", k[2])
-            )
-            return [copied(self._objects[k]) for k in keys]
+            return [copied(o) for o in self.look(kind, namespace)]
+
+    def look(self, kind: Kind, namespace: str = "") -> list[Object]:
+        """The stored objects themselves, for reading under the lock: rules are asked for with each request."""
+        found = self._by_kind.get((kind.group, kind.plural), {})
+        return [found[k] for k in sorted(found) if namespace in ("", k[2])]
+
+    def latest(self, kind: Kind) -> int:
+        """The revision of the last change to a kind: while it stays, a watch would have nothing to tell."""
+        return self._latest.get((kind.group, kind.plural), 0)
 
     def create(self, kind: Kind, new: Object) -> Object:
         """Store a new object; gives it uid, creation time and resource version."""
@@ -122,6 +130,8 @@ class Store:
             if found is None:
                 raise not_found(kind.plural, name, kind.group)
             self._revision += 1
+            del self._by_kind[kind.group, kind.plural][_key(kind, namespace, name)]
+            self._latest[kind.group, kind.plural] = self._revision
             found["metadata"]["resourceVersion"] = self.revision
             self._log.append(Change(self._revision, "DELETED", _key(kind, namespace, name), found))
             self._changed.notify_all()
@@ -160,6 +170,8 @@ class Store:
         new["metadata"]["resourceVersion"] = self.revision
         stored = copied(new)
         self._objects[key] = stored
+        self._by_kind.setdefault(key[:2], {})[key] = stored
+        self._latest[key[:2]] = self._revision
         self._log.append(Change(self._revision, change, key, stored))
         self._changed.notify_all()
         return copied(stored)  # type: ignore[no-any-return]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from winboot.lab.cluster import ApiFailure
+from winboot.lab.cluster.kinds import NODES
 from winboot.lab.programs import cni, hcn
 from winboot.lab.programs.base import Daemon, GoError, Run, go_text
 from winboot.lab.programs.goflags import Flags, goflags
@@ -133,6 +134,8 @@ class Flanneld(Daemon):
         self._phase: Phase = "nodes"
         self._next = 0.0
         self._limit = self.machine.time.seconds + SYNC_LIMIT_S
+        self._seen: tuple[int, ...] = ()
+        self._others: list[tuple[str, str]] = []
 
     # Start
 
@@ -413,6 +416,9 @@ class Flanneld(Daemon):
         """Follow the other nodes; an API that is away for a while changes nothing."""
         self._later(ROUTES_S)
         try:
+            seen = self.client.latest(NODES)
+            if seen == self._seen and self._routed():
+                return
             nodes = self.client.ask("GET", "/api/v1/nodes")["items"]
         except (GoError, ApiFailure) as e:
             self.klog(f"Failed to watch *v1.Node: {e}", "E", "reflector.go:1")
@@ -432,6 +438,14 @@ class Flanneld(Daemon):
             self._set_routes(others)
         else:
             self._set_remote_subnets(others)
+        self._seen, self._others = seen, others
+
+    def _routed(self) -> bool:
+        """Whether every route is still there; a person or a bouncing adapter may have taken some away."""
+        if self.backend.type != "host-gw":
+            return True
+        routes = {(r.prefix, r.next_hop) for r in self.machine.network.routes}
+        return all(other in routes for other in self._others)
 
     def _set_routes(self, others: list[tuple[str, str]]) -> None:
         net = self.machine.network

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from winboot.compat.version import Version
 from winboot.lab.cluster import ApiFailure
+from winboot.lab.cluster.kinds import kind_of
 from winboot.lab.programs import hcn
 from winboot.lab.programs import settings as reading
 from winboot.lab.programs.base import Daemon, GoError, Run, go_text
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 HEALTH: Final = 10256
 METRICS: Final = 10249
 SYNC_S: Final = 30.0
+SERVICES: Final = kind_of("services")
+SLICES: Final = kind_of("endpointslices", "discovery.k8s.io")
 _SLICES: Final = "/apis/discovery.k8s.io/v1/endpointslices"
 
 
@@ -63,6 +66,7 @@ class KubeProxy(Daemon):
         self._next = 0.0
         self._found = False
         self.synced = False
+        self._seen: tuple[object, ...] = ()
 
     def on_start(self) -> Died | None:
         """Read and check the configuration; then the ports."""
@@ -166,6 +170,13 @@ class KubeProxy(Daemon):
 
     def _sync(self, network: Mapping[str, Any]) -> None:
         try:
+            seen = (
+                self._client.latest(SERVICES, SLICES),
+                str(network["ID"]),
+                len(self.machine.hns.policy_lists),
+            )
+            if self.synced and seen == self._seen:
+                return
             services = self._client.ask("GET", "/api/v1/services")["items"]
             slices = self._client.ask("GET", _SLICES)["items"]
         except (GoError, ApiFailure) as e:
@@ -180,6 +191,7 @@ class KubeProxy(Daemon):
                 name = f"{service['metadata']['namespace']}/{service['metadata']['name']}"
                 self._balance(network, service["spec"], port, backends.get(name, []), present)
         self.synced = True
+        self._seen = (seen[0], seen[1], len(self.machine.hns.policy_lists))
 
     def _balance(
         self,

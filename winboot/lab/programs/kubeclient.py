@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidSignature
 
 from winboot.lab.cluster import ApiFailure, Credentials, LabCluster
 from winboot.lab.cluster.authority import NotTrusted, check_validity, is_address, load_certificate, subject_of
+from winboot.lab.cluster.kinds import Kind
 from winboot.lab.programs.base import GoError, Run
 from winboot.lab.programs.outside import Outside
 from winboot.lab.windows.failure import Failure
@@ -89,6 +90,8 @@ class KubeClient:
         self._outside = outside
         self.config = config
         self._shown = Credentials(token=config.token, certificate=config.certificate)
+        # The server's certificate that was found good; its age is looked at each time, the rest once.
+        self._trusted: x509.Certificate | None = None
 
     def ask(
         self,
@@ -116,13 +119,24 @@ class KubeClient:
                 return None
             raise
 
+    def latest(self, *kinds: Kind) -> tuple[int, ...]:
+        """The last change to each kind: what an open watch would know. GoError when the cluster is out of reach."""
+        cluster = self._connect()
+        return tuple(cluster.store.latest(kind) for kind in kinds)
+
     def _connect(self) -> LabCluster:
         parts = urlsplit(self.config.server)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         cluster = self._dial(host, port)
         if parts.scheme != "https":
             raise GoError("net/http: HTTP/1.x transport connection broken: malformed HTTP response")
-        self._check_server(cluster, host)
+        if self._trusted is not cluster.api_certificate:
+            self._check_issuer_and_name(cluster, host)
+            self._trusted = cluster.api_certificate
+        try:
+            check_validity(cluster.api_certificate, self._run.machine.now())
+        except NotTrusted as e:
+            raise GoError(f"tls: failed to verify certificate: {e}") from None
         return cluster
 
     def _dial(self, host: str, port: int) -> LabCluster:
@@ -144,10 +158,9 @@ class KubeClient:
             raise GoError(f"{target}: i/o timeout")
         return cluster
 
-    def _check_server(self, cluster: LabCluster, host: str) -> None:
+    def _check_issuer_and_name(self, cluster: LabCluster, host: str) -> None:
         served = cluster.api_certificate
         try:
-            check_validity(served, self._run.machine.now())
             self._check_issuer(served)
         except NotTrusted as e:
             raise GoError(f"tls: failed to verify certificate: {e}") from None

@@ -240,13 +240,13 @@ class NodeReporter:
             "leaseDurationSeconds": 40,
             "renewTime": f"{now:%Y-%m-%dT%H:%M:%S.%fZ}",
         }
-        lease = client.find(f"{path}/{name}")
-        if lease is None:
-            client.ask(
-                "POST", path, {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec}
-            )
-        else:
-            client.ask("PUT", f"{path}/{name}", {**lease, "spec": spec})
+        metadata = {"name": name, "namespace": "kube-node-lease"}
+        try:
+            client.ask("PUT", f"{path}/{name}", {"metadata": metadata, "spec": spec})
+        except ApiFailure as e:
+            if e.code != 404:
+                raise
+            client.ask("POST", path, {"metadata": metadata, "spec": spec})
 
 
 def _without_times(status: dict[str, Any] | None) -> dict[str, Any] | None:

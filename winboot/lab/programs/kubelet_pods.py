@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.lab.cluster import ApiFailure
+from winboot.lab.cluster.kinds import PODS
 from winboot.lab.programs import hcn
 from winboot.lab.programs.base import Daemon, GoError
 from winboot.lab.programs.containerd import Containerd, PodSandbox, dial
@@ -25,6 +26,8 @@ class Pods:
         self._identity = identity
         self._proven: tuple[object, ...] | None = None
         self._said: dict[str, str] = {}
+        self._seen: tuple[object, ...] = ()
+        self._left_over = False
 
     @property
     def endpoint(self) -> str:
@@ -97,8 +100,12 @@ class Pods:
         client = self._identity.client
         if client is None:
             return
+        seen = (client.latest(PODS), len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1")))
+        if seen == self._seen:
+            return
         query = {"fieldSelector": f"spec.nodeName={self._identity.node}"}
         wanted = client.ask("GET", "/api/v1/pods", query=query)["items"]
+        self._left_over = False
         runtime = self.runtime()
         have = {s.uid: s for s in runtime.sandboxes()}
         uids = {p["metadata"]["uid"] for p in wanted}
@@ -108,6 +115,9 @@ class Pods:
                 have.pop(sandbox.uid)
         for pod in wanted:
             self._run(runtime, pod, have.get(pod["metadata"]["uid"]))
+        if not self._left_over:
+            shims = len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1"))
+            self._seen = (client.latest(PODS), shims)
 
     def _run(self, runtime: Containerd, pod: dict[str, Any], sandbox: PodSandbox | None) -> None:
         metadata = pod["metadata"]
@@ -119,6 +129,7 @@ class Pods:
             except GoError as e:
                 self._event(pod, f"Failed to create pod sandbox: rpc error: code = Unknown desc = {e}")
                 self._report(pod, {"phase": "Pending"})
+                self._left_over = True
                 return
         address = sandbox.address if sandbox is not None else ""
         self._report(pod, {"phase": "Running", "podIP": address} if address else {"phase": "Running"})
