@@ -293,7 +293,7 @@ def location_value(session: Session) -> Value:
     """The current location as PathInfo."""
     from winboot.lab.engine.items import path_info
 
-    return path_info(session.locations.current)
+    return path_info(session.locations.current, session.locations)
 
 
 def _preferences(session: Session, top: Scope) -> None:

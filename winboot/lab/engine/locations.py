@@ -150,6 +150,7 @@ class Locations:
             letter = str(volume["name"])[0].upper()  # type: ignore[index,call-overload]
             self.drives[letter.lower()] = Drive(letter, FILES, f"{letter}:\\")
         self.current: Place = Place(FILES, normalise(start), self.drives.get(start[0].lower()))
+        self.process_directory = self.current.path
         self.on_drive: dict[str, Place] = {}
         self.stack: list[Place] = []
 
@@ -194,7 +195,7 @@ class Locations:
                 f"Cannot find a provider with the name '{head}'.", "ProviderNotFound", "ObjectNotFound", head
             )
         if provider == FILES:
-            return Place(FILES, normalise(rest), self.drives.get(rest[:1].lower()))
+            return Place(FILES, normalise(rest))
         if provider == REGISTRY:
             return Place(REGISTRY, _with_hive(normalise_inner(rest)))
         return Place(provider, normalise_inner(rest))

@@ -2,10 +2,13 @@
 
 from winboot.lab.engine.cmdlets import (
     converting,
+    items,
+    locations,
     looping,
     making,
     out_file,
     output,
+    paths,
     scripting,
     selecting,
     text,
@@ -14,10 +17,13 @@ from winboot.lab.engine.cmdlets import (
 
 __all__ = [
     "converting",
+    "items",
+    "locations",
     "looping",
     "making",
     "out_file",
     "output",
+    "paths",
     "scripting",
     "selecting",
     "text",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from winboot.lab.engine.door import ask, ask_one
-from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet
+from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet, named
 from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException, FileNotFoundException
 from winboot.lab.engine.locations import normalise, parent_path
 from winboot.lab.engine.members import adds
@@ -23,7 +23,6 @@ from winboot.lab.engine.values import (
     Instance,
     Int64,
     enum_value,
-    named,
 )
 
 Value = Any
@@ -169,9 +168,7 @@ def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) ->
     self.forget()
 
 
-FILE_SYSTEM_INFO.prop(
-    "Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True
-)
+FILE_SYSTEM_INFO.prop("Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True)
 FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
 FILE_SYSTEM_INFO.prop("Extension", "string", lambda self: self.extension_text)
 FILE_SYSTEM_INFO.prop("Name", "string", lambda self: self.name)
@@ -199,7 +196,7 @@ def _is_read_only(runtime: Runtime, self: FileSystemInfo) -> bool:
     return self.look(runtime) is not None and bool(self.attributes(runtime) & READ_ONLY)
 
 
-def _set_read_only(runtime: Runtime, self: FileSystemInfo, value: bool) -> None:  # noqa: FBT001
+def _set_read_only(runtime: Runtime, self: FileSystemInfo, value: bool) -> None:
     if self.look(runtime) is None:
         raise FileNotFoundException(f"Could not find file '{self.path}'.", self.path)
     now = self.attributes(runtime) & SETTABLE & ~NORMAL
@@ -238,7 +235,7 @@ def _copy_file(
     runtime: Runtime,
     self: FileSystemInfo,
     path: str,
-    overwrite: bool = False,  # noqa: FBT001
+    overwrite: bool = False,
 ) -> FileSystemInfo:
     full = process_path(runtime, path, "destFileName")
     ask(runtime, "file.copy", source=self.path, destination=full, overwrite=overwrite)
@@ -281,7 +278,7 @@ def _create_inside(runtime: Runtime, self: FileSystemInfo, path: str) -> FileSys
 
 
 @DIRECTORY_INFO.method("void Delete()", "void Delete(bool recursive)", effect=True)
-def _delete_folder(runtime: Runtime, self: FileSystemInfo, recurse: bool = False) -> None:  # noqa: FBT001
+def _delete_folder(runtime: Runtime, self: FileSystemInfo, recurse: bool = False) -> None:
     ask(runtime, "file.delete-directory", path=self.path, recurse=recurse)
     self.forget()
 
@@ -369,7 +366,9 @@ def _target(self: FileSystemInfo) -> Value:
 
 for _type in ("System.IO.FileInfo", "System.IO.DirectoryInfo"):
     adds(_type, CodeProperty("Mode", _mode))
-    adds(_type, CodeProperty("LinkType", lambda self: None if self.facts is None else self.facts["link_type"]))
+    adds(
+        _type, CodeProperty("LinkType", lambda self: None if self.facts is None else self.facts["link_type"])
+    )
     adds(_type, CodeProperty("Target", _target))
 adds("System.IO.FileInfo", CodeProperty("BaseName", _base_name))
 adds("System.IO.DirectoryInfo", AliasProperty("BaseName", "Name"))

@@ -11,8 +11,8 @@ from winboot.lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     DotNetException,
-    IOException,
     InvalidOperationException,
+    IOException,
     ObjectDisposedException,
     UnauthorizedAccessException,
 )
@@ -133,7 +133,9 @@ def data_for(value: Value, kind: str) -> Any:
         if type_of(bare).kind != "array" or getattr(bare, "element", None) is not STRING:
             raise ArgumentException(_MISMATCH)
         if any(item is None for item in bare):
-            raise ArgumentException("RegistryKey.SetValue does not allow a String[] that contains a null String reference.")
+            raise ArgumentException(
+                "RegistryKey.SetValue does not allow a String[] that contains a null String reference."
+            )
         return [str(item) for item in bare]
     if kind in ("Binary", "None"):
         if not isinstance(bare, ByteArray):
@@ -163,7 +165,9 @@ def store(runtime: Any, key: str, name: str, kind: str, data: Any) -> None:
 # -- members of a key
 
 REGISTRY_KEY.prop("SubKeyCount", "int", lambda runtime, self: len(_sub_names(runtime, self)), effect=True)
-REGISTRY_KEY.prop("View", "Microsoft.Win32.RegistryView", lambda self: enum_value("Microsoft.Win32.RegistryView", self.view))
+REGISTRY_KEY.prop(
+    "View", "Microsoft.Win32.RegistryView", lambda self: enum_value("Microsoft.Win32.RegistryView", self.view)
+)
 REGISTRY_KEY.prop("ValueCount", "int", lambda runtime, self: len(self.names(runtime)), effect=True)
 REGISTRY_KEY.prop("Name", "string", lambda self: self.name)
 REGISTRY_KEY.refuses("Handle GetAccessControl SetAccessControl")
@@ -203,7 +207,11 @@ def _get_value_names(runtime: Runtime, self: RegistryKey) -> Array:
     effect=True,
 )
 def _get_value(
-    runtime: Runtime, self: RegistryKey, name: str | None, default: Value = None, options: EnumValue | None = None
+    runtime: Runtime,
+    self: RegistryKey,
+    name: str | None,
+    default: Value = None,
+    options: EnumValue | None = None,
 ) -> Value:
     self.check()
     record = ask_one(runtime, "registry.get", key=self.name, name=name or "")  # type: ignore[arg-type]
@@ -237,7 +245,7 @@ def _set_value(
 
 
 @REGISTRY_KEY.method("OpenSubKey(string name)", "OpenSubKey(string name, bool writable)", effect=True)
-def _open(runtime: Runtime, self: RegistryKey, name: str, writable: bool = False) -> RegistryKey | None:  # noqa: FBT001
+def _open(runtime: Runtime, self: RegistryKey, name: str, writable: bool = False) -> RegistryKey | None:
     if name is None:
         raise ArgumentNullException("name")
     self.check()
@@ -263,9 +271,11 @@ def _create(runtime: Runtime, self: RegistryKey, name: str, access: Value = None
 
 
 @REGISTRY_KEY.method(
-    "void DeleteSubKey(string subkey)", "void DeleteSubKey(string subkey, bool throwOnMissingSubKey)", effect=True
+    "void DeleteSubKey(string subkey)",
+    "void DeleteSubKey(string subkey, bool throwOnMissingSubKey)",
+    effect=True,
 )
-def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:  # noqa: FBT001
+def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:
     self.check_writable()
     full = self.sub(name)
     if ask_one(runtime, "registry.stat", key=full) is None:  # type: ignore[arg-type]
@@ -284,7 +294,7 @@ def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = T
     "void DeleteSubKeyTree(string subkey, bool throwOnMissingSubKey)",
     effect=True,
 )
-def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:  # noqa: FBT001
+def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:
     self.check_writable()
     full = self.sub(name)
     if ask_one(runtime, "registry.stat", key=full) is None:  # type: ignore[arg-type]
@@ -297,7 +307,7 @@ def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = 
 @REGISTRY_KEY.method(
     "void DeleteValue(string name)", "void DeleteValue(string name, bool throwOnMissingValue)", effect=True
 )
-def _delete_value(runtime: Runtime, self: RegistryKey, name: str | None, strict: bool = True) -> None:  # noqa: FBT001
+def _delete_value(runtime: Runtime, self: RegistryKey, name: str | None, strict: bool = True) -> None:
     self.check_writable()
     if ask_one(runtime, "registry.get", key=self.name, name=name or "") is None:  # type: ignore[arg-type]
         if strict:
