@@ -12,6 +12,7 @@ from tests.lab_windows.programs import with_daemon
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.windows.call import CMDLETS
 from winboot.lab.windows.clock import LabTime
+from winboot.lab.windows.door import ALL_SETS
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.processes import split_arguments
 from winboot.lab.windows.session import Session
@@ -412,3 +413,11 @@ def test_waiting_costs_real_time_by_the_scale() -> None:
     before = machine.now()
     machine.session().clock.sleep(60)
     assert (machine.now() - before).total_seconds() == pytest.approx(60, abs=1)
+
+
+@pytest.mark.parametrize("name", sorted(CMDLETS))
+def test_the_default_set_of_a_cmdlet_is_one_of_its_sets(name: str) -> None:
+    """Else the binder could not choose where only common parameters are given."""
+    signature = CMDLETS[name].signature
+    named = {s.name for p in signature.parameters for s in p.sets} - {ALL_SETS}
+    assert signature.default_set in named or not named

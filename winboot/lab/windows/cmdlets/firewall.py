@@ -121,7 +121,7 @@ _INPUT = Parameter(
     _MODULE,
     *_CHOICE,
     *_FILTERS,
-    switch("All"),
+    switch("All", sets=("GetAll",)),
     kind="Function",
     default_set="GetAll",
 )
@@ -133,7 +133,7 @@ def get_rule(call: Call) -> None:
 _SETTINGS = (
     parameter("Description"),
     parameter("Enabled", f"{_KIND}.Enabled", words=("True", "False")),
-    parameter("Profile", f"{_KIND}.Profile"),
+    parameter("Profile", f"{_KIND}.Profile[]"),
     parameter("Direction", f"{_KIND}.Direction", words=("Inbound", "Outbound")),
     parameter("Action", f"{_KIND}.Action", words=("NotConfigured", "Allow", "Block")),
     parameter(
@@ -276,7 +276,7 @@ def set_rule(call: Call) -> None:
     *_CHOICE,
     _INPUT,
     *_FILTERS,
-    switch("All"),
+    switch("All", sets=("GetAll",)),
     switch("PassThru"),
     kind="Function",
     default_set="ByName",
@@ -353,7 +353,12 @@ _ASSOCIATED = Parameter(
 
 
 @cmdlet(
-    "Get-NetFirewallPortFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll"
+    "Get-NetFirewallPortFilter",
+    _MODULE,
+    _ASSOCIATED,
+    switch("All", sets=("GetAll",)),
+    kind="Function",
+    default_set="GetAll",
 )
 def get_port_filter(call: Call) -> None:
     """Protocol and ports of rules."""
@@ -373,7 +378,12 @@ def get_port_filter(call: Call) -> None:
 
 
 @cmdlet(
-    "Get-NetFirewallAddressFilter", _MODULE, _ASSOCIATED, switch("All"), kind="Function", default_set="GetAll"
+    "Get-NetFirewallAddressFilter",
+    _MODULE,
+    _ASSOCIATED,
+    switch("All", sets=("GetAll",)),
+    kind="Function",
+    default_set="GetAll",
 )
 def get_address_filter(call: Call) -> None:
     """Addresses of rules."""
@@ -396,7 +406,7 @@ def get_address_filter(call: Call) -> None:
     "Get-NetFirewallApplicationFilter",
     _MODULE,
     _ASSOCIATED,
-    switch("All"),
+    switch("All", sets=("GetAll",)),
     kind="Function",
     default_set="GetAll",
 )
@@ -420,7 +430,7 @@ def get_application_filter(call: Call) -> None:
     _MODULE,
     Parameter("Name", STRINGS, ("Profile",), sets=(InSet("ByName", position=0, by_name=True),)),
     parameter("PolicyStore", STRING),
-    switch("All"),
+    switch("All", sets=("GetAll",)),
     kind="Function",
     default_set="ByName",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from winboot.lab.windows.boot import TCPIP
 from winboot.lab.windows.call import BOOL, STRINGS, Call, as_int, as_text, cmdlet, parameter, switch
 from winboot.lab.windows.cmdlets.shapes import (
@@ -503,8 +505,8 @@ def _show_profile(adapter: Adapter) -> Record:
 @cmdlet(
     "Set-NetConnectionProfile",
     "NetConnection",
-    parameter("Name", STRINGS),
-    *PLAIN_INTERFACE,
+    parameter("Name", STRINGS, sets=("ByQuery",)),
+    *(replace(p, sets=(InSet("ByQuery", by_name=True),)) for p in PLAIN_INTERFACE),
     Parameter(
         "InputObject",
         f"{CIM}#MSFT_NetConnectionProfile[]",
@@ -515,6 +517,7 @@ def _show_profile(adapter: Adapter) -> Record:
     ),
     switch("PassThru"),
     kind="Function",
+    default_set="ByQuery",
     should_process=True,
 )
 def set_profile(call: Call) -> None:

@@ -332,8 +332,8 @@ def _take_settings(call: Call, task: Task) -> None:
 
 
 _CHOICE = (
-    parameter("TaskName", STRINGS, 0, by_name=True),
-    parameter("TaskPath", STRINGS, 1, by_name=True),
+    parameter("TaskName", STRINGS, 0, by_name=True, sets=("ByPath",)),
+    parameter("TaskPath", STRINGS, 1, by_name=True, sets=("ByPath",)),
 )
 _INPUT = Parameter(
     "InputObject", f"{CIM}#MSFT_ScheduledTask[]", sets=(InSet("Object", mandatory=True, by_value=True),)
@@ -364,13 +364,13 @@ def _chosen(call: Call) -> list[Task]:
     return chosen
 
 
-@cmdlet("Get-ScheduledTask", _MODULE, *_CHOICE, kind="Function")
+@cmdlet("Get-ScheduledTask", _MODULE, *_CHOICE, kind="Function", default_set="ByPath")
 def get_task(call: Call) -> None:
     """Registered tasks."""
     call.give(*(show_task(call, t) for t in _chosen(call)))
 
 
-@cmdlet("Get-ScheduledTaskInfo", _MODULE, *_CHOICE, _INPUT, kind="Function")
+@cmdlet("Get-ScheduledTaskInfo", _MODULE, *_CHOICE, _INPUT, kind="Function", default_set="ByPath")
 def get_task_info(call: Call) -> None:
     """When tasks ran last, and with which result."""
     for task in _chosen(call):
@@ -390,14 +390,14 @@ def get_task_info(call: Call) -> None:
         )
 
 
-@cmdlet("Start-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function")
+@cmdlet("Start-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function", default_set="ByPath")
 def start_task(call: Call) -> None:
     """Run tasks now."""
     for task in _chosen(call):
         call.machine.tasks.start(task)
 
 
-@cmdlet("Stop-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function")
+@cmdlet("Stop-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function", default_set="ByPath")
 def stop_task(call: Call) -> None:
     """End running tasks."""
     for task in _chosen(call):
@@ -411,6 +411,7 @@ def stop_task(call: Call) -> None:
     _INPUT,
     switch("PassThru"),
     kind="Function",
+    default_set="ByPath",
     should_process=True,
     confirm_impact="High",
 )
@@ -420,7 +421,7 @@ def unregister_task(call: Call) -> None:
         call.machine.tasks.unregister(task)
 
 
-@cmdlet("Enable-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function")
+@cmdlet("Enable-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function", default_set="ByPath")
 def enable_task(call: Call) -> None:
     """Let tasks run again."""
     for task in _chosen(call):
@@ -428,7 +429,7 @@ def enable_task(call: Call) -> None:
         call.give(show_task(call, task))
 
 
-@cmdlet("Disable-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function")
+@cmdlet("Disable-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function", default_set="ByPath")
 def disable_task(call: Call) -> None:
     """Keep tasks from running."""
     for task in _chosen(call):
