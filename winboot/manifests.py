@@ -63,6 +63,11 @@ def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
         ]
         role = _object(f"{_RBAC}/v1", "ClusterRole", "winboot:flannel")
         objects += [{**role, "rules": rules}, _binding("winboot:flannel", "winboot:flannel")]
+    if any(spec.network.routes for spec in specs):
+        # A kubelet's certificate alone may read its own Node only (from 1.32 on).
+        rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]
+        role = _object(f"{_RBAC}/v1", "ClusterRole", "winboot:routes")
+        objects += [{**role, "rules": rules}, _binding("winboot:routes", "winboot:routes")]
     return objects
 
 

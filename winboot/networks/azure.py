@@ -68,6 +68,8 @@ AZURE_BRIDGE = Network(
     cni_conf=_bridge_conf,
     plugins=("azure-vnet", "azure-vnet-ipam"),
     artifacts=("azure-cni",),
+    first_switch="ext",
+    fixes=("azure-remote-arp",),
     dual_stack=True,
     needs=(
         ClusterNeed("secondary-addresses", "azure-vnet-ipam hands out the addresses Azure gave the adapter"),

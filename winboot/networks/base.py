@@ -25,6 +25,8 @@ KnownName = Literal[
     "pod_gateway",  # pod CIDR base + 1: the gateway HNS takes
     "pod_endpoint",  # base + 2: the host's own endpoint on an L2 bridge
     "pod_first",  # base + 3: the first address a pod may get
+    "pod_gateway_v6",  # the same two of the IPv6 part
+    "pod_endpoint_v6",
     "source_vip",  # overlay: the address kube-proxy answers from, reserved in the IPAM store
 ]
 
@@ -137,7 +139,11 @@ class Network:
     network's source_vip       kube-proxy needs an address of its own in the pod network; with
     `source_vip_endpoint` it is the
                      address of that endpoint, else it is reserved in the IPAM store
+    can_route        whether winboot may make the routes to the pods of other nodes (`network.routes: winboot`)
+    first_switch     an empty network that is made before the solution's plugin makes its own, so that the
+                     adapter is rewired at the join and not with the first pod
     artifacts        names of the downloads that hold its programs
+    fixes            packs of registry values (names of the compatibility data) without which it does not work
     features         what Windows must be able to do (names of the compatibility data)
     later            why it is not offered yet; empty for all that are
     """
@@ -160,6 +166,9 @@ class Network:
     host_endpoint: str | None = None
     source_vip: bool = False
     source_vip_endpoint: str | None = None
+    can_route: bool = False
+    first_switch: str | None = None
+    fixes: tuple[str, ...] = ()
     non_persistent: bool = False
     ports: tuple[PortRule, ...] = ()
     features: tuple[str, ...] = ()

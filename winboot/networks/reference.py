@@ -1,5 +1,10 @@
-"""The reference plugins without an agent: winboot makes the HNS network, routes are the business of the
-network."""
+"""The reference plugins without an agent: winboot makes the HNS network.
+
+Routes to the pods of other nodes are the business of the network (routers, a cloud's route table), because
+only something that runs all the time can follow nodes that come and go. Where all nodes share one layer-2
+network and nobody else does it, `network.routes: winboot` makes them from the Node objects: read at each run
+with the node's own certificate, which needs the right to list nodes (`winboot manifests rbac`).
+"""
 
 from __future__ import annotations
 
@@ -87,6 +92,7 @@ WIN_BRIDGE = Network(
     plugins=("win-bridge", "host-local"),
     artifacts=("cni-plugins",),
     host_endpoint="{name}_ep",
+    can_route=True,
     dual_stack=True,
     needs=(
         *_NEEDS,
@@ -114,7 +120,6 @@ WIN_OVERLAY = Network(
     plugins=("win-overlay", "host-local"),
     artifacts=("cni-plugins",),
     source_vip=True,
-    non_persistent=True,
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
     needs=(*_NEEDS, ClusterNeed("remote-subnets", "something writes the subnets of other nodes to HNS")),

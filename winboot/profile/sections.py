@@ -115,6 +115,11 @@ class Network(Model):
     network_name: str | None = Field(
         default=None, description="of the HNS network; default: cbr0, flannel.<vni>, azure, …"
     )
+    routes: Literal["network", "winboot"] = Field(
+        default="network",
+        description="win-bridge: who leads to the pods of other nodes. network: routers or a cloud's table; "
+        "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
+    )
 
 
 class Registry(Model):

@@ -94,7 +94,8 @@ class ClusterSpec:
 class NetworkSpec:
     """The chosen network solution with everything it writes on this node.
 
-    `cni_conf`, `net_conf` are None where winboot does not own the file. Leaves may be `Known`.
+    `cni_conf`, `net_conf` are None where winboot does not own the file. Leaves may be `Known`. `routes` is
+    true where winboot makes the routes to the pods of other nodes.
     """
 
     solution: Network
@@ -110,6 +111,7 @@ class NetworkSpec:
     reservations: tuple[Reservation, ...]
     agent: Agent | None
     host_endpoint: str | None
+    routes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ def _network(
         reservations=solution.reservations,
         agent=solution.agent(choices) if solution.agent else None,
         host_endpoint=solution.host_endpoint_name(network_name),
+        routes=section.routes == "winboot",
     )
 
 
@@ -358,7 +359,7 @@ def _windows(profile: Profile, facts: Compat, solution: Network, kube_proxy: Kub
         dynamic_ports=None if ports is None else DynamicPorts(ports.start, ports.count),
         defender_exclusions=section.defender_exclusions,
         update_hold=section.update_hold,
-        known_fixes=tuple(_fixes(facts, section.known_fixes)),
+        known_fixes=tuple(_fixes(facts, tuple(dict.fromkeys([*solution.fixes, *section.known_fixes])))),
         firewall=tuple(_firewall(profile, solution, kube_proxy)),
         firewall_sources=tuple(str(one) for one in section.firewall.sources),
         trust_roots=tuple(
