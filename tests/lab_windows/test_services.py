@@ -6,6 +6,7 @@ import pytest
 
 from tests.lab_windows.conftest import ask, one, refused, shown
 from tests.lab_windows.programs import Daemon, with_daemon
+from winboot.lab.windows.door import MachineStopped
 from winboot.lab.windows.failure import Failure
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.programs_api import Died
@@ -260,3 +261,14 @@ def test_a_service_controller_waits_for_a_status(machine: Machine, daemon: Daemo
         "object.call", {"object": record, "member": "WaitForStatus", "arguments": ["Stopped", "00:00:05"]}
     )
     assert late.errors[0].exception == "System.ServiceProcess.TimeoutException"
+
+
+def test_a_reboot_while_a_service_starts_ends_the_start(machine: Machine, daemon: Daemon) -> None:
+    """Nothing of it reaches into the new boot."""
+    make(machine, line=r"C:\k\daemon.exe --console")
+    session = machine.session()
+    machine.after(10, machine.reboot)
+    with pytest.raises(MachineStopped):
+        session.invoke("Start-Service", {"Name": ["d"]})
+    machine.settle(60)
+    assert machine.services.need("d").status == "Stopped"

@@ -24,7 +24,7 @@ from winboot.lab.windows.boot import Boot
 from winboot.lab.windows.call import CMDLETS
 from winboot.lab.windows.clock import PATIENCE, SLOW, LabTime, Timer, Timers
 from winboot.lab.windows.defender import Defender
-from winboot.lab.windows.door import Clock, CommandSignature, Plain, Result
+from winboot.lab.windows.door import Clock, CommandSignature, MachineStopped, Plain, Result
 from winboot.lab.windows.eventlog import EventLog
 from winboot.lab.windows.faults import Faults
 from winboot.lab.windows.features import Features
@@ -215,6 +215,9 @@ class Machine:
                     timer.work()
                 except Refusal as refusal:
                     self.refusals.append(refusal)
+                except MachineStopped:
+                    # The machine went down while the work waited; what it was about is gone.
+                    continue
 
     def wait(
         self,
@@ -223,18 +226,22 @@ class Machine:
         until: Callable[[], bool] = lambda: False,
         *,
         pace: float = 0.0,
+        across_boots: bool = False,
     ) -> bool:
         """Let lab time pass, doing due work; ends early, with True, when `until` holds. `alive` may raise.
 
-        `pace`: real seconds that a lab second costs at least.
+        Raises MachineStopped when the machine goes down meanwhile, unless `across_boots`. `pace`: real seconds that
+        a lab second costs at least.
         """
         with self.lock:
-            target = self.time.seconds + seconds
+            target, boot = self.time.seconds + seconds, self.boot_count
             patient_until = real_time.monotonic() + PATIENCE
             with self.time.waiting(target):
                 while True:
                     self.run_due()
                     alive()
+                    if not across_boots and (self.boot_count != boot or not self.running):
+                        raise MachineStopped(self.name)
                     if until():
                         return True
                     now = self.time.seconds
@@ -272,7 +279,7 @@ class Machine:
 
     def settle(self, seconds: float) -> None:
         """Let lab time pass with nobody acting: timers fire, services tick, reboots end."""
-        self.wait(seconds)
+        self.wait(seconds, across_boots=True)
 
     def live(self, *, pace: float = 0.05) -> None:
         """Go on by itself, on a thread, until `power_off` or `rest`: services tick and reboots end with nobody there.
@@ -290,7 +297,12 @@ class Machine:
 
     def _live(self, pace: float) -> None:
         while self._living.is_set():
-            self.wait(1.0, until=lambda: not self._living.is_set(), pace=pace if self.running else 0.0)
+            self.wait(
+                1.0,
+                until=lambda: not self._living.is_set(),
+                pace=pace if self.running else 0.0,
+                across_boots=True,
+            )
 
     # ---- signals ---------------------------------------------------------------------------------------
 
