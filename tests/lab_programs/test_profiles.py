@@ -46,6 +46,7 @@ class Driven(Node):
             server=spec.cluster.server,
             pod_cidrs=spec.cluster.pod_cidrs,
             service_cidrs=spec.cluster.service_cidrs,
+            calico=spec.network.solution.id == "calico-vxlan",
             flannel=backend if spec.network.solution.cni == "flannel" else None,
         )
         super().__init__(plan, version=str(spec.kubernetes.version), release=spec.machine.os)
@@ -128,10 +129,12 @@ class Driven(Node):
                 rf"{self.spec.network.ipam_store}\{address}",
                 f"{reservation.holder}\r\n{reservation.interface}",
             )
-        self.files("cni-config")
+        if self.spec.network.cni_conf is not None:
+            self.files("cni-config")
         self.network()
-        self.files("kube-proxy-config")
-        self.start("kube-proxy")
+        if "kube-proxy" in self.spec.services:
+            self.files("kube-proxy-config")
+            self.start("kube-proxy")
         self.settle(60)
 
 
@@ -174,6 +177,7 @@ def a_spec(folder: Path, profile: str, os: str) -> NodeSpec:
         ("win-bridge", "2022"),
         ("win-overlay", "2022"),
         ("azure", "2022"),
+        ("calico", "2022"),
     ],
 )
 def test_a_shipped_profile_makes_a_ready_node(tmp_path: Path, profile: str, os: str) -> None:
@@ -182,7 +186,7 @@ def test_a_shipped_profile_makes_a_ready_node(tmp_path: Path, profile: str, os: 
     node.join()
 
     assert node.ready()["message"] == "kubelet is posting ready status"
-    assert node.machine.hns.policy_lists, "kube-proxy balances nothing"
+    assert bool(node.machine.hns.policy_lists) == ("kube-proxy" in node.spec.services)
     assert all(
         s.status == "Running"
         for s in map(node.machine.services.need, (s.name for s in node.spec.services.all))

@@ -12,6 +12,7 @@ from winboot.lab.cluster.kinds import (
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CONFIGMAPS,
+    DAEMONSETS,
     NAMESPACES,
     NODES,
     ROLEBINDINGS,
@@ -32,14 +33,13 @@ _READ: Final = ["get", "list", "watch"]
 
 def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Object]]:
     """Every object, with its kind, in an order that can be stored."""
-    for name in (
-        "default",
-        "kube-system",
-        "kube-public",
-        "kube-node-lease",
-        *(["kube-flannel"] if plan.flannel else []),
-    ):
+    namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"]
+    namespaces += ["kube-flannel"] if plan.flannel else []
+    namespaces += ["calico-system"] if plan.calico else []
+    for name in namespaces:
         yield NAMESPACES, {"metadata": {"name": name}, "status": {"phase": "Active"}}
+    if plan.calico:
+        yield DAEMONSETS, _calico_daemon_set()
     yield from _roles(plan)
     yield from _accounts(plan)
     yield from _config_maps(plan, ca_pem)
@@ -60,6 +60,26 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
     )
     yield _slice("default", "kubernetes", plan.server.removeprefix("https://").rpartition(":")[0])
     yield _slice("kube-system", "kube-dns", _nth(plan.pod_cidrs[0], 2))
+
+
+def _calico_daemon_set() -> Object:
+    """The DaemonSet that the Tigera operator makes for Windows nodes, in short."""
+    template = {
+        "metadata": {"labels": {"k8s-app": "calico-node-windows"}},
+        "spec": {
+            "hostNetwork": True,
+            "nodeSelector": {"kubernetes.io/os": "windows"},
+            "securityContext": {
+                "windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\system"}
+            },
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "node", "image": "docker.io/calico/node-windows:v3.32.0"}],
+        },
+    }
+    return {
+        "metadata": {"name": "calico-node-windows", "namespace": "calico-system"},
+        "spec": {"selector": {"matchLabels": {"k8s-app": "calico-node-windows"}}, "template": template},
+    }
 
 
 def _slice(namespace: str, service: str, address: str) -> tuple[Kind, Object]:

@@ -80,6 +80,7 @@ class ClusterPlan:
     flannel: Mapping[str, Any] | None = field(
         default_factory=lambda: {"Type": "host-gw"}
     )  # net-conf Backend; None: no flannel in this cluster
+    calico: bool = False  # an operator that brings Calico to Windows nodes with a DaemonSet
     grant_nodes: bool = True  # bind kube-proxy's and flannel's roles to system:nodes
 
 
@@ -306,6 +307,8 @@ class LabCluster:
         )
 
     def _delete(self, target: Target) -> Object:
+        if target.kind is NODES:
+            self.controllers.node_gone(target.name)
         return self.store.delete(target.kind, target.namespace, target.name)
 
     def _notify(self, target: Target, thing: Object) -> None:

@@ -15,14 +15,14 @@ from typing import Any, Final
 from winboot.lab.cluster.admission import NOT_READY, parse_request
 from winboot.lab.cluster.authority import CLIENT_AUTH, SERVER_AUTH, Authority, NotTrusted, subject_of
 from winboot.lab.cluster.identity import NODE_PREFIX, NODES, Identity
-from winboot.lab.cluster.kinds import CSRS, Object
+from winboot.lab.cluster.kinds import CSRS, DAEMONSETS, PODS, Object, copied
 from winboot.lab.cluster.kinds import NODES as NODE_KIND
 from winboot.lab.cluster.rbac import Action, allowed
 from winboot.lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
-NAMES: Final = frozenset({"csrapproving", "csrsigning", "nodeipam", "nodelifecycle"})
+NAMES: Final = frozenset({"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset"})
 _USAGES: Final = {
     CLIENT_SIGNER: ({"digital signature", CLIENT_AUTH}, {"key encipherment"}),
     SERVING_SIGNER: ({"digital signature", SERVER_AUTH}, {"key encipherment"}),
@@ -59,6 +59,35 @@ class Controllers:
             changed = _taint_by_readiness(node, self._store.timestamp()) or changed
         if changed:
             self._store.replace(NODE_KIND, node)
+        if "daemonset" not in self.paused:
+            self._place_daemons(node)
+
+    def node_gone(self, name: str) -> None:
+        """Pods of a node that was deleted are deleted too."""
+        for pod in self._store.all(PODS):
+            if pod["spec"].get("nodeName") == name:
+                self._store.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+    def _place_daemons(self, node: Object) -> None:
+        """One pod of each DaemonSet whose selector fits the node's labels. Their taints are taken as tolerated."""
+        labels = node["metadata"].get("labels") or {}
+        for daemon_set in self._store.look(DAEMONSETS):
+            pod = daemon_set["spec"]["template"]["spec"]
+            if any(labels.get(k) != v for k, v in (pod.get("nodeSelector") or {}).items()):
+                continue
+            metadata = daemon_set["metadata"]
+            name = f"{metadata['name']}-{node['metadata']['name']}"
+            if self._store.find(PODS, metadata["namespace"], name) is not None:
+                continue
+            owner = {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+            }
+            made = {"name": name, "namespace": metadata["namespace"], "ownerReferences": [owner]}
+            spec = {**copied(pod), "nodeName": node["metadata"]["name"]}
+            self._store.create(PODS, {"metadata": made, "spec": spec, "status": {"phase": "Pending"}})
 
     def resume(self, name: str) -> None:
         """Let a paused controller catch up."""

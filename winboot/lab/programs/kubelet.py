@@ -96,7 +96,7 @@ class Kubelet(Daemon):
             self._identity.prepare()
         except GoError as e:
             return self.fatal(f'"command failed" err="{_STARTS}: {e}"')
-        pods = Pods(self, settings, self._identity)
+        pods = Pods(self, self._outside, settings, self._identity)
         self._reporter = NodeReporter(self, settings, self._identity, pods)
         self.klog(f'"Kubelet version" kubeletVersion="v{self.run.version}"')
         return None

@@ -72,8 +72,7 @@ class NodeReporter:
         if not self._registered:
             self._register()
         self._report()
-        if self._is_ready():
-            self._pods.sync()
+        self._pods.sync(ready=self._is_ready())
 
     # Registration
 

@@ -9,6 +9,8 @@ from winboot.lab.cluster.kinds import PODS
 from winboot.lab.programs import hcn
 from winboot.lab.programs.base import Daemon, GoError
 from winboot.lab.programs.containerd import Containerd, PodSandbox, dial
+from winboot.lab.programs.kubeclient import KubeClient
+from winboot.lab.programs.outside import Outside
 from winboot.lab.programs.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,8 +22,10 @@ STRATEGIC: Final = "application/strategic-merge-patch+json"
 class Pods:
     """Pods of one node."""
 
-    def __init__(self, kubelet: Daemon, settings: Settings, identity: Identity) -> None:
+    def __init__(self, kubelet: Daemon, outside: Outside, settings: Settings, identity: Identity) -> None:
         self._kubelet = kubelet
+        self._outside = outside
+        self._host_pods: list[dict[str, Any]] = []
         self._settings = settings
         self._identity = identity
         self._proven: tuple[object, ...] | None = None
@@ -95,16 +99,23 @@ class Pods:
 
     # Each few seconds
 
-    def sync(self) -> None:
-        """Start what is new, report it, and clear away what is gone."""
+    def sync(self, *, ready: bool) -> None:
+        """Start what is new, report it, and clear away what is gone; before the node is ready only host pods."""
         client = self._identity.client
         if client is None:
             return
+        if self._host_pods:
+            self._work_for_host(client)
         seen = (client.latest(PODS), len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1")))
         if seen == self._seen:
             return
         query = {"fieldSelector": f"spec.nodeName={self._identity.node}"}
         wanted = client.ask("GET", "/api/v1/pods", query=query)["items"]
+        self._host_pods = [p for p in wanted if p["spec"].get("hostNetwork")]
+        if not ready:
+            for pod in self._host_pods:
+                self._report(pod, {"phase": "Running"})
+            return
         self._left_over = False
         runtime = self.runtime()
         have = {s.uid: s for s in runtime.sandboxes()}
@@ -118,6 +129,16 @@ class Pods:
         if not self._left_over:
             shims = len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1"))
             self._seen = (client.latest(PODS), shims)
+
+    def _work_for_host(self, client: KubeClient) -> None:
+        """Let HostProcess pods do what they do: they act on the machine itself."""
+        node = client.ask("GET", f"/api/v1/nodes/{self._identity.node}")
+        for pod in self._host_pods:
+            for container in pod["spec"].get("containers") or []:
+                repository = str(container.get("image", "")).partition(":")[0]
+                for name, work in self._outside.host_processes.items():
+                    if repository.endswith(name):
+                        work(self._kubelet.run, node)
 
     def _run(self, runtime: Containerd, pod: dict[str, Any], sandbox: PodSandbox | None) -> None:
         metadata = pod["metadata"]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from winboot.compat import Compat, load
 from winboot.lab.cluster import LabCluster
+from winboot.lab.programs.base import Run
 from winboot.lab.windows.sockets import Request, Response, World
+
+HostProcess = Callable[[Run, Mapping[str, Any]], None]  # its process, and the Node object
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ class Outside:
     world: World
     compat: Compat = field(default_factory=load)
     images: Images = field(default_factory=lambda: Images.of(load()))
+    # What HostProcess pods do on a machine, by the repository of their image.
+    host_processes: dict[str, HostProcess] = field(default_factory=dict)
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
 
     def attach(self, cluster: LabCluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from winboot.lab.programs.calico import Calico, CalicoIpam, calico_node
 from winboot.lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot.lab.programs.crictl import Crictl, Ctr
 from winboot.lab.programs.flanneld import FlanneldProgram
@@ -24,6 +25,8 @@ def install_programs(programs: Programs, outside: Outside) -> None:
     known: dict[str, Program] = {
         "azure-vnet": Azure(),
         "azure-vnet-ipam": AzureIpam(),
+        "calico": Calico(),
+        "calico-ipam": CalicoIpam(),
         "containerd": ContainerdProgram(outside),
         "containerd-shim-runhcs-v1": ShimProgram(),
         "crictl": Crictl(),
@@ -48,6 +51,7 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "win-bridge": WinBridge(),
         "win-overlay": WinOverlay(),
     }
+    outside.host_processes.setdefault("calico/node-windows", calico_node)
     for name, program in known.items():
         programs.add(name, program)
     for name in IN_BOX:
