@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.windows import cmdlets as _cmdlets  # registers the cmdlets
-from winboot.lab.windows import primitives as _primitives  # registers the primitives
+from winboot.lab.windows import cmdlets, primitives
 from winboot.lab.windows.accounts import SYSTEM_TOKEN, Accounts, Token
 from winboot.lab.windows.boot import Boot
 from winboot.lab.windows.call import CMDLETS
@@ -44,7 +43,8 @@ from winboot.lab.windows.snapshot import Tree, plain, without_chance
 from winboot.lab.windows.sockets import Sockets, World
 from winboot.lab.windows.tasks import Tasks
 
-assert _cmdlets, _primitives
+# Importing these two packages fills the tables of cmdlets and primitives.
+_REGISTERED = (cmdlets, primitives)
 
 T = TypeVar("T")
 
