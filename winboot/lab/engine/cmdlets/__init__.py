@@ -1,6 +1,7 @@
 """The cmdlets of the lab, by family. Importing this package declares them all."""
 
 from winboot.lab.engine.cmdlets import (
+    add_type,
     converting,
     items,
     locations,
@@ -16,6 +17,7 @@ from winboot.lab.engine.cmdlets import (
 )
 
 __all__ = [
+    "add_type",
     "converting",
     "items",
     "locations",

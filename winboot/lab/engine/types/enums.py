@@ -28,6 +28,8 @@ _PLAIN = {
     "CommonProgramFiles=43 CommonProgramFilesX86=44 CommonTemplates=45 CommonDocuments=46 CommonAdminTools=47 "
     "AdminTools=48 CommonMusic=53 CommonPictures=54 CommonVideos=55 Resources=56 LocalizedResources=57 CommonOemLinks=58 "
     "CDBurning=59",
+    "System.Security.Cryptography.X509Certificates.X509NameType": "SimpleName EmailName UpnName DnsName "
+    "DnsFromAlternativeName UrlName",
     "System.IO.FileMode": "CreateNew=1 Create Open OpenOrCreate Truncate Append",
     "System.IO.SearchOption": "TopDirectoryOnly AllDirectories",
     "System.IO.SeekOrigin": "Begin Current End",
