@@ -161,9 +161,12 @@ def answer(case: Case, machine: Any) -> Answer:
         made.parse_error = (problem.first.line, problem.first.id)
         return made
 
+    # Objects are looked at when the script has ended, as the recorder did: it may change them after writing them.
+    written: list[object] = []
+
     def emit(stream: str, value: object) -> None:
         if stream == "output":
-            made.output.append(shown(value))
+            written.append(value)
         elif stream == "error":
             made.errors.append(error_shown(value))
         elif stream in ("warning", "verbose", "information"):
@@ -180,6 +183,7 @@ def answer(case: Case, machine: Any) -> Answer:
     else:
         if ended.error is not None:
             made.errors.append(error_shown(ended.error))
+    made.output.extend(shown(value) for value in written)
     return made
 
 

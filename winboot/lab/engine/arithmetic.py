@@ -23,6 +23,7 @@ from winboot.lab.engine.exceptions import (
     DotNetException,
     FormatException,
     OverflowException,
+    InvalidCastException,
     PSInvalidCastException,
     RuntimeException,
 )
@@ -606,6 +607,11 @@ INTEGER_RANGE_CLASSES = frozenset(INTEGER_CLASSES.values())
 
 def number_range(left: Value, right: Value, runtime: Runtime | None = None) -> Array:
     """`left..right`: whole numbers up or down."""
+    for end in (left, right):
+        if enumerate_value(end) is not None:
+            raise InvalidCastException(
+                f"Unable to cast object of type '{type_of(end).name}' to type 'System.IConvertible'."
+            )
     first, last = cast(bare(left), INT32), cast(bare(right), INT32)
     return Array(range(first, last + 1) if first <= last else range(first, last - 1, -1))
 

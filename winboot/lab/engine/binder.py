@@ -275,9 +275,9 @@ class Binding:
         tries.append((everyone, True))
         problem: DotNetException | None = None
         for parameters, coerce in tries:
-            if not coerce and len(parameters) > 1 and not use_default:
-                parameters = parameters[:]
             for parameter in parameters:
+                if parameter.guard is not None and not parameter.guard(value):
+                    continue
                 if not coerce and not fits(value, parameter):
                     continue
                 try:

@@ -91,6 +91,7 @@ class Cmdlet(Instance):
         self.suffix = suffix or f"Microsoft.PowerShell.Commands.{name.replace('-', '')}Command"
         self._should_process = should_process
         self.script = script
+        self.guards: dict[str, Callable[[Value], bool]] = {}
         self._spec: CommandSpec | None = None
 
     @property
@@ -106,6 +107,8 @@ class Cmdlet(Instance):
                 suffix=self.suffix,
                 should_process=self._should_process,
             )
+            for key, guard in self.guards.items():
+                self._spec.by_name[key].guard = guard
         return self._spec
 
 

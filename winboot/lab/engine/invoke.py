@@ -24,13 +24,18 @@ from winboot.lab.engine.commands import (
 )
 from winboot.lab.engine.convert import try_convert
 from winboot.lab.engine.errors import as_runtime
-from winboot.lab.engine.exceptions import DotNetException, RuntimeException, ScriptCallDepthException
+from winboot.lab.engine.exceptions import (
+    DotNetException,
+    RuntimeException,
+    ScriptCallDepthException,
+    declare_exception,
+)
 from winboot.lab.engine.flow import ReturnFromBlock
 from winboot.lab.engine.objects import BoundParameters, Invocation, ScriptCmdlet
 from winboot.lab.engine.programs import parse_script
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope, Variable
-from winboot.lab.engine.session import MAX_DEPTH, Activation, Emit
+from winboot.lab.engine.session import MAX_DEPTH, Activation, Emit, Session
 from winboot.lab.engine.signatures import ParameterSpec
 from winboot.lab.engine.values import (
     NOTHING,
@@ -42,6 +47,10 @@ from winboot.lab.engine.values import (
 from winboot.powershell.syntax import Extent
 
 Value = Any
+
+ScriptRequiresException = declare_exception(
+    "System.Management.Automation.ScriptRequiresException", RuntimeException
+)
 
 
 class Line:
@@ -149,6 +158,7 @@ class BlockStage(Stage):
 
     def _bind(self, arguments: Sequence[Argument]) -> None:
         code, own = self.code, self.own
+        prepare_script(self.session, code)
         if len(self.session.stack) > MAX_DEPTH:
             raise ScriptCallDepthException("The script failed due to call depth overflow.")
         binding = None
@@ -336,6 +346,27 @@ class BlockStage(Stage):
                 restore()
             if self.common is not None:
                 self.common.finish(self.scope)
+
+
+def prepare_script(session: Session, code: Code) -> None:
+    """What stands at the head of a script: `using namespace`, #requires."""
+    for using in code.tree.using:
+        if using.kind != "namespace":
+            raise Refusal("construct", f"using {using.kind} {using.name}").at(*using.extent.position)
+        if using.name not in session.namespaces:
+            session.namespaces.append(using.name)
+    wanted = code.tree.requirements
+    if wanted is None:
+        return
+    if wanted.modules:
+        raise Refusal("construct", f"#requires -Modules {', '.join(wanted.modules)}")
+    if (wanted.version or (1,)) > (5, 1) or (wanted.edition or "Desktop").lower() != "desktop":
+        raise ScriptRequiresException(
+            "The script cannot be run because it contained a \"#requires\" statement that asks for another version of "
+            "Windows PowerShell than this one.",
+            "ScriptRequiresUnmatchedPSVersion",
+            "ResourceUnavailable",
+        )
 
 
 def loose(argument: Argument) -> list[Value]:

@@ -398,7 +398,10 @@ def set_member(value: Value, name: Value, new: Value, runtime: Runtime, *, stati
     kind = type_of(bare)
     if not kind.knows_absence(name):
         raise Refusal("member", f"{kind.name}.{name}")
-    raise _not_found_to_set(name)
+    failure = _not_found_to_set(name)
+    if enumerate_value(value) is not None:
+        failure.id = "PropertyAssignmentException"
+    raise failure
 
 
 def _set_own(value: Value, name: str, new: Value, runtime: Runtime) -> bool:

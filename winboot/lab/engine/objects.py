@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from winboot.lab.engine.dotnet import close_generic, dotnet
+from winboot.lab.engine.dotnet import close_generic, dotnet, named
 from winboot.lab.engine.exceptions import ErrorRecord, RuntimeException
 from winboot.lab.engine.values import (
     DICTIONARY,
@@ -13,6 +13,7 @@ from winboot.lab.engine.values import (
     STRING,
     Array,
     Collection,
+    Dictionary,
     Hashtable,
     Instance,
     Structured,
@@ -24,6 +25,7 @@ from winboot.powershell.syntax import Extent
 if TYPE_CHECKING:
     from winboot.lab.engine.invoke import BlockStage
     from winboot.lab.engine.scopes import Variable
+    from winboot.lab.engine.signatures import ParameterSpec
 
 Value = Any
 _SMA = "System.Management.Automation."
@@ -126,10 +128,12 @@ def command_info(command: Any) -> Value:
     properties: dict[str, Value] = {
         "Name": command.name,
         "CommandType": enum_value(_SMA + "CommandTypes", kind),
-        "Definition": text,
         "Source": command.path if kind == "Application" else getattr(command, "module", ""),
         "ModuleName": getattr(command, "module", ""),
     }
+    if kind != "Cmdlet":
+        # A cmdlet's Definition is its syntax in words, which the lab does not know.
+        properties["Definition"] = text
     if kind in ("Function", "Script") and hasattr(command, "block"):
         properties["ScriptBlock"] = command.block()
     if kind in ("Application", "ExternalScript"):
@@ -156,6 +160,65 @@ _COMMAND_TYPES = {
     "ExternalScript": _SMA + "ExternalScriptInfo",
     "Alias": _SMA + "AliasInfo",
 }
+
+COMMAND_INFO = dotnet(_SMA + "CommandInfo")
+COMMAND_INFO.prop("Parameters", "object", lambda scope, self: command_parameters(scope, self), effect=True)
+COMMAND_INFO.method("ToString()")(str)
+COMMAND_INFO.refuses("Version Visibility Module RemotingCapability ParameterSets OutputType ResolveParameter")
+for _kind in _COMMAND_TYPES.values():
+    dotnet(_kind, base=COMMAND_INFO).refuses(
+        "Definition Verb Noun HelpFile PSSnapIn ImplementingType DefaultParameterSet Options Description HelpUri "
+        "Extension FileVersionInfo OriginalEncoding ScriptContents ReferencedCommand ResolvedCommand"
+    )
+FUNCTION_INFO = named(_SMA + "FunctionInfo")
+FUNCTION_INFO.prop("CmdletBinding", "bool", lambda self: self.command.code.advanced)
+
+
+def command_parameters(scope: Any, info: CommandInfo) -> Value:
+    """`(Get-Command f).Parameters`: each parameter by name, with its type and attributes."""
+    command = info.command
+    if command is None:
+        return None
+    spec = command.code.spec(scope) if hasattr(command, "code") else getattr(command, "spec", None)
+    if spec is None:
+        return None
+    found = Dictionary(STRING, named(_SMA + "ParameterMetadata"), ignore_case=True)
+    for parameter in spec.parameters:
+        found.put(parameter.name, parameter_metadata(parameter))
+    return found
+
+
+def parameter_metadata(parameter: ParameterSpec) -> Structured:
+    """System.Management.Automation.ParameterMetadata."""
+    attributes: list[Value] = [
+        Structured(
+            _SMA + "ParameterAttribute",
+            {
+                "Mandatory": place.mandatory,
+                "Position": -(2**31) if place.position is None else place.position,
+                "ParameterSetName": which,
+                "ValueFromPipeline": place.by_value,
+                "ValueFromPipelineByPropertyName": place.by_name,
+                "ValueFromRemainingArguments": place.rest,
+            },
+        )
+        for which, place in parameter.places.items()
+    ]
+    made: dict[str, Value] = {
+        "Name": parameter.name,
+        "ParameterType": parameter.type,
+        "IsDynamic": parameter.dynamic,
+        "Aliases": Collection(parameter.aliases, STRING),
+        "SwitchParameter": parameter.is_switch,
+        "Attributes": Collection(attributes),
+    }
+    return Structured(_SMA + "ParameterMetadata", made)
+
+
+PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
+PARAMETER_METADATA.refuses("ParameterSets")
+PARAMETER_ATTRIBUTE = dotnet(_SMA + "ParameterAttribute", accelerators=["parameter"])
+PARAMETER_ATTRIBUTE.refuses("HelpMessage HelpMessageBaseName HelpMessageResourceId DontShow TypeId")
 
 
 # -- variables as objects

@@ -63,6 +63,7 @@ class ParameterSpec:
     common: bool = False
     typed: bool = True
     types: tuple[DotNetType, ...] = ()
+    guard: Callable[[Value], bool] | None = None  # says which positional values are not meant for it
 
     @property
     def is_switch(self) -> bool:

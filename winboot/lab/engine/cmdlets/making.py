@@ -6,9 +6,9 @@ import uuid
 from typing import Any
 
 from winboot.lab.engine.cmdlet import Call
-from winboot.lab.engine.commands import CORE, cmdlet
-from winboot.lab.engine.convert import convert
-from winboot.lab.engine.dotnet import DotNetType
+from winboot.lab.engine.commands import CORE, all_cmdlets, cmdlet
+from winboot.lab.engine.convert import convert, try_convert
+from winboot.lab.engine.dotnet import DotNetType, named
 from winboot.lab.engine.exceptions import (
     DotNetException,
     InvalidOperationException,
@@ -138,7 +138,7 @@ def _set_properties(call: Call, made: Value, properties: _Mapping) -> Value:
     "Add-Member",
     """
     InputObject: psobject mandatory value
-    MemberType: string mandatory position=0 alias=Type set=MemberSet
+    MemberType: System.Management.Automation.PSMemberTypes mandatory position=0 alias=Type set=MemberSet
     Name: string mandatory position=1 set=MemberSet
     Value: object position=2 set=MemberSet
     SecondValue: object position=3 set=MemberSet
@@ -166,6 +166,14 @@ def add_member(call: Call) -> None:
         call.write(made)
 
 
+def _is_no_member_type(value: Value) -> bool:
+    """-NotePropertyName does not take what names a member type: that is -MemberType."""
+    return not (isinstance(value, str) and try_convert(value, named(_SMA + "PSMemberTypes"))[0])
+
+
+all_cmdlets()["add-member"].guards["notepropertyname"] = _is_no_member_type
+
+
 def _members(call: Call) -> list[Any]:
     if call.has("NotePropertyMembers"):
         return [NoteProperty(call.text(key), value) for key, value in call["NotePropertyMembers"].items()]
@@ -173,7 +181,7 @@ def _members(call: Call) -> list[Any]:
         return [NoteProperty(call["NotePropertyName"], call["NotePropertyValue"])]
     if not call.has("MemberType"):
         return []
-    kind, name, value, second = call["MemberType"], call["Name"], call["Value"], call["SecondValue"]
+    kind, name, value, second = str(call["MemberType"]), call["Name"], call["Value"], call["SecondValue"]
     match kind.lower():
         case "noteproperty":
             return [NoteProperty(name, value)]

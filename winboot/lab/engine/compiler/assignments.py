@@ -23,6 +23,7 @@ from winboot.lab.engine.compiler.variables import (
     variable_key,
 )
 from winboot.lab.engine.errors import undefined_variable
+from winboot.lab.engine.dotnet import Reference
 from winboot.lab.engine.members import get_member, index_value, set_index, set_member
 from winboot.lab.engine.operators import binary, step
 from winboot.lab.engine.refusal import Refusal
@@ -72,6 +73,8 @@ def _typed_target(node: syntax.Convert | syntax.Attributed) -> Assign:
         raise Refusal("construct", "an attribute on a member", line=node.extent.line, column=node.extent.column)
     variable = inner
     key, name = variable_key(variable), variable.name
+    if any(isinstance(rule, syntax.TypeConstraint) and rule.type.full.lower() == "ref" for rule in rules):
+        return _reference_target(variable)
 
     def assign(scope: Scope, value: Value) -> None:
         place = scope if variable.scope is None else scope.named(variable.scope)
@@ -86,6 +89,17 @@ def _typed_target(node: syntax.Convert | syntax.Attributed) -> Assign:
         made.value = converted
 
     return assign
+
+
+def _reference_target(variable: syntax.Variable) -> Assign:
+    """`[ref]$x = 5`: the variable holds a reference to the value."""
+    assign = assign_variable(variable)
+
+    def assign_reference(scope: Scope, value: Value) -> None:
+        held = [value]
+        assign(scope, Reference(lambda: held[0], lambda new: held.__setitem__(0, new)))
+
+    return assign_reference
 
 
 def _converted_target(rules: list[syntax.Attribute | syntax.TypeConstraint], assign: Assign) -> Assign:
@@ -319,9 +333,10 @@ def stepping(node: syntax.Unary) -> Eval:
             inner = node.child.pipeline
             if isinstance(inner, syntax.Pipeline) and inner.expression is not None:
                 return stepping(syntax.Unary(node.extent, node.operator, inner.expression))
-    position = node.extent.position
+    position, value = node.extent.position, expression(node.child)
 
-    def refuse(_scope: Scope) -> Value:
+    def refuse(scope: Scope) -> Value:
+        value(scope)
         raise Refusal("construct", node.operator, line=position[0], column=position[1])
 
     return refuse

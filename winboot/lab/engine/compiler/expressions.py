@@ -34,6 +34,7 @@ from winboot.lab.engine.values import (
     Int64,
     OrderedDictionary,
     ScriptBlock,
+    _Mapping,
     enumerate_value,
     plain,
 )
@@ -235,6 +236,21 @@ def _reference(node: syntax.Convert) -> Eval:
 def _member(node: syntax.Member) -> Eval:
     name, place = member_name(node.member), node.extent
     target, static = expression(node.target), node.static
+    key = None if isinstance(node.member, syntax.StringConstant) else expression(node.member)
+
+    def read_key(scope: Scope) -> Value:
+        """`$h.1`, `$h.$k`: in a hashtable the key keeps its type."""
+        holder, wanted = target(scope), key(scope) if key is not None else None
+        bare = plain(holder)
+        if isinstance(bare, _Mapping) and bare.has(wanted):
+            return bare.get(wanted)
+        try:
+            return get_member(holder, to_text(wanted, scope), scope)
+        except Refusal as refusal:
+            raise refusal.at(*place.position)
+
+    if key is not None and not static:
+        return read_key
 
     def read(scope: Scope) -> Value:
         try:
