@@ -53,6 +53,7 @@ from winboot.lab.engine.providers import (
 )
 from winboot.lab.engine.types.fileinfo import DIRECTORY, HIDDEN, READ_ONLY, REPARSE, SYSTEM
 from winboot.lab.engine.types.registry import data_for, kind_for, store
+from winboot.lab.engine.values import Structured
 from winboot.lab.engine.wildcards import has_wildcards, like
 
 Value = Any
@@ -222,7 +223,10 @@ class _Listing:
             if self.deep and child.container and (self.limit is None or depth < self.limit):
                 if child.facts is not None and int(child.facts["attributes"]) & REPARSE:
                     self.call.refuse("-Recurse through a link")
-                inside.append((path, name + "\\"))
+                if place.provider == REGISTRY and not self.call.flag("Name"):
+                    yield from self._walk(provider, path, name + "\\", depth + 1)
+                else:
+                    inside.append((path, name + "\\"))
         for path, name in inside:
             yield from self._walk(provider, path, name, depth + 1)
 
@@ -415,7 +419,7 @@ def _new_key(call: Call, place: Place) -> None:
                 IOException("A key in this path already exists."),
                 "System.IO.IOException",
                 "ResourceExists",
-                provider.item(place),
+                Structured("Microsoft.PowerShell.Commands.RegistryWrapper", {"Name": place.path}),
             )
             return
         ask(call.scope, "registry.delete-key", key=place.path, recurse=True)

@@ -160,7 +160,7 @@ def leaf_of(call: Call, text: str) -> str:
     if last and last not in (".", ".."):
         return last
     place: Place = call.session.locations.place(text)
-    return place.leaf
+    return place.path if place.path.endswith(":\\") else place.leaf
 
 
 def parent_of(call: Call, text: str) -> str:
