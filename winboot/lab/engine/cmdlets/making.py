@@ -69,8 +69,8 @@ def new_object_command(call: Call) -> None:
         made: Value = PSCustomObject()
     else:
         made = _construct(call, kind)
-    if call.has("Property"):
-        made = _set_properties(call, made, call["Property"])
+    if call.has("Property") and not _set_properties(call, made, call["Property"]):
+        return
     call.write(made)
 
 
@@ -110,7 +110,8 @@ def _construct(call: Call, kind: DotNetType) -> Value:
         call.fail(failure, "ConstructorInvokedThrowException", "InvalidOperation")
 
 
-def _set_properties(call: Call, made: Value, properties: _Mapping) -> Value:
+def _set_properties(call: Call, made: Value, properties: _Mapping) -> bool:
+    """Set the properties; False when one of them does not exist."""
     for key, value in properties.items():
         name = call.text(key)
         if isinstance(made, PSCustomObject):
@@ -127,8 +128,8 @@ def _set_properties(call: Call, made: Value, properties: _Mapping) -> Value:
                 "InvalidOperation",
                 None,
             )
-            break
-    return made
+            return False
+    return True
 
 
 # -- Add-Member

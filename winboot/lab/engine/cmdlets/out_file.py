@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from winboot.lab.engine.cmdlet import Call
+from winboot.lab.engine.commands import cmdlet
+from winboot.lab.engine.door import ask, ask_one
+from winboot.lab.engine.encodings import body, mark_of
+from winboot.lab.engine.exceptions import DotNetException, IOException
 from winboot.lab.engine.locations import full_path
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
@@ -21,6 +26,7 @@ from winboot.lab.engine.values import (
     enumerate_value,
     plain,
 )
+from winboot.lab.engine.wildcards import has_wildcards
 
 Value = Any
 
@@ -47,19 +53,26 @@ def lines_of(value: Value, scope: Scope) -> list[str]:
 
 
 class FileSink:
-    """The file behind `>` and `>>`: UTF-16 with a mark, CRLF, as Out-File of 5.1 writes it."""
+    """The file behind `>`, Out-File and Tee-Object: UTF-16 with a mark unless an encoding is named, CRLF."""
 
-    def __init__(self, scope: Scope, path: str, *, append: bool) -> None:
+    def __init__(
+        self, scope: Scope, path: str, *, append: bool, encoding: str = "unicode", newline: str = "\r\n"
+    ) -> None:
         self.scope = scope
         self.path = full_path(scope, path)
-        self.append = append
+        self.encoding = encoding
+        self.newline = newline
         self.lines: list[str] = []
-        if not append:
-            self._store(b"\xff\xfe", "file.write")
+        self.fresh = True
+        if append:
+            stat = ask_one(scope, "file.stat", path=self.path)
+            self.fresh = stat is None or stat["length"] == 0
+            if stat is None:
+                self._store(b"", "file.write")
+        else:
+            self._store(b"", "file.write")
 
     def _store(self, content: bytes, primitive: str) -> None:
-        from winboot.lab.engine.door import ask
-
         ask(self.scope, primitive, path=self.path, content=content)
 
     def write(self, value: Value) -> None:
@@ -70,9 +83,99 @@ class FileSink:
         """Write what has come."""
         if not self.lines:
             return
-        content = "".join(line + "\r\n" for line in self.lines).encode("utf-16-le")
+        content = body("".join(line + self.newline for line in self.lines), self.encoding)
         self.lines.clear()
-        self._store(content, "file.append")
+        self._store(mark_of(self.encoding) + content if self.fresh else content, "file.append")
+
+
+_ENCODINGS = "words=unknown,string,unicode,bigendianunicode,utf8,utf7,utf32,ascii,default,oem"
+
+
+@cmdlet(
+    "Out-File",
+    f"""
+    FilePath: string mandatory position=0 set=ByPath
+    LiteralPath: string mandatory name alias=PSPath set=ByLiteralPath
+    Encoding: string position=1 filled {_ENCODINGS}
+    Append: switch
+    Force: switch
+    NoClobber: switch alias=NoOverwrite
+    Width: int range=2,2147483647
+    NoNewline: switch
+    InputObject: psobject value
+    """,
+    default_set="ByPath",
+    should_process=True,
+)
+class OutFile:
+    """Objects as text into a file."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.sink: FileSink | None = None
+        if call.has("Width"):
+            call.refuse("-Width")
+        path = call["FilePath"] or call["LiteralPath"]
+        if has_wildcards(path) and call.has("FilePath"):
+            call.refuse("-FilePath with a wildcard")
+        if not call.should_process():
+            return
+        if call.flag("NoClobber") and not call.flag("Append"):
+            self._refuse_existing(path)
+        try:
+            self.sink = FileSink(
+                call.scope,
+                path,
+                append=call.flag("Append"),
+                encoding=call["Encoding"] or "unicode",
+                newline="" if call.flag("NoNewline") else "\r\n",
+            )
+        except DotNetException as failure:
+            call.fail(failure, "FileOpenFailure", "OpenError", path)
+
+    def _refuse_existing(self, path: str) -> None:
+        full = full_path(self.call.scope, path)
+        if ask_one(self.call.scope, "file.stat", path=full) is not None:
+            self.call.fail(
+                IOException(f"The file '{full}' already exists."), "NoClobber", "ResourceExists", path
+            )
+
+    def process(self) -> None:
+        if self.sink is not None and self.call.has("InputObject"):
+            self.sink.write(self.call["InputObject"])
+
+    def end(self) -> None:
+        if self.sink is not None:
+            self.sink.close()
+
+
+@cmdlet(
+    "Out-String",
+    """
+    Stream: switch
+    Width: int range=2,2147483647
+    InputObject: psobject value
+    """,
+)
+class OutString:
+    """Objects as text: one string, or a string for each line."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.lines: list[str] = []
+        if call.has("Width"):
+            call.refuse("-Width")
+
+    def process(self) -> None:
+        if self.call.has("InputObject"):
+            self.lines.extend(lines_of(self.call["InputObject"], self.call.scope))
+
+    def end(self) -> None:
+        if self.call.flag("Stream"):
+            for line in self.lines:
+                self.call.write(line)
+            return
+        self.call.write("".join(line + "\r\n" for line in self.lines))
 
 
 __all__ = ["FileSink", "Version", "lines_of"]

@@ -213,7 +213,11 @@ def assigned_value(node: syntax.Assignment) -> Eval:
 
 
 def _is_expression(node: syntax.Statement) -> bool:
-    return isinstance(node, syntax.Pipeline) and node.expression is not None
+    inner = node.expression if isinstance(node, syntax.Pipeline) else None
+    # What stands in parentheses keeps its own `$?`.
+    return inner is not None and not isinstance(
+        inner, (syntax.Paren, syntax.SubExpression, syntax.ArrayExpression)
+    )
 
 
 def _compound(node: syntax.Expression, operator: str, value: Eval) -> Eval:
