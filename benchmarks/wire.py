@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from pypsrp.powershell import PowerShell, RunspacePool
 from pypsrp.wsman import WSMan
@@ -80,7 +81,8 @@ def _endpoints() -> Iterator[Peers]:
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(there,), daemon=True)
     process.start()
-    yield Peers(*here.recv(), line=here)
+    http, https, ca_pem = here.recv()
+    yield Peers(http, https, ca_pem, here)
     here.send("end")
     process.join()
 
@@ -99,7 +101,7 @@ def _ours(peers: Peers, *, tls: bool, port: int | None = None) -> PsrpTransport:
 
 def _bare(peers: Peers, ca_file: str | None) -> RunspacePool:
     port = peers.https if ca_file else peers.http[0]
-    trust = {"cert_validation": ca_file} if ca_file else {}
+    trust: dict[str, Any] = {"cert_validation": ca_file} if ca_file else {}
     connection = WSMan(
         "127.0.0.1", port=port, username=USER, password=PASSWORD, ssl=bool(ca_file), auth="ntlm", **trust
     )

@@ -137,6 +137,17 @@ def test_arguments_keep_their_types(farm, mode):
     assert actor.runs[0][1] == arguments
 
 
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, Secret("x"), [Secret("x")]], ids=lambda value: type(value).__name__
+)
+def test_an_argument_without_a_plain_form_is_the_callers_mistake(farm, value):
+    """A TypeError before anything is sent; above all for a secret in the wrong place."""
+    machine = node(farm, says())
+    with transport(farm, machine) as wire, pytest.raises(TypeError):
+        list(wire.run("anything", {"A": value}, {}))
+    assert machine.requests == []
+
+
 def test_secrets_arrive_as_secure_strings(farm, mode):
     """In a hashtable parameter called Secrets, by name."""
     actor = says()

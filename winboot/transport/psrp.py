@@ -236,8 +236,9 @@ class PsrpTransport:
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]
     ) -> Iterator[str]:
         """See `Transport.run`."""
+        parameters = {name: _value(each) for name, each in arguments.items()}
         with self._named_failures():
-            pipeline = self._finished = self._start(script, arguments, secrets)
+            pipeline = self._finished = self._start(script, parameters, secrets)
             try:
                 yield from self._stream(pipeline)
             except GeneratorExit:
@@ -269,10 +270,7 @@ class PsrpTransport:
                 raise
             raise ours from error
 
-    def _start(
-        self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]
-    ) -> _Pipeline:
-        parameters = {name: _value(each) for name, each in arguments.items()}
+    def _start(self, script: str, parameters: dict[str, object], secrets: Mapping[str, Secret]) -> _Pipeline:
         for _ in range(_MOST_STARTS):
             pool = self._session()
             self._finish()
@@ -316,11 +314,18 @@ class PsrpTransport:
             yield from self._lines(pipeline, said)
             if pipeline.state != PSInvocationState.RUNNING:
                 break
-            said = pipeline.poll()
+            said = self._poll(pipeline)
         if pipeline.state == PSInvocationState.FAILED:
             raise self._script_failed(pipeline.streams.error[-1])
         if pipeline.state != PSInvocationState.COMPLETED:
             raise ConnectionLost(f"{self._name}: the script was stopped there", hint=_AGAIN, node=self._name)
+
+    def _poll(self, pipeline: _Pipeline) -> list[tuple[int, Any]]:
+        try:
+            return pipeline.poll()
+        except Unreachable as error:
+            # Our question did not get there, but the script did.
+            raise ConnectionLost(error.problem, hint=_AGAIN, node=self._name) from error
 
     def _lines(self, pipeline: _Pipeline, said: list[tuple[int, Any]]) -> Iterator[str]:
         for kind, value in said:
