@@ -6,18 +6,20 @@ from typing import Any
 
 from winboot.lab.engine.door import ask, ask_one
 from winboot.lab.engine.dotnet import OBJECT, Reference, Runtime, dotnet
-from winboot.lab.engine.exceptions import ArgumentOutOfRangeException, ObjectDisposedException, SystemException
+from winboot.lab.engine.exceptions import (
+    ArgumentOutOfRangeException,
+    ObjectDisposedException,
+    SystemException,
+    declare_exception,
+)
 from winboot.lab.engine.moments import TimeSpan
 from winboot.lab.engine.values import Instance
 
 Value = Any
 
 
-class AbandonedMutexException(SystemException):
-    """The former owner died without letting go; the wait got the mutex all the same."""
-
-    type_name = "System.Threading.AbandonedMutexException"
-    default_hresult = -2146233043
+# The former owner died without letting go; the wait got the mutex all the same.
+AbandonedMutexException = declare_exception("System.Threading.AbandonedMutexException", SystemException)
 
 
 class Mutex(Instance):
