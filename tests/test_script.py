@@ -8,6 +8,7 @@ import pytest
 
 from winboot import script
 from winboot.errors import ScriptError
+from winboot.networks.others import NONE
 from winboot.plan import make_plan
 from winboot.powershell.check import check_script, check_template
 from winboot.powershell.parser import parse
@@ -25,7 +26,7 @@ def a_spec(*own: StepSource) -> Any:
         machine=SimpleNamespace(name="win-a1", node_ip=None),
         node=SimpleNamespace(name="win-a1"),
         profile=SimpleNamespace(name="a profile"),
-        network=SimpleNamespace(ipam_store=""),
+        network=SimpleNamespace(solution=NONE, ipam_store=""),
         cluster=cluster,
         paths=paths,
     )

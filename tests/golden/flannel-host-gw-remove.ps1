@@ -17,14 +17,13 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'c3626705e987f525b25e5219bf302be63e5b9ab0519fc3aa4531bb60464cbb0c'
+    Digest  = '4272f32953f384e65130fbf99acb60e64ab61d5182bd32cf08ee486b5af3bc01'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
 $node = @{
     node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
     kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
-    ipam_store = 'C:\var\lib\cni\networks\cbr0'
 }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
@@ -439,8 +438,9 @@ c67lpvsqaTVQAeNNBKvnm4g=
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
     $source = $node
     $network = @{
-        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
-        agent = 'flanneld'; vni = 0
+        name = 'cbr0'; type = 'L2Bridge'
+        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
+        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
     }
     $wanted = @{
         name = 'flanneld'; display = 'flannel network agent'
@@ -463,18 +463,19 @@ c67lpvsqaTVQAeNNBKvnm4g=
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
     $source = $node
     $network = @{
-        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
-        agent = 'flanneld'; vni = 0
+        name = 'cbr0'; type = 'L2Bridge'
+        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
+        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
     }
     $guard = @{
         node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986
         agent = 'flanneld'; network = 'cbr0'
     }
 }; Undo = {
-    Restore-FormerValue
+    if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -TimeoutSeconds 300 }
+    else { Restore-FormerValue }
 }; Detached = {
-    Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
-    Enable-Forwarding -Source $source
+    Stop-PodNetwork -Wanted $network
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
@@ -612,6 +613,81 @@ function Restore-Exclusion {
 # Work that may cut the session it was started from: it runs as a one-shot SYSTEM task, in a process that no session
 # owns, and writes down how it ended. The guard around it puts the network back when the machine itself lost it.
 
+function Start-DetachedRun {
+    # Stores this script, starts it as a task in mode Detached for the current step, and emits what the driver tells
+    # the controller. Guard says what must hold afterwards: node_ip, server_host, server_port, management_port, and
+    # agent and network, which are taken away again when it does not.
+    param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+    Assert-NoFailure
+    $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
+    $path = Get-StatePath ('detached\{0}.ps1' -f $id)
+    $text = [string]$script:Run.Text
+    Write-FileText -Path $path -Text $text
+    Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+        id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+    }
+    $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
+    $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
+    Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+}
+
+function New-ScriptLoader {
+    # The few lines that a task runs: they refuse a script that is not the one that was stored.
+    param([string]$Path, [string]$Hash, [string]$Arguments)
+    # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
+    $lines = @(
+        '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
+        '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
+        '& $script {0}' -f $Arguments
+    )
+    $lines -join "`n"
+}
+
+function Start-SystemTask {
+    # Registers a one-shot task of SYSTEM and starts it.
+    param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
+    $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
+    Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
+}
+
+function New-SystemTask {
+    # Action, principal and settings of a task that runs PowerShell text as SYSTEM.
+    param([string]$Command, [int]$TimeoutSeconds)
+    # -EncodedCommand is not subject to the execution policy and needs no quoting.
+    $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
+    $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+    $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
+    @{
+        Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
+        # S-1-5-18 is SYSTEM in every language.
+        Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+    }
+}
+
+function Assert-NoFailure {
+    # A detached run of this step that failed is told once, by failing the step; the change after that tries again.
+    # One that a restart cut off is simply tried again.
+    $folder = Get-StatePath 'detached'
+    foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
+        $name = 'detached\' + [IO.Path]::GetFileName($path)
+        $status = Read-StateJson $name
+        if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+        $status.told = $true
+        Write-StateJson -Name $name -Value $status
+        if ($status.state -eq 'running') { continue }
+        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
+            -Hint 'When the cause is mended, run the same command again.'
+    }
+}
+
 function Invoke-Detached {
     # Mode Detached: one step's detached block, guarded.
     $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
@@ -716,57 +792,6 @@ function Undo-Rewiring {
 }
 
 # What a look, a change and a step that cannot go on have to say.
-
-function New-Difference {
-    # One thing that is not as the profile wants it. Null means: is, or shall be, absent.
-    param(
-        [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()][object]$Is,
-        [AllowNull()][object]$Want,
-        [switch]$Reboot,
-        [switch]$Disrupts,
-        [switch]$Disturbs,
-        [switch]$Policy
-    )
-    [pscustomobject]@{
-        kind     = 'difference'
-        what     = $What
-        is       = ConvertTo-Shown $Is
-        want     = ConvertTo-Shown $Want
-        reboot   = [bool]$Reboot
-        disrupts = [bool]$Disrupts
-        disturbs = [bool]$Disturbs
-        policy   = [bool]$Policy
-    }
-}
-
-function ConvertTo-Shown {
-    # The text of a value in a difference: lists in one line, null stays null.
-    param([AllowNull()][object]$Value)
-    if ($null -eq $Value) { return $null }
-    if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
-    if ($Value -is [array]) { return ($Value -join ', ') }
-    [string]$Value
-}
-
-function Compare-Wanted {
-    # Emits a difference when two values are not shown alike. Case counts unless -IgnoreCase.
-    param(
-        [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()][object]$Is,
-        [AllowNull()][object]$Want,
-        [switch]$IgnoreCase,
-        [switch]$Reboot,
-        [switch]$Disrupts,
-        [switch]$Disturbs
-    )
-    $isText = ConvertTo-Shown $Is
-    $wantText = ConvertTo-Shown $Want
-    if ($IgnoreCase) { $same = $isText -ieq $wantText } else { $same = $isText -ceq $wantText }
-    if (-not $same) {
-        New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
-    }
-}
 
 function New-Reboot {
     # Emitted by a change that is complete only after a restart.
@@ -1019,12 +1044,6 @@ function Get-TextHash {
     [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
-function Read-FileText {
-    # The text of a file; nothing when there is no such file.
-    param([string]$Path)
-    if ([IO.File]::Exists($Path)) { [IO.File]::ReadAllText($Path) }
-}
-
 function Write-FileText {
     # Writes beside the target and renames: a reader, or a power cut, sees the old file or the new one.
     param([string]$Path, [string]$Text, [switch]$Private)
@@ -1137,16 +1156,6 @@ function Get-FormerLines {
         # A machine that went down in mid-write leaves half a line; the change after it was not made.
         if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
     }
-}
-
-function Save-FormerValue {
-    # Called before a change. Only the first note counts: later ones would hold our own values.
-    param([string]$Kind, [string]$Key, [hashtable]$Value)
-    foreach ($line in @(Get-FormerLines)) {
-        if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
-    }
-    $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-    [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
 }
 
 function Test-FormerValue {
@@ -1308,7 +1317,8 @@ function Get-SourceVip {
 
 # What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
 # rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
-# server_port, kubectl, kubeconfig, and ipam_store where addresses are reserved.
+# server_port, kubectl, kubeconfig, and where kube-proxy needs an address of its own vip_store (kept free there) or
+# vip_endpoint (the HNS endpoint that has it).
 
 function Expand-Known {
     # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
@@ -1341,21 +1351,41 @@ function Read-Known {
         $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
     }
     foreach ($cidr in @(Get-PodCidr -Source $Source)) {
-        if ($cidr -like '*:*') { $known.pod_cidr_v6 = $cidr; continue }
-        $known.pod_cidr = $cidr
+        $family = ''
+        if ($cidr.Contains(':')) { $family = '_v6' }
+        $known['pod_cidr' + $family] = $cidr
         # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known.pod_gateway = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known.pod_endpoint = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known.pod_first = Get-CidrAddress -Cidr $cidr -Offset 3
-        if ($Source.ContainsKey('ipam_store')) { $known.source_vip = Get-SourceVip -Store $Source.ipam_store -Cidr $cidr }
+        $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
+        $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
+        $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
     }
+    Read-SourceVip -Source $Source -Known $known
     $known
 }
 
+function Read-SourceVip {
+    # Adds the address that kube-proxy answers from on an overlay: that of an endpoint which the solution's owner makes,
+    # or one that is kept free in the store.
+    param([hashtable]$Source, [hashtable]$Known)
+    if ($Source.ContainsKey('vip_endpoint')) {
+        $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
+        if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
+    }
+    elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
+        $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
+    }
+}
+
 function Get-CidrAddress {
-    # The address so many places after the start of an IPv4 network: 10.244.3.0/24 and 2 give 10.244.3.2.
+    # The address so many places after the start of a network: 10.244.3.0/24 and 2 give 10.244.3.2.
     param([string]$Cidr, [int]$Offset)
-    ConvertFrom-AddressNumber ((ConvertTo-AddressNumber $Cidr.Split('/')[0]) + $Offset)
+    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+        $Offset += $bytes[$at]
+        $bytes[$at] = [byte]($Offset % 256)
+        $Offset = [int][Math]::Floor($Offset / 256)
+    }
+    [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Test-CidrMember {
@@ -1605,131 +1635,53 @@ function Get-PodCidr {
 }
 
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
-# Wanted is a table: name, type, endpoint (or an empty text), subnet_env (or an empty text), agent (or an empty text).
+# Wanted is a table: name, type, subnets (prefix and gateway), vni (0 off an overlay), endpoint (or an empty text) with
+# its addresses, subnet_env (or an empty text), agent (or an empty text).
 
-function Get-PodNetworkDifference {
-    # How the pod network differs from what the node's pod CIDR asks for.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    $known = Get-Known -Source $Source
-    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
-    $what = 'HNS network {0}' -f $Wanted.name
-    if ($networks.Count -ne 1) {
-        $is = $null
-        if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
-        New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
-    }
-    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Known $known -What $what }
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Known $known }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Known $known }
-}
-
-function Get-NetworkFault {
-    # A network that exists but is not the one: pods on it lose their endpoints when it is made anew.
-    param([object]$Network, [hashtable]$Wanted, [hashtable]$Known, [string]$What)
-    $subnet = @($Network.Subnets)[0]
-    $prefix = Read-Member $subnet 'AddressPrefix'
-    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -Disrupts -Disturbs
-    Compare-Known -What ($What + ': subnet') -Is $prefix -Known $Known -Name 'pod_cidr'
-    Compare-Known -What ($What + ': gateway') -Is (Read-Member $subnet 'GatewayAddress') -Known $Known -Name 'pod_gateway'
-    Compare-Known -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') -Known $Known -Name 'node_ip'
-    if ($Wanted.vni -ne 0) {
-        $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
-                Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
-        Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) -Disrupts -Disturbs
-    }
-}
-
-function Compare-Known {
-    # Compares with a value of this machine, or says that it comes with the join.
-    param([string]$What, [AllowNull()][object]$Is, [hashtable]$Known, [string]$Name)
-    $want = '(known after join)'
-    if ($Known.ContainsKey($Name)) { $want = $Known[$Name] }
-    Compare-Wanted -What $What -Is $Is -Want $want -Disrupts -Disturbs
-}
-
-function Get-HostEndpointDifference {
-    # The endpoint through which the host itself speaks to pods, its address on an interface, and forwarding.
-    param([hashtable]$Wanted, [hashtable]$Known)
-    $what = 'HNS endpoint {0}' -f $Wanted.endpoint
-    $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
-    $address = '(known after join)'
-    if ($Known.ContainsKey('pod_endpoint')) { $address = $Known.pod_endpoint }
-    $is = $null
-    if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
-    Compare-Wanted -What $what -Is $is -Want $address -Disrupts
-    if (-not $Known.ContainsKey('pod_endpoint') -or $null -eq $is) { return }
-    $attached = @(Find-Address $address)
-    if ($attached.Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @($address, $Known.node_ip)) {
-        $forwarding = Read-Forwarding -Address $one
-        if ($null -eq $forwarding) { continue }
-        Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
-    }
-}
-
-function Read-Forwarding {
-    # Enabled or Disabled on the interface that has an address; nothing when none has it.
+function Get-AddressFamily {
     param([string]$Address)
-    $found = @(Find-Address $Address)
-    if ($found.Count -eq 0) { return }
-    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4).Forwarding.ToString()
-}
-
-function Enable-Forwarding {
-    # Turns forwarding on where it is off; nothing is interrupted by that.
-    param([hashtable]$Source)
-    $known = Get-Known -Source $Source
-    foreach ($address in @($known.pod_endpoint, $known.node_ip)) {
-        if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
-        $index = @(Get-NetIPAddress -IPAddress $address)[0].InterfaceIndex
-        Save-FormerValue -Kind 'Forwarding' -Key ([string]$index) -Value @{ address = $address }
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -Forwarding Enabled
-    }
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Restore-Forwarding {
     param([object]$Former)
     $found = @(Find-Address $Former.address)
-    if ($found.Count -gt 0) { Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4 -Forwarding Disabled }
+    if ($found.Count -eq 0) { return }
+    Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Former.address) -Forwarding Disabled
 }
 
-function Get-SubnetFileDifference {
-    # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
-    param([string]$Path, [hashtable]$Known)
-    $is = $null
-    $text = Read-FileText $Path
-    if ($null -ne $text) {
-        $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
-        if ($match.Success) { $is = $match.Groups[1].Value }
-    }
-    $want = '(known after join)'
-    if ($Known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $Known.pod_gateway, $Known.pod_cidr.Split('/')[1] }
-    Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
+function Remove-PodNetwork {
+    # Removes a network with all that hangs on it. Load balancers go first: some builds of HNS hang the other way round.
+    param([string]$Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
+    if ($networks.Count -eq 0) { return }
+    # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
-function Start-NetworkAgent {
-    # Starts the agent anew and waits until the network it makes is the wanted one. Runs detached: the adapter loses
-    # its connections on the way.
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
-    Stop-RunningService -Name $Wanted.agent
-    Start-CurrentService -Name $Wanted.agent
-    Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+function Test-OwnNetwork {
+    # True while a network stands that came with winboot.
+    param([string]$Name)
+    $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
+    $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
 }
 
-function Wait-PodNetwork {
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($true) {
-        $script:Run.Cache = @{}
-        $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
-        if ($left.Count -eq 0) { return }
-        if ([DateTime]::UtcNow -gt $until) {
-            $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '
-            Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
-                -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
-        }
-        Start-Sleep -Milliseconds 2000
-    }
+function Stop-PodNetwork {
+    # The detached part of an undo: the agent would only make the network again.
+    param([hashtable]$Wanted)
+    if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
+    Remove-PodNetwork -Name $Wanted.name
+}
+
+function Restore-PodNetwork {
+    # The network went with the detached run before; one that was there before winboot stays.
+    param([object]$Former)
+    if ($Former.existed) { return }
+    if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
+    Stop-Step -Id 'NetworkLeft' -Message ('the HNS network {0} is still there' -f $Former.name) `
+        -Hint 'Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; connections of the machine break for a moment.'
 }
 
 # The range of ports that Windows gives to clients.
@@ -1914,20 +1866,12 @@ function Invoke-ServiceControl {
     }
 }
 
-function Test-RestartNeed {
-    # True when a restart was noted since the last boot and did not happen.
+function Save-RestartNeed {
+    # Notes, before the first write, that a running service has to be started anew. A run that dies in between
+    # would otherwise leave a service that runs with an older configuration than its files show.
     param([string]$Name)
-    $noted = Read-StateJson ('restart-{0}.json' -f $Name)
-    $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
-}
-
-function Start-CurrentService {
-    # Makes the service run with its current configuration: starts it, or starts it anew when that was noted.
-    param([string]$Name, [int]$TimeoutSeconds = 60)
-    if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
-    if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
-    Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds $TimeoutSeconds
-    [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
+    if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
+    Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Wait-ServiceState {

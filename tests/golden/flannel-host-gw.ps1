@@ -18,14 +18,13 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'c3626705e987f525b25e5219bf302be63e5b9ab0519fc3aa4531bb60464cbb0c'
+    Digest  = '4272f32953f384e65130fbf99acb60e64ab61d5182bd32cf08ee486b5af3bc01'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
 $node = @{
     node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
     kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
-    ipam_store = 'C:\var\lib\cni\networks\cbr0'
 }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
@@ -498,8 +497,9 @@ c67lpvsqaTVQAeNNBKvnm4g=
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
     $source = $node
     $network = @{
-        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
-        agent = 'flanneld'; vni = 0
+        name = 'cbr0'; type = 'L2Bridge'
+        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
+        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
     }
     $wanted = @{
         name = 'flanneld'; display = 'flannel network agent'
@@ -529,8 +529,9 @@ c67lpvsqaTVQAeNNBKvnm4g=
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
     $source = $node
     $network = @{
-        name = 'cbr0'; type = 'L2Bridge'; endpoint = 'cbr0_ep'; subnet_env = 'C:\run\flannel\subnet.env'
-        agent = 'flanneld'; vni = 0
+        name = 'cbr0'; type = 'L2Bridge'
+        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
+        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
     }
     $guard = @{
         node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986
@@ -539,11 +540,13 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }; Look = {
     Get-PodNetworkDifference -Wanted $network -Source $source
 }; Change = {
-    if (Test-PodNetwork -Wanted $network -Source $source) { Enable-Forwarding -Source $source }
-    else { Start-DetachedRun -Guard $guard -TimeoutSeconds 300 }
+    # Right after a restart of the machine the agent may only need a moment more.
+    Wait-RunningAgent -Wanted $network -Source $source -TimeoutSeconds 30
+    if (Test-PodNetwork -Wanted $network -Source $source) { Enable-Forwarding -Wanted $network -Source $source }
+    else { Start-Rewiring -Wanted $network -Source $source -Guard $guard }
 }; Detached = {
     Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
-    Enable-Forwarding -Source $source
+    Enable-Forwarding -Wanted $network -Source $source
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
@@ -2093,7 +2096,8 @@ function Set-Reservations {
 
 # What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
 # rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
-# server_port, kubectl, kubeconfig, and ipam_store where addresses are reserved.
+# server_port, kubectl, kubeconfig, and where kube-proxy needs an address of its own vip_store (kept free there) or
+# vip_endpoint (the HNS endpoint that has it).
 
 function Expand-Known {
     # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
@@ -2137,21 +2141,41 @@ function Read-Known {
         $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
     }
     foreach ($cidr in @(Get-PodCidr -Source $Source)) {
-        if ($cidr -like '*:*') { $known.pod_cidr_v6 = $cidr; continue }
-        $known.pod_cidr = $cidr
+        $family = ''
+        if ($cidr.Contains(':')) { $family = '_v6' }
+        $known['pod_cidr' + $family] = $cidr
         # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known.pod_gateway = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known.pod_endpoint = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known.pod_first = Get-CidrAddress -Cidr $cidr -Offset 3
-        if ($Source.ContainsKey('ipam_store')) { $known.source_vip = Get-SourceVip -Store $Source.ipam_store -Cidr $cidr }
+        $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
+        $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
+        $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
     }
+    Read-SourceVip -Source $Source -Known $known
     $known
 }
 
+function Read-SourceVip {
+    # Adds the address that kube-proxy answers from on an overlay: that of an endpoint which the solution's owner makes,
+    # or one that is kept free in the store.
+    param([hashtable]$Source, [hashtable]$Known)
+    if ($Source.ContainsKey('vip_endpoint')) {
+        $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
+        if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
+    }
+    elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
+        $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
+    }
+}
+
 function Get-CidrAddress {
-    # The address so many places after the start of an IPv4 network: 10.244.3.0/24 and 2 give 10.244.3.2.
+    # The address so many places after the start of a network: 10.244.3.0/24 and 2 give 10.244.3.2.
     param([string]$Cidr, [int]$Offset)
-    ConvertFrom-AddressNumber ((ConvertTo-AddressNumber $Cidr.Split('/')[0]) + $Offset)
+    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+        $Offset += $bytes[$at]
+        $bytes[$at] = [byte]($Offset % 256)
+        $Offset = [int][Math]::Floor($Offset / 256)
+    }
+    [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Test-CidrMember {
@@ -2528,12 +2552,12 @@ function Stop-Registration {
 }
 
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
-# Wanted is a table: name, type, endpoint (or an empty text), subnet_env (or an empty text), agent (or an empty text).
+# Wanted is a table: name, type, subnets (prefix and gateway), vni (0 off an overlay), endpoint (or an empty text) with
+# its addresses, subnet_env (or an empty text), agent (or an empty text).
 
 function Get-PodNetworkDifference {
     # How the pod network differs from what the node's pod CIDR asks for.
     param([hashtable]$Wanted, [hashtable]$Source)
-    $known = Get-Known -Source $Source
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = 'HNS network {0}' -f $Wanted.name
     if ($networks.Count -ne 1) {
@@ -2541,53 +2565,59 @@ function Get-PodNetworkDifference {
         if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
         New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
     }
-    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Known $known -What $what }
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Known $known }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Known $known }
+    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what }
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Source $Source }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Source $Source }
 }
 
 function Get-NetworkFault {
     # A network that exists but is not the one: pods on it lose their endpoints when it is made anew.
-    param([object]$Network, [hashtable]$Wanted, [hashtable]$Known, [string]$What)
-    $subnet = @($Network.Subnets)[0]
-    $prefix = Read-Member $subnet 'AddressPrefix'
-    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -Disrupts -Disturbs
-    Compare-Known -What ($What + ': subnet') -Is $prefix -Known $Known -Name 'pod_cidr'
-    Compare-Known -What ($What + ': gateway') -Is (Read-Member $subnet 'GatewayAddress') -Known $Known -Name 'pod_gateway'
-    Compare-Known -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') -Known $Known -Name 'node_ip'
-    if ($Wanted.vni -ne 0) {
-        $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
-                Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
-        Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) -Disrupts -Disturbs
-    }
-}
-
-function Compare-Known {
-    # Compares with a value of this machine, or says that it comes with the join.
-    param([string]$What, [AllowNull()][object]$Is, [hashtable]$Known, [string]$Name)
-    $want = '(known after join)'
-    if ($Known.ContainsKey($Name)) { $want = $Known[$Name] }
-    Compare-Wanted -What $What -Is $Is -Want $want -Disrupts -Disturbs
+    param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+    $flags = @{ Disrupts = $true; Disturbs = $true }
+    # HNS writes its types in lower case or in mixed case, as the one who made the network did.
+    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    $is = @($Network.Subnets | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
+    Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
+    Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+        -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
+    if ($Wanted.vni -eq 0) { return }
+    $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
+            Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
+    Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) @flags
 }
 
 function Get-HostEndpointDifference {
     # The endpoint through which the host itself speaks to pods, its address on an interface, and forwarding.
-    param([hashtable]$Wanted, [hashtable]$Known)
+    param([hashtable]$Wanted, [hashtable]$Source)
     $what = 'HNS endpoint {0}' -f $Wanted.endpoint
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
-    $address = '(known after join)'
-    if ($Known.ContainsKey('pod_endpoint')) { $address = $Known.pod_endpoint }
+    $address = Complete-Text -Text '<<pod_endpoint>>' -Source $Source
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
-    if (-not $Known.ContainsKey('pod_endpoint') -or $null -eq $is) { return }
-    $attached = @(Find-Address $address)
-    if ($attached.Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @($address, $Known.node_ip)) {
+    if ($is -ne $address) { return }
+    if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
+    foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
         $forwarding = Read-Forwarding -Address $one
         if ($null -eq $forwarding) { continue }
         Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
     }
+}
+
+function Get-ForwardingAddress {
+    # The known addresses between which the host passes packets on: its own, and that of its endpoint.
+    param([hashtable]$Wanted, [hashtable]$Source)
+    if ($Wanted.endpoint -eq '') { return }
+    foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
+        $address = Expand-Known -Text $text -Source $Source
+        if ($null -ne $address) { $address }
+    }
+}
+
+function Get-AddressFamily {
+    param([string]$Address)
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Read-Forwarding {
@@ -2595,32 +2625,32 @@ function Read-Forwarding {
     param([string]$Address)
     $found = @(Find-Address $Address)
     if ($found.Count -eq 0) { return }
-    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4).Forwarding.ToString()
+    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Address)).Forwarding.ToString()
 }
 
 function Enable-Forwarding {
     # Turns forwarding on where it is off; nothing is interrupted by that.
-    param([hashtable]$Source)
-    $known = Get-Known -Source $Source
-    foreach ($address in @($known.pod_endpoint, $known.node_ip)) {
+    param([hashtable]$Wanted, [hashtable]$Source)
+    foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
         if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
-        $index = @(Get-NetIPAddress -IPAddress $address)[0].InterfaceIndex
-        Save-FormerValue -Kind 'Forwarding' -Key ([string]$index) -Value @{ address = $address }
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -Forwarding Enabled
+        $index = @(Find-Address $address)[0].InterfaceIndex
+        Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
+        Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
     }
 }
 
 function Get-SubnetFileDifference {
     # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
-    param([string]$Path, [hashtable]$Known)
+    param([string]$Path, [hashtable]$Source)
     $is = $null
     $text = Read-FileText $Path
     if ($null -ne $text) {
         $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
         if ($match.Success) { $is = $match.Groups[1].Value }
     }
+    $known = Get-Known -Source $Source
     $want = '(known after join)'
-    if ($Known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $Known.pod_gateway, $Known.pod_cidr.Split('/')[1] }
+    if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
     Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
 }
 
@@ -2630,10 +2660,56 @@ function Test-PodNetwork {
     @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
 }
 
+function Start-Rewiring {
+    # Starts the detached run that makes the network, unless HNS would refuse it anyway.
+    param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
+    Assert-Uplink -Wanted $Wanted -Source $Source
+    Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
+        name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
+    }
+    Start-DetachedRun -Guard $Guard -TimeoutSeconds 300
+}
+
+function Assert-Uplink {
+    # Networks of one adapter share its switch and must be of one kind. HNS says no more than `parameter incorrect` to
+    # that, and only after the adapter was taken down.
+    param([hashtable]$Wanted, [hashtable]$Source)
+    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+    if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
+    $uplink = Get-UplinkName -Address $address
+    foreach ($other in @(Get-HnsObject -Kind networks)) {
+        if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        Stop-Step -Id 'NetworkConflict' -Message ('the HNS network {0} on {1} is of type {2}; {3} beside it cannot be of type {4}' -f `
+                $other.Name, $uplink, $other.Type, $Wanted.name, $Wanted.type) `
+            -Hint 'It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing uses it.'
+    }
+}
+
+function Get-UplinkName {
+    # The adapter that HNS puts its switch on. Where a switch has the address already, the adapter below it has given
+    # the switch's interface its name.
+    param([object]$Address)
+    if ($Address.alias -match '^vEthernet \((.+)\)$' -and
+        @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
+    $Address.alias
+}
+
+function Wait-RunningAgent {
+    # Gives an agent that runs already some time to finish its network.
+    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
+        $script:Run.Cache = @{}
+        if ((Test-PodNetwork -Wanted $Wanted -Source $Source) -or [DateTime]::UtcNow -gt $until) { return }
+        Start-Sleep -Milliseconds 2000
+    }
+}
+
 function Start-NetworkAgent {
     # Starts the agent anew and waits until the network it makes is the wanted one. Runs detached: the adapter loses
     # its connections on the way.
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
     Start-CurrentService -Name $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 from winboot.steps.texts import source
 
 
+# The range of an empty network that nobody talks on.
+FIRST_SWITCH: Final = {"prefix": "192.168.255.0/30", "gateway": "192.168.255.1"}
+
+
 def network_table(spec: NodeSpec) -> dict[str, object]:
-    """The wanted pod network as `lib/pod_network.ps1` compares it."""
-    network = spec.network
+    """The wanted network as `lib/pod_network.ps1` compares it: the pods' own, or the first switch below it."""
+    network, solution = spec.network, spec.network.solution
     agent = network.agent
-    return {
-        "name": network.network_name,
-        "type": network.solution.hns_type or "",
+    table: dict[str, object] = {
+        "name": solution.first_switch or network.network_name,
+        "type": solution.hns_type or "",
+        "subnets": [FIRST_SWITCH] if solution.first_switch else _subnets(spec),
+        "vni": network.vni if solution.hns_type == "Overlay" else 0,
         "endpoint": network.host_endpoint or "",
-        "subnet_env": spec.paths.subnet_env if agent is not None and agent.service == "flanneld" else "",
+        "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
+        "subnet_env": spec.paths.subnet_env if agent is not None else "",
         "agent": agent.service if agent is not None else "",
-        "vni": network.vni if network.solution.hns_type == "Overlay" else 0,
     }
+    return table
+
+
+def _subnets(spec: NodeSpec) -> list[dict[str, str]]:
+    families = ("", "_v6") if _dual(spec) else ("",)
+    return [{"prefix": f"<<pod_cidr{one}>>", "gateway": f"<<pod_gateway{one}>>"} for one in families]
+
+
+def _dual(spec: NodeSpec) -> bool:
+    return len(spec.cluster.pod_cidrs) > 1
 
 
 def _guard(spec: NodeSpec) -> dict[str, object]:
@@ -37,11 +54,17 @@ def _guard(spec: NodeSpec) -> dict[str, object]:
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec), "network": network_table(spec), "guard": _guard(spec)}
+    solution = spec.network.solution
+    return {
+        "source": source(spec),
+        "network": network_table(spec),
+        "guard": _guard(spec),
+        "restart_hns": bool(solution.fixes),
+    }
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return spec.network.solution.owners.hns_network == "agent"
+    return spec.network.solution.owners.hns_network in ("agent", "winboot")
 
 
 POD_NETWORK = Step(

@@ -67,8 +67,11 @@ def source(spec: NodeSpec) -> dict[str, object]:
         "crictl": spec.paths.crictl,
         "crictl_config": spec.paths.crictl_config,
     }
-    if spec.network.ipam_store:
-        found["ipam_store"] = spec.network.ipam_store
+    solution = spec.network.solution
+    if solution.source_vip_endpoint is not None:
+        found["vip_endpoint"] = solution.source_vip_endpoint
+    elif solution.source_vip:
+        found["vip_store"] = spec.network.ipam_store
     return found
 
 

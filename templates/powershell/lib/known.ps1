@@ -1,6 +1,7 @@
 # What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
 # rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
-# server_port, kubectl, kubeconfig, and ipam_store where addresses are reserved.
+# server_port, kubectl, kubeconfig, and where kube-proxy needs an address of its own vip_store (kept free there) or
+# vip_endpoint (the HNS endpoint that has it).
 
 function Expand-Known {
     # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
@@ -44,21 +45,41 @@ function Read-Known {
         $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
     }
     foreach ($cidr in @(Get-PodCidr -Source $Source)) {
-        if ($cidr -like '*:*') { $known.pod_cidr_v6 = $cidr; continue }
-        $known.pod_cidr = $cidr
+        $family = ''
+        if ($cidr.Contains(':')) { $family = '_v6' }
+        $known['pod_cidr' + $family] = $cidr
         # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known.pod_gateway = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known.pod_endpoint = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known.pod_first = Get-CidrAddress -Cidr $cidr -Offset 3
-        if ($Source.ContainsKey('ipam_store')) { $known.source_vip = Get-SourceVip -Store $Source.ipam_store -Cidr $cidr }
+        $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
+        $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
+        $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
     }
+    Read-SourceVip -Source $Source -Known $known
     $known
 }
 
+function Read-SourceVip {
+    # Adds the address that kube-proxy answers from on an overlay: that of an endpoint which the solution's owner makes,
+    # or one that is kept free in the store.
+    param([hashtable]$Source, [hashtable]$Known)
+    if ($Source.ContainsKey('vip_endpoint')) {
+        $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
+        if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
+    }
+    elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
+        $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
+    }
+}
+
 function Get-CidrAddress {
-    # The address so many places after the start of an IPv4 network: 10.244.3.0/24 and 2 give 10.244.3.2.
+    # The address so many places after the start of a network: 10.244.3.0/24 and 2 give 10.244.3.2.
     param([string]$Cidr, [int]$Offset)
-    ConvertFrom-AddressNumber ((ConvertTo-AddressNumber $Cidr.Split('/')[0]) + $Offset)
+    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+        $Offset += $bytes[$at]
+        $bytes[$at] = [byte]($Offset % 256)
+        $Offset = [int][Math]::Floor($Offset / 256)
+    }
+    [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Test-CidrMember {

@@ -1,10 +1,10 @@
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
-# Wanted is a table: name, type, endpoint (or an empty text), subnet_env (or an empty text), agent (or an empty text).
+# Wanted is a table: name, type, subnets (prefix and gateway), vni (0 off an overlay), endpoint (or an empty text) with
+# its addresses, subnet_env (or an empty text), agent (or an empty text).
 
 function Get-PodNetworkDifference {
     # How the pod network differs from what the node's pod CIDR asks for.
     param([hashtable]$Wanted, [hashtable]$Source)
-    $known = Get-Known -Source $Source
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = 'HNS network {0}' -f $Wanted.name
     if ($networks.Count -ne 1) {
@@ -12,53 +12,59 @@ function Get-PodNetworkDifference {
         if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
         New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
     }
-    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Known $known -What $what }
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Known $known }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Known $known }
+    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what }
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Source $Source }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Source $Source }
 }
 
 function Get-NetworkFault {
     # A network that exists but is not the one: pods on it lose their endpoints when it is made anew.
-    param([object]$Network, [hashtable]$Wanted, [hashtable]$Known, [string]$What)
-    $subnet = @($Network.Subnets)[0]
-    $prefix = Read-Member $subnet 'AddressPrefix'
-    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -Disrupts -Disturbs
-    Compare-Known -What ($What + ': subnet') -Is $prefix -Known $Known -Name 'pod_cidr'
-    Compare-Known -What ($What + ': gateway') -Is (Read-Member $subnet 'GatewayAddress') -Known $Known -Name 'pod_gateway'
-    Compare-Known -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') -Known $Known -Name 'node_ip'
-    if ($Wanted.vni -ne 0) {
-        $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
-                Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
-        Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) -Disrupts -Disturbs
-    }
-}
-
-function Compare-Known {
-    # Compares with a value of this machine, or says that it comes with the join.
-    param([string]$What, [AllowNull()][object]$Is, [hashtable]$Known, [string]$Name)
-    $want = '(known after join)'
-    if ($Known.ContainsKey($Name)) { $want = $Known[$Name] }
-    Compare-Wanted -What $What -Is $Is -Want $want -Disrupts -Disturbs
+    param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+    $flags = @{ Disrupts = $true; Disturbs = $true }
+    # HNS writes its types in lower case or in mixed case, as the one who made the network did.
+    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    $is = @($Network.Subnets | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
+    Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
+    Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+        -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
+    if ($Wanted.vni -eq 0) { return }
+    $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
+            Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
+    Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) @flags
 }
 
 function Get-HostEndpointDifference {
     # The endpoint through which the host itself speaks to pods, its address on an interface, and forwarding.
-    param([hashtable]$Wanted, [hashtable]$Known)
+    param([hashtable]$Wanted, [hashtable]$Source)
     $what = 'HNS endpoint {0}' -f $Wanted.endpoint
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
-    $address = '(known after join)'
-    if ($Known.ContainsKey('pod_endpoint')) { $address = $Known.pod_endpoint }
+    $address = Complete-Text -Text '<<pod_endpoint>>' -Source $Source
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
-    if (-not $Known.ContainsKey('pod_endpoint') -or $null -eq $is) { return }
-    $attached = @(Find-Address $address)
-    if ($attached.Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @($address, $Known.node_ip)) {
+    if ($is -ne $address) { return }
+    if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
+    foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
         $forwarding = Read-Forwarding -Address $one
         if ($null -eq $forwarding) { continue }
         Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
     }
+}
+
+function Get-ForwardingAddress {
+    # The known addresses between which the host passes packets on: its own, and that of its endpoint.
+    param([hashtable]$Wanted, [hashtable]$Source)
+    if ($Wanted.endpoint -eq '') { return }
+    foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
+        $address = Expand-Known -Text $text -Source $Source
+        if ($null -ne $address) { $address }
+    }
+}
+
+function Get-AddressFamily {
+    param([string]$Address)
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Read-Forwarding {
@@ -66,38 +72,39 @@ function Read-Forwarding {
     param([string]$Address)
     $found = @(Find-Address $Address)
     if ($found.Count -eq 0) { return }
-    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4).Forwarding.ToString()
+    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Address)).Forwarding.ToString()
 }
 
 function Enable-Forwarding {
     # Turns forwarding on where it is off; nothing is interrupted by that.
-    param([hashtable]$Source)
-    $known = Get-Known -Source $Source
-    foreach ($address in @($known.pod_endpoint, $known.node_ip)) {
+    param([hashtable]$Wanted, [hashtable]$Source)
+    foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
         if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
-        $index = @(Get-NetIPAddress -IPAddress $address)[0].InterfaceIndex
-        Save-FormerValue -Kind 'Forwarding' -Key ([string]$index) -Value @{ address = $address }
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -Forwarding Enabled
+        $index = @(Find-Address $address)[0].InterfaceIndex
+        Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
+        Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
     }
 }
 
 function Restore-Forwarding {
     param([object]$Former)
     $found = @(Find-Address $Former.address)
-    if ($found.Count -gt 0) { Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily IPv4 -Forwarding Disabled }
+    if ($found.Count -eq 0) { return }
+    Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Former.address) -Forwarding Disabled
 }
 
 function Get-SubnetFileDifference {
     # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
-    param([string]$Path, [hashtable]$Known)
+    param([string]$Path, [hashtable]$Source)
     $is = $null
     $text = Read-FileText $Path
     if ($null -ne $text) {
         $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
         if ($match.Success) { $is = $match.Groups[1].Value }
     }
+    $known = Get-Known -Source $Source
     $want = '(known after join)'
-    if ($Known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $Known.pod_gateway, $Known.pod_cidr.Split('/')[1] }
+    if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
     Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
 }
 
@@ -107,10 +114,56 @@ function Test-PodNetwork {
     @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
 }
 
+function Start-Rewiring {
+    # Starts the detached run that makes the network, unless HNS would refuse it anyway.
+    param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
+    Assert-Uplink -Wanted $Wanted -Source $Source
+    Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
+        name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
+    }
+    Start-DetachedRun -Guard $Guard -TimeoutSeconds 300
+}
+
+function Assert-Uplink {
+    # Networks of one adapter share its switch and must be of one kind. HNS says no more than `parameter incorrect` to
+    # that, and only after the adapter was taken down.
+    param([hashtable]$Wanted, [hashtable]$Source)
+    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+    if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
+    $uplink = Get-UplinkName -Address $address
+    foreach ($other in @(Get-HnsObject -Kind networks)) {
+        if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        Stop-Step -Id 'NetworkConflict' -Message ('the HNS network {0} on {1} is of type {2}; {3} beside it cannot be of type {4}' -f `
+                $other.Name, $uplink, $other.Type, $Wanted.name, $Wanted.type) `
+            -Hint 'It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing uses it.'
+    }
+}
+
+function Get-UplinkName {
+    # The adapter that HNS puts its switch on. Where a switch has the address already, the adapter below it has given
+    # the switch's interface its name.
+    param([object]$Address)
+    if ($Address.alias -match '^vEthernet \((.+)\)$' -and
+        @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
+    $Address.alias
+}
+
+function Wait-RunningAgent {
+    # Gives an agent that runs already some time to finish its network.
+    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
+        $script:Run.Cache = @{}
+        if ((Test-PodNetwork -Wanted $Wanted -Source $Source) -or [DateTime]::UtcNow -gt $until) { return }
+        Start-Sleep -Milliseconds 2000
+    }
+}
+
 function Start-NetworkAgent {
     # Starts the agent anew and waits until the network it makes is the wanted one. Runs detached: the adapter loses
     # its connections on the way.
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
     Start-CurrentService -Name $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
@@ -130,4 +183,38 @@ function Wait-PodNetwork {
         }
         Start-Sleep -Milliseconds 2000
     }
+}
+
+function Remove-PodNetwork {
+    # Removes a network with all that hangs on it. Load balancers go first: some builds of HNS hang the other way round.
+    param([string]$Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
+    if ($networks.Count -eq 0) { return }
+    # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+}
+
+function Test-OwnNetwork {
+    # True while a network stands that came with winboot.
+    param([string]$Name)
+    $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
+    $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
+}
+
+function Stop-PodNetwork {
+    # The detached part of an undo: the agent would only make the network again.
+    param([hashtable]$Wanted)
+    if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
+    Remove-PodNetwork -Name $Wanted.name
+}
+
+function Restore-PodNetwork {
+    # The network went with the detached run before; one that was there before winboot stays.
+    param([object]$Former)
+    if ($Former.existed) { return }
+    if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
+    Stop-Step -Id 'NetworkLeft' -Message ('the HNS network {0} is still there' -f $Former.name) `
+        -Hint 'Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; connections of the machine break for a moment.'
 }

@@ -1,0 +1,95 @@
+# HNS networks that winboot makes itself, in a detached run: where no agent makes them, and the first switch of Azure CNI.
+
+function New-PodNetwork {
+    # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
+    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    $address = Wait-NodeAddress -Source $Source -TimeoutSeconds 60
+    $wrong = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' })
+    if ($wrong.Count -gt 0) {
+        Remove-PodNetwork -Name $Wanted.name
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Source $Source -Uplink (Get-UplinkName -Address $address)))
+    }
+    if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted -Source $Source }
+    Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+}
+
+function Wait-NodeAddress {
+    # The node's address with its adapter, once it is settled: HNS would take an unsettled one for good.
+    param([hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ($true) {
+        $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+        if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
+                -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
+        }
+        Start-Sleep -Milliseconds 1000
+    }
+}
+
+function New-NetworkRequest {
+    # What HNS is asked for.
+    param([hashtable]$Wanted, [hashtable]$Source, [string]$Uplink)
+    $subnets = foreach ($subnet in $Wanted.subnets) {
+        $one = @{
+            AddressPrefix  = Assert-Known -Text $subnet.prefix -Source $Source
+            GatewayAddress = Assert-Known -Text $subnet.gateway -Source $Source
+        }
+        if ($Wanted.vni -ne 0) { $one.Policies = @(@{ Type = 'VSID'; VSID = $Wanted.vni }) }
+        $one
+    }
+    @{ Name = $Wanted.name; Type = $Wanted.type; NetworkAdapterName = $Uplink; Subnets = @($subnets) }
+}
+
+function Set-HostEndpoint {
+    # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
+    param([hashtable]$Wanted, [hashtable]$Source)
+    $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
+    $address = Assert-Known -Text '<<pod_endpoint>>' -Source $Source
+    $endpoint = $null
+    foreach ($found in @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)) {
+        if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { $endpoint = $found; continue }
+        Remove-HnsObject -Kind endpoints -Id $found.ID
+    }
+    if ($null -eq $endpoint) {
+        $request = @{ Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0' }
+        if ($Wanted.endpoint_v6 -ne '') {
+            $request.IPv6Address = Assert-Known -Text $Wanted.endpoint_v6 -Source $Source
+            $request.GatewayAddressV6 = '::'
+        }
+        $endpoint = New-HnsObject -Kind endpoints -Request $request
+    }
+    if (@(Find-Address $address).Count -gt 0) { return }
+    # Compartment 1 is the host's own.
+    [void](Invoke-Hns -Method POST -Path ('/endpoints/{0}/attach' -f $endpoint.ID) -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+}
+
+function Restart-Hns {
+    # HNS reads the values below its State key when it starts.
+    Stop-RunningService -Name 'hns'
+    Start-Service -Name 'hns'
+    Wait-ServiceState -Name 'hns' -State 'Running' -TimeoutSeconds 60
+}
+
+function Repair-PodNetwork {
+    # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
+    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    # What belongs to the network is known once the kubelet's credentials get an answer from the API server.
+    while ($null -eq (Expand-Known -Text $Wanted.subnets[0].prefix -Source $Source)) {
+        if ([DateTime]::UtcNow -gt $until) { return }
+        Start-Sleep -Seconds 5
+        $script:Run.Cache = @{}
+    }
+    if (Test-PodNetwork -Wanted $Wanted -Source $Source) { return }
+    $lock = Wait-Mutex -Seconds 60
+    if ($null -eq $lock) { return }
+    try {
+        New-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds 120
+        $snapshot = Read-StateJson 'network.json'
+        if ($null -ne $snapshot) { Restore-NetworkSnapshot -Snapshot $snapshot }
+        Enable-Forwarding -Wanted $Wanted -Source $Source
+    }
+    finally { Exit-Run -Lock $lock }
+}
