@@ -1,11 +1,12 @@
 """Hold the lab against what the real PowerShell answered: `python -m winboot.lab.conformance FOLDER`.
 
-FOLDER holds recordings, one JSON object a line in `<area>.jsonl`. Each case's script runs whole, on a machine of its own. A case
-ends in one of three ways: `agreed`, `refused` (the lab said by name what it does not know), or `wrong`. Only the last is a fault:
-the lab answered, and PowerShell answers otherwise.
+FOLDER holds recordings, one JSON object a line in `<area>.jsonl`. Each case's script runs whole, on a machine of its own.
+A case ends in one of three ways: `agreed`, `refused` (the lab said by name what it does not know), or `wrong`. Only the
+last is a fault: the lab answered, and PowerShell answers otherwise.
 
-What is compared: type and value of every output object; id, category and exception of every error; an error's message where it is
-the script's own text; warnings, verbose and information messages; for a script that does not parse, the line of the first complaint.
+What is compared: type and value of every output object; id, category and exception of every error; an error's message
+where it is the script's own text; warnings, verbose and information messages; for a script that does not parse, the line
+of the first complaint.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from winboot.lab.engine.values import (
     NOTHING,
     NUMBER_CLASSES,
     EnumValue,
-    OrderedDictionary,
     PSCustomObject,
     Structured,
     _Mapping,
@@ -278,7 +278,10 @@ def _judge_seven(case: Case, made: Answer) -> tuple[Verdict, str]:
     if any(str(item["value"]).partition(",")[0] in NOT_THERE for item in made.output):
         return "agreed", ""
     wanted = case.data.get("output") or ()
-    if any(got["type"] is None and want["type"] is not None for want, got in zip(wanted, made.output, strict=False)):
+    if any(
+        got["type"] is None and want["type"] is not None
+        for want, got in zip(wanted, made.output, strict=False)
+    ):
         return "agreed", ""  # a variable or property that is not there is $null
     if "differs-5.1" in case.meta:
         return "uncounted", "answered as 5.1 would, in words only"
@@ -291,9 +294,15 @@ def _judge(case: Case, made: Answer) -> tuple[Verdict, str]:
     expected_parse = case.data.get("parse_errors")
     if expected_parse:
         if made.parse_error is None:
-            return "wrong", f"accepted; expected {expected_parse[0]['id']} on line {expected_parse[0]['line']}"
+            return (
+                "wrong",
+                f"accepted; expected {expected_parse[0]['id']} on line {expected_parse[0]['line']}",
+            )
         if made.parse_error[0] != expected_parse[0]["line"]:
-            return "wrong", f"first parse error on line {made.parse_error[0]}, not {expected_parse[0]['line']}"
+            return (
+                "wrong",
+                f"first parse error on line {made.parse_error[0]}, not {expected_parse[0]['line']}",
+            )
         return "agreed", ""
     if made.parse_error is not None:
         return "wrong", f"does not parse: {made.parse_error[1]} on line {made.parse_error[0]}"
@@ -325,7 +334,11 @@ def _differences(case: Case, made: Answer) -> Iterator[str]:
 
 
 def _errors_note(made: Answer) -> str:
-    return f" (errors: {[error['id'] + ': ' + error['message'][:100] for error in made.errors if error['id']]})" if made.errors else ""
+    return (
+        f" (errors: {[error['id'] + ': ' + error['message'][:100] for error in made.errors if error['id']]})"
+        if made.errors
+        else ""
+    )
 
 
 def _brief(item: Mapping[str, Any] | None) -> str:
@@ -365,7 +378,9 @@ def _same_object(case: Case, want: Mapping[str, Any], got: Mapping[str, Any]) ->
     if want["type"] == "System.Double":
         return float(mine) == float(theirs)
     try:
-        return _same_json(json.loads(mine), json.loads(theirs), ordered=want["type"] != "System.Collections.Hashtable")
+        return _same_json(
+            json.loads(mine), json.loads(theirs), ordered=want["type"] != "System.Collections.Hashtable"
+        )
     except (TypeError, ValueError):
         return _neutral(case, str(mine)) == _neutral(case, str(theirs))
 
@@ -411,7 +426,7 @@ def _prepare_worker() -> None:
 
     global _machine  # noqa: PLW0603 - one machine for each worker process, copied by every fork
     _machine = Machine().session()
-    run_script(_machine, "1 | ForEach-Object { \"$_\" }", {}, emit=lambda _stream, _value: None)
+    run_script(_machine, '1 | ForEach-Object { "$_" }', {}, emit=lambda _stream, _value: None)
 
 
 def check(case: Case) -> Result:
@@ -479,11 +494,15 @@ def summary(results: Iterable[Result]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m winboot.lab.conformance", description="hold the lab to recordings")
+    parser = argparse.ArgumentParser(
+        prog="python -m winboot.lab.conformance", description="hold the lab to recordings"
+    )
     parser.add_argument("folder", type=Path, help="folder with <area>.jsonl files")
     parser.add_argument("--area", action="append", default=[], help="only this area (repeatable)")
     parser.add_argument("--case", help="only the case of this name; shows what it gave")
-    parser.add_argument("--show", choices=("wrong", "refused", "agreed", "uncounted"), action="append", default=[])
+    parser.add_argument(
+        "--show", choices=("wrong", "refused", "agreed", "uncounted"), action="append", default=[]
+    )
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
     cases = load(options.folder, options.area)
@@ -504,7 +523,10 @@ def _show_case(cases: Sequence[Case]) -> int:
         made = answer(case, _machine)
         print("expected", json.dumps(case.data.get("output"))[:3000])
         print("got     ", json.dumps(made.output)[:3000])
-        print("expected errors", json.dumps([*(case.data.get("errors") or ()), case.data.get("terminated")])[:2000])
+        print(
+            "expected errors",
+            json.dumps([*(case.data.get("errors") or ()), case.data.get("terminated")])[:2000],
+        )
         print("got errors     ", json.dumps(made.errors)[:2000])
         for extra in (made.refusal, made.crash, made.parse_error):
             if extra is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from winboot.lab.engine.convert import cast, convert, to_bool
-from winboot.lab.engine.dotnet import DotNetType
+from winboot.lab.engine.dotnet import OBJECT, DotNetType
 from winboot.lab.engine.exceptions import (
     ArgumentTransformationMetadataException,
     DotNetException,
@@ -33,7 +33,6 @@ from winboot.lab.engine.values import (
     BOOLEAN,
     NOTHING,
     NUMBER_CLASSES,
-    OBJECT,
     STRING,
     SWITCH_PARAMETER,
     ScriptBlock,
@@ -81,8 +80,7 @@ def positional_values(node: syntax.Attribute, scope: Scope) -> list[Value]:
 
 
 _IGNORED = frozenset(
-    "outputtype argumentcompleter psdefaultvalue supportswildcards dontshow diagnostics.codeanalysis.suppressmessage "
-    "suppressmessage psobsolete".split()
+    ("outputtype", "argumentcompleter", "psdefaultvalue", "supportswildcards", "dontshow", "suppressmessage")
 )
 
 
@@ -169,7 +167,7 @@ def is_known_attribute(node: syntax.Attribute) -> bool:
 
 
 _PARAMETER_MARKS = frozenset(
-    "parameter alias allownull allowemptystring allowemptycollection cmdletbinding".split()
+    ["parameter", "alias", "allownull", "allowemptystring", "allowemptycollection", "cmdletbinding"]
 )
 
 
@@ -292,7 +290,11 @@ def _convert_for_variable(value: Value, kind: DotNetType, scope: Scope, *, local
     try:
         if kind in (BOOLEAN, SWITCH_PARAMETER) and not local:
             bare = plain(value)
-            if not isinstance(bare, (bool, SwitchParameter)) and type(bare) not in NUMBER_CLASSES and bare is not None:
+            if (
+                not isinstance(bare, (bool, SwitchParameter))
+                and type(bare) not in NUMBER_CLASSES
+                and bare is not None
+            ):
                 raise PSInvalidCastException(
                     f'Cannot convert value "{type_of(bare).name}" to type "{kind.name}". Boolean parameters accept only '
                     "Boolean values and numbers, such as $True, $False, 1 or 0.",

@@ -7,7 +7,8 @@ from typing import Any
 from winboot.lab.engine import ps_types as _ps_types  # declares enums
 from winboot.lab.engine.attributes import keep_rules
 from winboot.lab.engine.common import ACTION_TYPE
-from winboot.lab.engine.dotnet import lookup
+from winboot.lab.engine.context import ExecutionContext
+from winboot.lab.engine.dotnet import lookup, named
 from winboot.lab.engine.locations import Locations
 from winboot.lab.engine.objects import PSVariable
 from winboot.lab.engine.refusal import Refusal
@@ -20,7 +21,6 @@ from winboot.lab.engine.values import (
     Structured,
     Version,
     enum_value,
-    named,
 )
 
 Value = Any
@@ -259,7 +259,14 @@ def _version_table(build: int) -> Hashtable:
     made = Hashtable()
     made.put("PSVersion", Version(5, 1, build, 2227))
     made.put("PSEdition", "Desktop")
-    versions = [Version(1, 0), Version(2, 0), Version(3, 0), Version(4, 0), Version(5, 0), Version(5, 1, build, 2227)]
+    versions = [
+        Version(1, 0),
+        Version(2, 0),
+        Version(3, 0),
+        Version(4, 0),
+        Version(5, 0),
+        Version(5, 1, build, 2227),
+    ]
     made.put("PSCompatibleVersions", Array(versions, named("System.Version")))
     made.put("BuildVersion", Version(10, 0, build, 2227))
     made.put("CLRVersion", Version(4, 0, 30319, 42000))
@@ -274,12 +281,6 @@ def _host() -> Structured:
         "System.Management.Automation.Internal.Host.InternalHost",
         {"Name": "ServerRemoteHost", "Version": Version(5, 1, 20348, 2227)},
     )
-
-
-class ExecutionContext:
-    """$ExecutionContext: its members are declared where the lab knows them (engine_members.py)."""
-
-    extension: Any = None
 
 
 def _computed(session: Session) -> None:

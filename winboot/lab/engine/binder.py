@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.convert import convert
-from winboot.powershell.commands import find as find_facts
-from winboot.lab.engine.texts import to_text
-from winboot.lab.engine.dotnet import DotNetType, Reference
+from winboot.lab.engine.dotnet import OBJECT, DotNetType, Reference
 from winboot.lab.engine.exceptions import (
     DotNetException,
     ParameterBindingArgumentTransformationException,
@@ -22,16 +21,15 @@ from winboot.lab.engine.exceptions import (
     ParameterBindingValidationException,
     PSInvalidCastException,
 )
-from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.signatures import ALL_SETS, CommandSpec, ParameterSpec, Place
+from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.validation import ValidationFailure
 from winboot.lab.engine.values import (
     BOOLEAN,
     NOTHING,
     NUMBER_CLASSES,
-    OBJECT,
     PS_OBJECT,
     PS_REFERENCE,
     STRING,
@@ -48,6 +46,7 @@ from winboot.lab.engine.values import (
     plain,
     type_of,
 )
+from winboot.powershell.commands import find as find_facts
 
 Value = Any
 
@@ -151,7 +150,9 @@ class Binding:
                     following = arguments[index]
                     if following.name is None:
                         index += 1
-                        argument = Argument(argument.name, following.value, argument.text, written=following.written)
+                        argument = Argument(
+                            argument.name, following.value, argument.text, written=following.written
+                        )
                 done.append(argument)
                 continue
             if argument.value is not ABSENT:
@@ -263,7 +264,9 @@ class Binding:
         self, bucket: list[tuple[ParameterSpec, set[str]]], value: Value, written: str
     ) -> tuple[bool, DotNetException | None]:
         default = self.spec.default_set
-        in_default = [p for p, sets in bucket if ALL_SETS in sets or (default is not None and default in sets)]
+        in_default = [
+            p for p, sets in bucket if ALL_SETS in sets or (default is not None and default in sets)
+        ]
         everyone = [p for p, _ in bucket]
         use_default = default is not None and (not self.sets or default in self.sets)
         tries: list[tuple[list[ParameterSpec], bool]] = []
@@ -408,7 +411,9 @@ class Binding:
 
     def _has_own_mandatory(self, which: str) -> bool:
         return any(
-            parameter.name.lower() in self.bound and which in parameter.places and parameter.places[which].mandatory
+            parameter.name.lower() in self.bound
+            and which in parameter.places
+            and parameter.places[which].mandatory
             for parameter in self.spec.parameters
         )
 
@@ -609,9 +614,9 @@ class Binding:
         for item in items:
             if item is None and not parameter.allow_null:
                 raise self._empty("Null", parameter, "it is null")
-            if type(item) is str and not item and parameter.type.element is STRING:
-                if not parameter.allow_empty_string:
-                    raise self._empty("EmptyString", parameter, "it is an empty string")
+            is_empty = type(item) is str and not item and parameter.type.element is STRING
+            if is_empty and not parameter.allow_empty_string:
+                raise self._empty("EmptyString", parameter, "it is an empty string")
 
     def _empty(self, what: str, parameter: ParameterSpec, why: str) -> ParameterBindingValidationException:
         return ParameterBindingValidationException(
@@ -628,7 +633,13 @@ class Binding:
             return None
         only = takers[0]
         places = list(only.places.values())
-        if len(places) != 1 or not places[0].by_value or places[0].mandatory or only.validators or only.refused:
+        if (
+            len(places) != 1
+            or not places[0].by_value
+            or places[0].mandatory
+            or only.validators
+            or only.refused
+        ):
             return None
         if self.sets and not only.in_all_sets:
             return None
@@ -683,9 +694,9 @@ class Binding:
 
     def _bind_state(self, item: Value, *, by_value: bool, coerce: bool) -> bool:
         default = self.spec.default_set
-        if default is not None and default in self.sets and len(self.sets) > 1:
-            if self._bind_state_in((default,), item, by_value=by_value, coerce=coerce):
-                return True
+        prefers = default is not None and default in self.sets and len(self.sets) > 1
+        if prefers and self._bind_state_in((str(default),), item, by_value=by_value, coerce=coerce):
+            return True
         return self._bind_state_in(self.sets, item, by_value=by_value, coerce=coerce)
 
     def _bind_state_in(self, sets: Sequence[str], item: Value, *, by_value: bool, coerce: bool) -> bool:

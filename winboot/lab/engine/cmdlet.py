@@ -1,14 +1,14 @@
 """How a cmdlet written in Python runs: its stage, and the `Call` it works with.
 
-    @cmdlet("Split-Path", "Path: string[] mandatory position=0 value name ...")
-    def split_path(call: Call) -> None:                 # once for each pipeline object
-        for path in call["Path"]: call.write(...)
+@cmdlet("Split-Path", "Path: string[] mandatory position=0 value name ...")
+def split_path(call: Call) -> None:                 # once for each pipeline object
+    for path in call["Path"]: call.write(...)
 
-    @cmdlet("Sort-Object", "InputObject: psobject value ...")
-    class SortObject:                                   # with state: begin, process, end as needed
-        def __init__(self, call: Call) -> None: ...
-        def process(self) -> None: ...
-        def end(self) -> None: ...
+@cmdlet("Sort-Object", "InputObject: psobject value ...")
+class SortObject:                                   # with state: begin, process, end as needed
+    def __init__(self, call: Call) -> None: ...
+    def process(self) -> None: ...
+    def end(self) -> None: ...
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Call:
     def record(
         self,
         failure: DotNetException | str,
-        id: str,  # noqa: A002 - the word PowerShell uses
+        id: str,
         category: str = "NotSpecified",
         target: Value = None,
     ) -> ErrorRecord:
@@ -123,7 +123,7 @@ class Call:
     def error(
         self,
         failure: DotNetException | str,
-        id: str,  # noqa: A002
+        id: str,
         category: str = "NotSpecified",
         target: Value = None,
     ) -> None:
@@ -138,7 +138,7 @@ class Call:
     def fail(
         self,
         failure: DotNetException | str,
-        id: str,  # noqa: A002
+        id: str,
         category: str = "NotSpecified",
         target: Value = None,
     ) -> NoReturn:

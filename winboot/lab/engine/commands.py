@@ -160,15 +160,19 @@ def machine_spec(signature: CommandSignature) -> CommandSpec:
     for declared in signature.parameters:
         kind = parameter_type(declared.type_name, declared.words)
         spec = ParameterSpec(declared.name, kind, declared.aliases)
-        for entry in declared.sets:
-            spec.places[entry.name] = Place(entry.mandatory, entry.position, entry.by_value, entry.by_name)
+        spec.places.update(
+            (entry.name, Place(entry.mandatory, entry.position, entry.by_value, entry.by_name))
+            for entry in declared.sets
+        )
         if declared.words and (kind.element or kind).kind != "enum":
             spec.validators = (OneOf(tuple(declared.words)),)
         parameters.append(spec)
     taken = {parameter.name.lower() for parameter in parameters}
-    for parameter in common_parameters(should_process=signature.should_process):
-        if parameter.name.lower() not in taken:
-            parameters.append(parameter)
+    parameters.extend(
+        parameter
+        for parameter in common_parameters(should_process=signature.should_process)
+        if parameter.name.lower() not in taken
+    )
     default = signature.default_set
     made = CommandSpec(
         signature.name,

@@ -84,7 +84,9 @@ class CommonParameters:
     def listens(self) -> bool:
         """Does it collect what is written inside the command?"""
         return not (
-            self.error_variable is None and self.warning_variable is None and self.information_variable is None
+            self.error_variable is None
+            and self.warning_variable is None
+            and self.information_variable is None
         )
 
     def finish(self, scope: Scope) -> None:

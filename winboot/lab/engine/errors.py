@@ -125,10 +125,10 @@ def find_handler(
     for candidate in candidates:
         found = _best_clause(type_of(candidate), clauses)
         if found is not None:
-            if isinstance(failure, ActionPreferenceStopException) and candidate is not failure:
-                if isinstance(candidate, RuntimeException):
-                    # PowerShell's own exception brings its own record, which knows no command.
-                    return found, copy_record(candidate.error_record, candidate)
+            stopped = isinstance(failure, ActionPreferenceStopException) and candidate is not failure
+            if stopped and isinstance(candidate, RuntimeException):
+                # PowerShell's own exception brings its own record, which knows no command.
+                return found, copy_record(candidate.error_record, candidate)
             return found, copy_record(record, candidate)
     for number, clause in enumerate(clauses):
         if clause is None:

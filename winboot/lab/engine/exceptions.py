@@ -18,41 +18,6 @@ from typing import Any, ClassVar
 
 from winboot.lab.engine.dotnet import DotNetType, Value, dotnet
 
-CATEGORIES = [
-    "NotSpecified",
-    "OpenError",
-    "CloseError",
-    "DeviceError",
-    "DeadlockDetected",
-    "InvalidArgument",
-    "InvalidData",
-    "InvalidOperation",
-    "InvalidResult",
-    "InvalidType",
-    "MetadataError",
-    "NotImplemented",
-    "NotInstalled",
-    "ObjectNotFound",
-    "OperationStopped",
-    "OperationTimeout",
-    "SyntaxError",
-    "ParserError",
-    "PermissionDenied",
-    "ResourceBusy",
-    "ResourceExists",
-    "ResourceUnavailable",
-    "ReadError",
-    "WriteError",
-    "FromStdErr",
-    "SecurityError",
-    "ProtocolError",
-    "ConnectionError",
-    "AuthenticationError",
-    "LimitsExceeded",
-    "QuotaExceeded",
-    "NotEnabled",
-]
-
 
 class DotNetException(Exception):
     """System.Exception. `message` is what the script sees; `inner` the InnerException."""
@@ -517,6 +482,13 @@ class IncompleteParseException(RuntimeException):
 
 class ParseException(RuntimeException):
     type_name = "System.Management.Automation.ParseException"
+
+
+class ScriptRequiresException(RuntimeException):
+    """#requires asks for what this session does not have."""
+
+    type_name = "System.Management.Automation.ScriptRequiresException"
+    default_category = "ResourceUnavailable"
 
 
 class RemoteException(RuntimeException):

@@ -28,7 +28,7 @@ from winboot.lab.engine.exceptions import (
     DotNetException,
     RuntimeException,
     ScriptCallDepthException,
-    declare_exception,
+    ScriptRequiresException,
 )
 from winboot.lab.engine.flow import ReturnFromBlock
 from winboot.lab.engine.objects import BoundParameters, Invocation, ScriptCmdlet
@@ -47,10 +47,6 @@ from winboot.lab.engine.values import (
 from winboot.powershell.syntax import Extent
 
 Value = Any
-
-ScriptRequiresException = declare_exception(
-    "System.Management.Automation.ScriptRequiresException", RuntimeException
-)
 
 
 class Line:
@@ -265,7 +261,7 @@ class BlockStage(Stage):
         except ReturnFromBlock:
             pass
         except DotNetException as failure:
-            raise self._noted(failure)
+            raise self._noted(failure) from None
         finally:
             session.stack.pop()
             if listens:
@@ -362,7 +358,7 @@ def prepare_script(session: Session, code: Code) -> None:
         raise Refusal("construct", f"#requires -Modules {', '.join(wanted.modules)}")
     if (wanted.version or (1,)) > (5, 1) or (wanted.edition or "Desktop").lower() != "desktop":
         raise ScriptRequiresException(
-            "The script cannot be run because it contained a \"#requires\" statement that asks for another version of "
+            'The script cannot be run because it contained a "#requires" statement that asks for another version of '
             "Windows PowerShell than this one.",
             "ScriptRequiresUnmatchedPSVersion",
             "ResourceUnavailable",
@@ -524,13 +520,13 @@ def call_block(
 ) -> None:
     """Run a script block with positional arguments; its output goes to `out`."""
     code, home = code_of(block)
-    stage = BlockStage(
-        scope, code, positional(arguments), out, Line(), dotted=dotted, home=home, this=this
-    )
+    stage = BlockStage(scope, code, positional(arguments), out, Line(), dotted=dotted, home=home, this=this)
     run_stage(stage)
 
 
-def call_delegate(scope: Scope, block: ScriptBlock, arguments: Sequence[Value], this: Value = NOTHING) -> Value:
+def call_delegate(
+    scope: Scope, block: ScriptBlock, arguments: Sequence[Value], this: Value = NOTHING
+) -> Value:
     """A script block as a delegate or script member: one value, an array, or None."""
     items: list[Value] = []
     call_block(scope, block, arguments, out=items.append, this=this)

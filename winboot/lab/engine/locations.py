@@ -72,7 +72,11 @@ class Place:
         """A provider path as `DRIVE:\\…`."""
         assert self.drive is not None
         rest = path[len(self.drive.root) :].lstrip("\\")
-        return f"{self.drive.name}:\\{rest}" if self.provider in (REGISTRY, FILES) else f"{self.drive.name}:{rest}"
+        return (
+            f"{self.drive.name}:\\{rest}"
+            if self.provider in (REGISTRY, FILES)
+            else f"{self.drive.name}:{rest}"
+        )
 
     def child(self, name: str) -> Place:
         """The path of a child."""

@@ -81,7 +81,9 @@ class NativeStage(Stage):
 
     def _cannot_run(self, why: str) -> ApplicationFailedException:
         return ApplicationFailedException(
-            f"Program '{self.command.name}' failed to run: {why}", "NativeCommandFailed", "ResourceUnavailable"
+            f"Program '{self.command.name}' failed to run: {why}",
+            "NativeCommandFailed",
+            "ResourceUnavailable",
         )
 
     def _complain(self, text: str, *, first: bool) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from winboot.lab.engine.dotnet import close_generic, dotnet, named
+from winboot.lab.engine.dotnet import OBJECT, close_generic, dotnet, named
 from winboot.lab.engine.exceptions import ErrorRecord, RuntimeException
 from winboot.lab.engine.values import (
     DICTIONARY,
-    OBJECT,
     STRING,
     Array,
     Collection,
@@ -161,8 +160,13 @@ _COMMAND_TYPES = {
     "Alias": _SMA + "AliasInfo",
 }
 
+
+def _parameters(scope: Any, self: CommandInfo) -> Value:
+    return command_parameters(scope, self)
+
+
 COMMAND_INFO = dotnet(_SMA + "CommandInfo")
-COMMAND_INFO.prop("Parameters", "object", lambda scope, self: command_parameters(scope, self), effect=True)
+COMMAND_INFO.prop("Parameters", "object", _parameters, effect=True)
 COMMAND_INFO.method("ToString()")(str)
 COMMAND_INFO.refuses("Version Visibility Module RemotingCapability ParameterSets OutputType ResolveParameter")
 for _kind in _COMMAND_TYPES.values():

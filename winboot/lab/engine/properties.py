@@ -86,12 +86,7 @@ def _expression(call: Call, value: Value, keys: Sequence[str], *, named: bool) -
         return _from_table(call, bare, keys, named=named)
     if type(bare) is str:
         return Expression(bare, pattern=bare)
-    bad(
-        call,
-        "DictionaryKeyUnknownType",
-        f"Cannot convert {type(bare).__name__} to one of the following types {{System.String, "
-        "System.Management.Automation.ScriptBlock}.",
-    )
+    raise unfit(call, "DictionaryKeyUnknownType")
 
 
 def _from_table(call: Call, table: _Mapping, keys: Sequence[str], *, named: bool) -> Expression:
@@ -101,7 +96,7 @@ def _from_table(call: Call, table: _Mapping, keys: Sequence[str], *, named: bool
         text = call.text(key).lower()
         full = next((name for name in known if text and name.startswith(text)), None)
         if full is None:
-            bad(call, "DictionaryKeyIllegal", f"The {call.text(key)} key is not valid.")
+            raise unfit(call, "DictionaryKeyIllegal")
         bare = plain(value)
         if full in ("name", "label"):
             made.name = call.text(value)
@@ -113,23 +108,16 @@ def _from_table(call: Call, table: _Mapping, keys: Sequence[str], *, named: bool
                 made.pattern = bare
                 made.text = made.text or bare
             else:
-                bad(call, "DictionaryKeyIllegalValue", "The expression key has a value of a type that is not valid.")
+                raise unfit(call, "DictionaryKeyIllegalValue")
         else:
             made.options[full] = value
     if made.block is None and made.pattern is None:
-        bad(call, "DictionaryKeyMandatoryEntry", "The mandatory Expression key is missing.")
+        raise unfit(call, "DictionaryKeyMandatoryEntry")
     return made
 
 
-def bad(call: Call, id: str, message: str) -> Any:  # noqa: A002
-    """A property argument that is none."""
-    failure = NotSupportedException("Specified method is not supported.")
-    record = call.record(failure, id, "InvalidArgument")
-    record.details = None
-    _ = message
-    raise call.failure(record)
-
-
-def failure_of(raised: RuntimeException) -> RuntimeException:
-    """The failure inside a property's script block."""
-    return raised
+def unfit(call: Call, id: str) -> RuntimeException:
+    """The terminating error of a property argument that is none."""
+    return call.failure(
+        call.record(NotSupportedException("Specified method is not supported."), id, "InvalidArgument")
+    )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-Kind = Literal["construct", "command", "parameter", "member", "type", "operator", "program", "primitive", "value"]
+Kind = Literal[
+    "construct", "command", "parameter", "member", "type", "operator", "program", "primitive", "value"
+]
 
 
 class Refusal(Exception):

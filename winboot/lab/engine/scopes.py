@@ -55,7 +55,7 @@ class ComputedVariable(Variable):
         self._get = get
         self._set = set_
 
-    @property  # type: ignore[override]
+    @property
     def value(self) -> Value:
         return self._get()
 

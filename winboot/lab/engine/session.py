@@ -253,7 +253,7 @@ class Session:
         return position_message(extent)
 
 
-class Cancelled(Exception):  # noqa: N818 - it says what happened
+class Cancelled(Exception):
     """Somebody outside asked the run to end. No script sees this."""
 
 

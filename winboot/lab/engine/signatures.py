@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from winboot.lab.engine.dotnet import DotNetType, named
-from winboot.lab.engine.values import OBJECT, SWITCH_PARAMETER
+from winboot.lab.engine.dotnet import OBJECT, DotNetType, named
+from winboot.lab.engine.values import SWITCH_PARAMETER
+from winboot.powershell.commands import COMMON_PARAMETERS
 
 ALL_SETS = "__AllParameterSets"
 
@@ -144,7 +145,7 @@ class CommandSpec:
 # -- the text form -----------------------------------------------------------------------------------------------
 
 _FLAGS = frozenset(
-    "mandatory value name rest null empty none filled given dynamic refused".split(),
+    ["mandatory", "value", "name", "rest", "null", "empty", "none", "filled", "given", "dynamic", "refused"],
 )
 
 
@@ -255,10 +256,7 @@ def common_parameters(*, should_process: bool) -> tuple[ParameterSpec, ...]:
     return _cache["process" if should_process else "all"]
 
 
-COMMON_NAMES: frozenset[str] = frozenset(
-    "verbose debug erroraction warningaction informationaction errorvariable warningvariable informationvariable "
-    "outvariable outbuffer pipelinevariable whatif confirm".split()
-)
+COMMON_NAMES: frozenset[str] = frozenset(name.lower() for name in COMMON_PARAMETERS)
 
 
 def set_list(names: Sequence[str]) -> str:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from winboot.lab.engine.convert import to_bool
-from winboot.lab.engine.regexes import Regex
-from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.exceptions import DotNetException, RuntimeException
 from winboot.lab.engine.operators import compare
+from winboot.lab.engine.regexes import Regex
+from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.values import NOTHING, ScriptBlock, enumerate_value, is_enumerable, plain, type_of
 
 Value = Any
 
 
-class ValidationFailure(Exception):  # noqa: N818 - it is turned into the caller's own error
+class ValidationFailure(Exception):
     """A value does not fit; `text` is the attribute's complaint, `id` the error id of its validation exception."""
 
     def __init__(self, text: str, inner: DotNetException | None = None) -> None:
@@ -237,9 +237,7 @@ class NotNullOrEmpty:
             raise ValidationFailure(_COLLECTION_NULL)
 
 
-_EMPTY = (
-    "The argument is null or empty. Provide an argument that is not null or empty, and then try the command again."
-)
+_EMPTY = "The argument is null or empty. Provide an argument that is not null or empty, and then try the command again."
 _COLLECTION_NULL = (
     "The argument is null, empty, or an element of the argument collection contains a null value. Supply a collection "
     "that does not contain any null values and then try the command again."

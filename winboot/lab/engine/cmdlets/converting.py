@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
 from winboot.lab.engine.convert import to_string
 from winboot.lab.engine.encodings import decode, encode
 from winboot.lab.engine.members import properties_of
-from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.values import (
     NoteProperty,
     PSCustomObject,
@@ -190,7 +190,9 @@ def write_csv_objects(call: Call, text: str) -> None:
             continue
         made = PSCustomObject()
         for number, name in enumerate(header):
-            made.extension.members[name.lower()] = NoteProperty(name, row[number] if number < len(row) else None)
+            made.extension.members[name.lower()] = NoteProperty(
+                name, row[number] if number < len(row) else None
+            )
         call.write(made)
 
 
@@ -199,7 +201,7 @@ def _header(call: Call, row: list[str]) -> list[str]:
     for number, name in enumerate(row):
         if not name:
             call.warn(
-                "One or more headers were not specified. Default names starting with \"H\" have been used in place of any "
+                'One or more headers were not specified. Default names starting with "H" have been used in place of any '
                 "missing headers."
             )
             name = f"H{number + 1}"

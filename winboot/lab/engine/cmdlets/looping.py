@@ -56,9 +56,7 @@ class ForEachObject:
         begin, end = call["Begin"], call["End"]
         if begin is None and len(blocks) > 1:
             begin = blocks.pop(0)
-        if end is None and len(blocks) > 1 and not call.has("Begin"):
-            end = blocks.pop()
-        elif end is None and len(blocks) > 1:
+        if (end is None and len(blocks) > 1 and not call.has("Begin")) or (end is None and len(blocks) > 1):
             end = blocks.pop()
         scope = call.scope
         self.first = None if begin is None else Inline(scope, begin)
@@ -99,9 +97,7 @@ class ForEachObject:
             call.refuse("-MemberName with a wildcard")
         if item is None:
             if scope.strict >= 2:
-                call.error(
-                    "InputObject is null.", "InputObjectIsNull", "InvalidArgument", None
-                )
+                call.error("InputObject is null.", "InputObjectIsNull", "InvalidArgument", None)
             else:
                 call.write(None)
             return
@@ -200,7 +196,7 @@ class WhereObject:
         self.operator = _OPERATORS[chosen[0]][0] if chosen else None
         if self.block is None and self.operator is not None and not call.has("Value"):
             call.fail(
-                f"The specified operator requires both the -Property and -Value parameters. Provide values for both "
+                "The specified operator requires both the -Property and -Value parameters. Provide values for both "
                 "parameters, and then try the command again.",
                 "ValueNotSpecifiedForWhereObject",
                 "InvalidArgument",

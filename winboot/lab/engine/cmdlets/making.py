@@ -84,14 +84,13 @@ def _type(call: Call, name: str) -> DotNetType:
     try:
         return find_type(text)
     except RuntimeException:
-        pass
-    call.fail(
-        PSArgumentException(
-            f"Cannot find type [{name}]: verify that the assembly containing this type is loaded."
-        ),
-        "TypeNotFound",
-        "InvalidType",
-    )
+        call.fail(
+            PSArgumentException(
+                f"Cannot find type [{name}]: verify that the assembly containing this type is loaded."
+            ),
+            "TypeNotFound",
+            "InvalidType",
+        )
 
 
 def _construct(call: Call, kind: DotNetType) -> Value:
@@ -120,10 +119,15 @@ def _set_properties(call: Call, made: Value, properties: _Mapping) -> bool:
         try:
             set_member(made, name, value, call.scope)
         except RuntimeException as failure:
-            if failure.id not in ("PropertyNotFound", "ExceptionWhenSetting") or "cannot be found" not in failure.message:
+            if (
+                failure.id not in ("PropertyNotFound", "ExceptionWhenSetting")
+                or "cannot be found" not in failure.message
+            ):
                 call.fail(failure, "SetValueException", "InvalidOperation")
             call.error(
-                InvalidOperationException(f'The member "{name}" was not found for the specified .NET object.'),
+                InvalidOperationException(
+                    f'The member "{name}" was not found for the specified .NET object.'
+                ),
                 "InvalidOperationException",
                 "InvalidOperation",
                 None,
@@ -195,7 +199,8 @@ def _members(call: Call) -> list[Any]:
             return [AliasProperty(name, call.text(value), target)]
         case "propertyset":
             return [PropertySet(name, [call.text(item) for item in enumerate_value(value) or [value]])]
-    call.refuse(f"-MemberType {kind}")
+        case _:
+            raise Refusal("parameter", f"Add-Member -MemberType {kind}")
 
 
 def _block(call: Call, value: Value) -> ScriptBlock | None:
@@ -228,6 +233,7 @@ def _add(call: Call, made: Value, member: Any) -> None:
 # -- Get-Member
 
 
+_Row = tuple[str, str, str | None]
 _MEMBER_GROUPS = {
     "properties": ("Property", "NoteProperty", "ScriptProperty", "AliasProperty", "CodeProperty"),
     "methods": ("Method", "ScriptMethod", "CodeMethod"),
@@ -266,7 +272,10 @@ class GetMember:
         if not isinstance(bare, PSCustomObject):
             self._only_added(item)
             return
-        rows = [(member.kind, member.name, _definition(call, member)) for member in bare.extension.members.values()]
+        rows = [
+            (member.kind, member.name, _definition(call, member))
+            for member in bare.extension.members.values()
+        ]
         rows += [
             ("Method", "Equals", "bool Equals(System.Object obj)"),
             ("Method", "GetHashCode", "int GetHashCode()"),
@@ -286,9 +295,13 @@ class GetMember:
             self._by_name(item, names)
             return
         extension = extension_of(item)
-        rows = [] if extension is None else [
-            (member.kind, member.name, _definition(call, member)) for member in extension.members.values()
-        ]
+        rows: list[_Row] = (
+            []
+            if extension is None
+            else [
+                (member.kind, member.name, _definition(call, member)) for member in extension.members.values()
+            ]
+        )
         self._write(type_names_of(item)[0], rows)
 
     def _by_name(self, item: Value, names: list[str]) -> None:
@@ -296,7 +309,7 @@ class GetMember:
         from winboot.lab.engine.dotnet import Method
 
         kind = type_of(plain(item))
-        rows = []
+        rows: list[_Row] = []
         for name in names:
             found = kind.find(name.lower())
             if found is None and not kind.knows_absence(name):
@@ -305,7 +318,7 @@ class GetMember:
                 rows.append(("Method" if isinstance(found, Method) else "Property", found.name, None))
         self._write(kind.name, rows)
 
-    def _write(self, type_name: str, rows: list[tuple[str, str, str | None]]) -> None:
+    def _write(self, type_name: str, rows: list[_Row]) -> None:
         call = self.call
         order = {"NoteProperty": 3, "Method": 1, "Property": 2}
         for kind, name, definition in sorted(rows, key=lambda row: (order.get(row[0], 2), row[1].lower())):
@@ -399,7 +412,9 @@ class InvokeCommand:
 # -- chance
 
 
-@cmdlet("New-Guid", module="Microsoft.PowerShell.Utility", suffix="Microsoft.PowerShell.Commands.NewGuidCommand")
+@cmdlet(
+    "New-Guid", module="Microsoft.PowerShell.Utility", suffix="Microsoft.PowerShell.Commands.NewGuidCommand"
+)
 def new_guid(call: Call) -> None:
     call.write(uuid.uuid4())
 

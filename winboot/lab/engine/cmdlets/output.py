@@ -7,8 +7,8 @@ from typing import Any
 from winboot.lab.engine import common
 from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import CORE, cmdlet
-from winboot.lab.engine.exceptions import DotNetException, ErrorDetails, ErrorRecord, WriteErrorException
 from winboot.lab.engine.errors import copy_record
+from winboot.lab.engine.exceptions import DotNetException, ErrorDetails, ErrorRecord, WriteErrorException
 from winboot.lab.engine.objects import HostMessage, InformationRecord
 from winboot.lab.engine.values import enumerate_value
 

@@ -71,9 +71,9 @@ def measure_command(call: Call) -> None:
     """How long a script block takes, by the machine's clock."""
     from winboot.lab.engine.invoke import call_block
 
-    before = call.machine.invoke("clock.ticks", {}).objects[0]
+    before: Any = call.machine.invoke("clock.ticks", {}).objects[0]
     call_block(call.scope, call["Expression"], out=nowhere, dotted=True)
-    after = call.machine.invoke("clock.ticks", {}).objects[0]
+    after: Any = call.machine.invoke("clock.ticks", {}).objects[0]
     call.write(TimeSpan.from_seconds(float(after) - float(before)))
 
 

@@ -6,6 +6,7 @@ from collections import deque
 from decimal import Decimal
 from typing import Any
 
+from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
 from winboot.lab.engine.comparison import compare
@@ -19,7 +20,6 @@ from winboot.lab.engine.exceptions import (
 from winboot.lab.engine.flow import StopUpstream
 from winboot.lab.engine.introsort import introsort
 from winboot.lab.engine.members import properties_of
-from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.properties import Expression, expressions
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
@@ -32,11 +32,11 @@ from winboot.lab.engine.values import (
     ArrayList,
     Collection,
     Hashtable,
+    NoteProperty,
     PSCustomObject,
     Structured,
     decorate,
     enumerate_value,
-    NoteProperty,
     plain,
     type_of,
 )
@@ -466,7 +466,7 @@ class MeasureObject:
         self.names: list[str] = call.items("Property")
         if any("*" in name or "?" in name for name in self.names):
             call.refuse("-Property with a wildcard")
-        self.found: dict[str | None, list[Value]] = {name: [] for name in self.names or [None]}
+        self.found: dict[str | None, list[Value]] = {name: [] for name in self.names} or {None: []}
 
     def process(self) -> None:
         item = self.call.bound.get("inputobject")
@@ -496,7 +496,9 @@ class MeasureObject:
                     )
                     continue
                 call.error(
-                    PSArgumentException(f'The property "{name}" cannot be found in the input for any objects.'),
+                    PSArgumentException(
+                        f'The property "{name}" cannot be found in the input for any objects.'
+                    ),
                     "GenericMeasurePropertyNotFound",
                     "InvalidArgument",
                     None,
@@ -506,7 +508,9 @@ class MeasureObject:
 
     def _numbers(self, name: str | None, values: list[Value]) -> Structured:
         call = self.call
-        result: dict[str, Value] = dict.fromkeys(("Count", "Average", "Sum", "Maximum", "Minimum", "Property"))
+        result: dict[str, Value] = dict.fromkeys(
+            ("Count", "Average", "Sum", "Maximum", "Minimum", "Property")
+        )
         result["Count"] = len(values)
         result["Property"] = name
         if call.flag("Sum") or call.flag("Average"):

@@ -30,9 +30,7 @@ def scope_of(call: Call, name: Value) -> Scope:
         return call.scope.named(text)
     if not text.isdigit():
         call.fail(
-            PSArgumentException(
-                f"The scope number '{text}' is not a valid scope.", parameter="scopeID"
-            ),
+            PSArgumentException(f"The scope number '{text}' is not a valid scope.", parameter="scopeID"),
             "Argument",
             "InvalidArgument",
             name,
@@ -40,7 +38,9 @@ def scope_of(call: Call, name: Value) -> Scope:
     found = call.scope.above(int(text))
     if found is None:
         call.fail(
-            PSArgumentOutOfRangeException("scopeID", f"The scope number '{text}' exceeds the number of active scopes."),
+            PSArgumentOutOfRangeException(
+                "scopeID", f"The scope number '{text}' exceeds the number of active scopes."
+            ),
             "ArgumentOutOfRange",
             "InvalidArgument",
             int(text),
@@ -166,7 +166,7 @@ class SetVariable:
         new = variable is None
         if variable is None:
             variable = Variable(name)
-        if not new and "Constant" in variable.options or (
+        if (not new and "Constant" in variable.options) or (
             not new and "ReadOnly" in variable.options and not call.flag("Force")
         ):
             failure = not_writable(name)
@@ -218,7 +218,10 @@ def new_variable(call: Call) -> None:
     if known is not None and not call.flag("Force"):
         call.error(
             SessionStateException(
-                f"A variable with name '{name}' already exists.", "VariableAlreadyExists", "ResourceExists", name
+                f"A variable with name '{name}' already exists.",
+                "VariableAlreadyExists",
+                "ResourceExists",
+                name,
             ),
             "VariableAlreadyExists",
             "ResourceExists",

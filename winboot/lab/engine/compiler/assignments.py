@@ -22,8 +22,8 @@ from winboot.lab.engine.compiler.variables import (
     read_variable,
     variable_key,
 )
-from winboot.lab.engine.errors import undefined_variable
 from winboot.lab.engine.dotnet import Reference
+from winboot.lab.engine.errors import undefined_variable
 from winboot.lab.engine.members import get_member, index_value, set_index, set_member
 from winboot.lab.engine.operators import binary, step
 from winboot.lab.engine.refusal import Refusal
@@ -70,7 +70,9 @@ def _typed_target(node: syntax.Convert | syntax.Attributed) -> Assign:
     if not isinstance(inner, syntax.Variable):
         if all(isinstance(rule, syntax.TypeConstraint) for rule in rules):
             return _converted_target(rules, target_of(inner))
-        raise Refusal("construct", "an attribute on a member", line=node.extent.line, column=node.extent.column)
+        raise Refusal(
+            "construct", "an attribute on a member", line=node.extent.line, column=node.extent.column
+        )
     variable = inner
     key, name = variable_key(variable), variable.name
     if any(isinstance(rule, syntax.TypeConstraint) and rule.type.full.lower() == "ref" for rule in rules):
@@ -132,7 +134,8 @@ def _member_target(node: syntax.Member) -> Assign:
         try:
             set_member(holder, name(scope), None if value is NOTHING else value, scope, static=static)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return assign
 
@@ -145,7 +148,8 @@ def _index_target(node: syntax.Index) -> Assign:
         try:
             set_index(holder, index(scope), None if value is NOTHING else value, scope)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return assign
 
@@ -256,7 +260,9 @@ def _compound(node: syntax.Expression, operator: str, value: Eval) -> Eval:
     position = node.extent.position
 
     def refuse(_scope: Scope) -> Value:
-        raise Refusal("construct", f"{operator}= to {type(node).__name__}", line=position[0], column=position[1])
+        raise Refusal(
+            "construct", f"{operator}= to {type(node).__name__}", line=position[0], column=position[1]
+        )
 
     return refuse
 
@@ -290,7 +296,8 @@ def _change_member(node: syntax.Member, change: Change, *, before_too: bool = Fa
             made = change(before, scope)
             set_member(holder, member, made, scope, static=static)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
         return before if before_too else made
 
     return run

@@ -222,7 +222,12 @@ def _prepare(node: syntax.Command) -> Prepare:
 
     def prepare(scope: Scope) -> Callable[..., Stage]:
         called: Value = name if who is None else who(scope)
-        if called_like_method and scope.strict >= 2 and name and scope.find_function(name.lower()) is not None:
+        if (
+            called_like_method
+            and scope.strict >= 2
+            and name
+            and scope.find_function(name.lower()) is not None
+        ):
             raise RuntimeException(
                 "The function or command was called as if it were a method. Parameters should be separated by spaces. "
                 "For information about parameters, see the about_Parameters Help topic.",
@@ -242,12 +247,11 @@ def _prepare(node: syntax.Command) -> Prepare:
                     )
                 return build(out, line, expects_input)
             except Refusal as refusal:
-                raise refusal.at(*extent.position)
+                refusal.at(*extent.position)
+                raise
 
         def build(out: Emit, line: Line, expects_input: bool) -> Stage:
-            return _stage(
-                scope, raw, called, given, out, line, expects_input=expects_input, dotted=dotted
-            )
+            return _stage(scope, raw, called, given, out, line, expects_input=expects_input, dotted=dotted)
 
         return make
 
@@ -287,7 +291,11 @@ def _stage(
             dotted=dotted,
             home=home,
             invocation=Invocation(
-                node.extent, Script(code, home), node.invocation, expects_input=expects_input, length=line.length
+                node.extent,
+                Script(code, home),
+                node.invocation,
+                expects_input=expects_input,
+                length=line.length,
             ),
         )
     command: Command
@@ -348,9 +356,7 @@ def _argument_maker(node: syntax.Node) -> Add:
     verbatim = isinstance(node, syntax.StringConstant) and node.kind == "verbatim"
 
     def add(scope: Scope, given: list[Argument]) -> None:
-        given.append(
-            Argument(None, value(scope), text, written=written, is_list=is_list, verbatim=verbatim)
-        )
+        given.append(Argument(None, value(scope), text, written=written, is_list=is_list, verbatim=verbatim))
 
     return add
 

@@ -65,9 +65,7 @@ def _string(node: syntax.StringConstant) -> Eval:
 
 @compiles_expression(syntax.ExpandableString)
 def _expandable(node: syntax.ExpandableString) -> Eval:
-    parts: list[Callable[[Scope], str]] = []
-    for part in node.parts:
-        parts.append(_fixed(part) if isinstance(part, str) else _expanded(_part_value(part)))
+    parts = [_fixed(part) if isinstance(part, str) else _expanded(_part_value(part)) for part in node.parts]
 
     def run(scope: Scope) -> str:
         return "".join([part(scope) for part in parts])
@@ -119,7 +117,8 @@ def _binary(node: syntax.Binary) -> Eval:
         try:
             return operate(first, right(scope), scope)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return run
 
@@ -137,7 +136,8 @@ def _unary(node: syntax.Unary) -> Eval:
         try:
             return operate(child(scope), scope)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return run
 
@@ -177,7 +177,8 @@ def _convert(node: syntax.Convert) -> Eval:
                 return to_text(value, scope)
             return cast(value, kind)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return run
 
@@ -217,7 +218,7 @@ def _reference(node: syntax.Convert) -> Eval:
                     held: list[Value] = [None]
                     return Reference(lambda: held[0], lambda new: held.__setitem__(0, new))
                 raise RuntimeException(
-                    f"[ref] cannot be applied to a variable that does not exist.",
+                    "[ref] cannot be applied to a variable that does not exist.",
                     "NonExistingVariableReference",
                     "InvalidOperation",
                     child.name,
@@ -247,7 +248,8 @@ def _member(node: syntax.Member) -> Eval:
         try:
             return get_member(holder, to_text(wanted, scope), scope)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     if key is not None and not static:
         return read_key
@@ -256,7 +258,8 @@ def _member(node: syntax.Member) -> Eval:
         try:
             return get_member(target(scope), name(scope), scope, static=static)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return read
 
@@ -274,7 +277,8 @@ def _invoke(node: syntax.InvokeMember) -> Eval:
         try:
             return invoke_member(holder, member, given, scope, static=static)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return run
 
@@ -298,7 +302,8 @@ def _index(node: syntax.Index) -> Eval:
         try:
             return index_value(holder, index(scope), scope)
         except Refusal as refusal:
-            raise refusal.at(*place.position)
+            refusal.at(*place.position)
+            raise
 
     return run
 

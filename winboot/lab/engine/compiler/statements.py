@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from winboot.lab.engine.compiler.core import (
     Eval,
@@ -15,8 +16,8 @@ from winboot.lab.engine.compiler.core import (
     statement,
     value_of,
 )
+from winboot.lab.engine.compiler.types import resolve_type
 from winboot.lab.engine.convert import to_bool
-from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.errors import as_runtime, find_handler, record_of
 from winboot.lab.engine.exceptions import (
     DotNetException,
@@ -29,7 +30,7 @@ from winboot.lab.engine.operators import wildcard_match
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.session import Emit, Trap
-from winboot.lab.engine.compiler.types import resolve_type
+from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.values import (
     NOTHING,
     Array,
@@ -88,7 +89,8 @@ def _plain_block(code: list[tuple[syntax.Statement, Run]]) -> Run:
             except DotNetException as failure:
                 session.failed(scope, failure, node, out)
             except Refusal as refusal:
-                raise refusal.at(*node.extent.position)
+                refusal.at(*node.extent.position)
+                raise
 
         return run_one
 
@@ -103,7 +105,8 @@ def _plain_block(code: list[tuple[syntax.Statement, Run]]) -> Run:
             except DotNetException as failure:
                 session.failed(scope, failure, node, out)
             except Refusal as refusal:
-                raise refusal.at(*node.extent.position)
+                refusal.at(*node.extent.position)
+                raise
 
     return run
 
@@ -254,9 +257,7 @@ def _watched(items: list[Value]) -> Iterator[Value]:
     for item in items:
         yield item
         if len(items) != length:
-            raise InvalidOperationException(
-                "Collection was modified; enumeration operation may not execute."
-            )
+            raise InvalidOperationException("Collection was modified; enumeration operation may not execute.")
 
 
 @compiles_statement(syntax.ForEach)
@@ -328,7 +329,9 @@ def _switch(node: syntax.Switch) -> Run:
     def run(scope: Scope, out: Emit) -> None:
         value = source(scope)
         items = enumerate_value(value)
-        turns = iter((None if value is NOTHING else value,)) if items is None or value is NOTHING else iter(items)
+        turns = (
+            iter((None if value is NOTHING else value,)) if items is None or value is NOTHING else iter(items)
+        )
         if explicit:
             turns = _exposed(scope, "switch", turns)
         before = scope.variables.get("_")
@@ -411,10 +414,8 @@ def collected(run: Run) -> Eval:
 
     def collect(scope: Scope) -> Value:
         items: list[Value] = []
-        try:
+        with suppress(ReturnFromBlock):
             run(scope, items.append)
-        except ReturnFromBlock:
-            pass
         return NOTHING if not items else items[0] if len(items) == 1 else Array(items)
 
     return collect
@@ -472,7 +473,9 @@ def _catching(node: syntax.Try) -> Run:
             return
         except DotNetException as raised:
             failure = as_runtime(raised)
-        kinds = [None if names is None else [resolve_type(scope, name) for name in names] for names, _ in clauses]
+        kinds = [
+            None if names is None else [resolve_type(scope, name) for name in names] for names, _ in clauses
+        ]
         found = find_handler(failure, kinds)
         if found is None:
             raise failure

@@ -27,7 +27,7 @@ def resolve_type(scope: Scope, name: TypeName) -> DotNetType:
             except (RuntimeException, Refusal):
                 continue
         if isinstance(failure, Refusal):
-            raise failure.at(*name.extent.position)
+            failure.at(*name.extent.position)
         raise
 
 
