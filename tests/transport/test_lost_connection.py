@@ -54,6 +54,23 @@ def _run_once(farm, machine, mode, actor) -> int:
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+def test_a_cut_is_survived_by_a_script_that_is_over_at_once(farm, mode, cut):
+    """Its output waits complete on the machine when the client comes back."""
+    actor = says(*LINES)
+    machine = node(farm, actor, gather_s=5)
+    with transport(farm, machine, mode) as wire:
+        assert list(wire.run("anything", {}, {})) == LINES
+    for number in range(1, len(machine.requests) + 1):
+        machine.recount()
+        actor.runs.clear()
+        machine.faults.at(number, cut)
+        with transport(farm, machine, mode) as wire:
+            assert list(wire.run("anything", {}, {})) == LINES
+        assert len(actor.runs) == 1
+        machine.faults.clear()
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 def test_a_script_in_several_messages_never_runs_twice(farm, cut):
     """An incomplete script is sent again; where the last message was lost, its output tells whether it runs."""
     script = "# äöü\n" * 90_000

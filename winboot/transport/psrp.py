@@ -29,7 +29,7 @@ from pypsrp.exceptions import WSManFaultError
 from pypsrp.messages import MessageType
 from pypsrp.powershell import Fragment, PowerShell, RunspacePool
 from pypsrp.serializer import TaggedValue
-from pypsrp.shell import SignalCode
+from pypsrp.shell import CommandState, SignalCode
 from pypsrp.wsman import NAMESPACES, SelectorSet, WSManAction
 
 from winboot.errors import (
@@ -94,6 +94,19 @@ class _Pool(RunspacePool):
         self._name = name
         self._expected = (1, 0)
 
+    def _receive(self, id: str | None = None, timeout: int | None = None) -> list[tuple[int, Any]]:
+        pipeline = self.pipelines.get(id) if id is not None else None
+        state, _, streams = self.shell.receive("stdout", command_id=id, timeout=timeout)
+        said = self._parse_responses(streams["stdout"], pipeline)
+        if (
+            state == CommandState.DONE
+            and pipeline is not None
+            and pipeline.state == PSInvocationState.RUNNING
+        ):
+            # There will be no more, and how it ended was not among it: asking again would never end.
+            raise self._lost()
+        return said
+
     def _parse_responses(self, responses: bytes, pipeline: PowerShell | None = None) -> list[tuple[int, Any]]:
         fresh = b""
         while responses:
@@ -111,12 +124,13 @@ class _Pool(RunspacePool):
     def _is_new(self, fragment: Fragment) -> bool:
         this = (fragment.object_id, fragment.fragment_id)
         if this > self._expected:
-            raise ConnectionLost(
-                f"{self._name}: output of the script was lost with the connection",
-                hint=_AGAIN,
-                node=self._name,
-            )
+            raise self._lost()
         return this == self._expected
+
+    def _lost(self) -> ConnectionLost:
+        return ConnectionLost(
+            f"{self._name}: output of the script was lost with the connection", hint=_AGAIN, node=self._name
+        )
 
 
 class _Pipeline(PowerShell):
@@ -132,6 +146,7 @@ class _Pipeline(PowerShell):
         first, *rest = pool._fragmenter.fragment(msg, pool.id, self.id)
         pool.pipelines[self.id] = self
         self._command_id = self.id
+        self.state = PSInvocationState.RUNNING
         try:
             pool.shell.command("", [base64.b64encode(first).decode()], command_id=self.id)
         except ConnectionLost as error:
@@ -140,7 +155,6 @@ class _Pipeline(PowerShell):
             if fault.code == NO_SUCH_SHELL:
                 raise _NotStarted from fault
             raise
-        self.state = PSInvocationState.RUNNING
         for number, fragment in enumerate(rest, 1):
             try:
                 pool.shell.send("stdin", fragment, command_id=self.id)
