@@ -10,13 +10,59 @@ from winboot.lab.engine.dotnet import DotNetType, accelerator_of, lookup, parse_
 from winboot.lab.engine.exceptions import RuntimeException
 from winboot.lab.engine.refusal import Refusal
 
-_ROOTS = frozenset(
-    ["system", "microsoft", "windows", "mscorlib", "accessibility", "ms", "wmi", "activities", "addin", "codedom", "collections", "componentmodel", "configuration", "data", "deployment", "device", "diagnostics", "directoryservices", "drawing", "dynamic", "enterpriseservices", "globalization", "identitymodel", "io", "linq", "management", "media", "messaging", "net", "numerics", "printing", "reflection", "resources", "runtime", "security", "servicemodel", "serviceprocess", "speech", "text", "threading", "timers", "transactions", "web", "xml"]
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ROOTS = _words(
+    """
+    system microsoft windows mscorlib accessibility ms wmi activities addin codedom collections
+    componentmodel configuration data deployment device diagnostics directoryservices drawing dynamic
+    enterpriseservices globalization identitymodel io linq management media messaging net numerics
+    printing reflection resources runtime security servicemodel serviceprocess speech text threading
+    timers transactions web xml
+    """
 )
 """First parts of names that may lead into .NET Framework (with or without the leading `System`)."""
 
-_BARE = frozenset(
-    ["accessviolationexception", "action", "activationcontext", "activator", "appdomain", "appdomainsetup", "appdomainunloadedexception", "applicationid", "applicationidentity", "argiterator", "arraysegment", "assemblyloadeventargs", "asynccallback", "attribute", "attributetargets", "attributeusageattribute", "badimageformatexception", "base64formattingoptions", "buffer", "cannotunloadappdomainexception", "charenumerator", "clscompliantattribute", "comparison", "console", "consolecancelevent", "consolecancelcolor", "consolekey", "consolekeyinfo", "consolemodifiers", "consolespecialkey", "contextboundobject", "contextmarshalexception", "contextstaticattribute", "converter", "crossappdomaindelegate", "datamisalignedexception", "delegate", "dllnotfoundexception", "duplicatewaitobjectexception", "entrypointnotfoundexception", "eventargs", "eventhandler", "executionengineexception", "fieldaccessexception", "flagsattribute", "formattablestring", "func", "gc", "gccollectionmode", "gcnotificationstatus", "iasyncresult", "icustomformatter", "iequatable", "iformatprovider", "insufficientmemoryexception", "insufficientexecutionstackexception", "intptr", "invalidprogramexception", "invalidtimezoneexception", "iobservable", "iobserver", "iprogress", "iserviceprovider", "lazy", "loaderoptimization", "localdatastoreslot", "marshalbyrefobject", "memberaccessexception", "methodaccessexception", "missingfieldexception", "missingmemberexception", "missingmethodexception", "modulehandle", "mtathreadattribute", "multicastdelegate", "multicastnotsupportedexception", "nonserializedattribute", "notfinitenumberexception", "nullable", "obsoleteattribute", "operatingsystem", "paramarrayattribute", "platformid", "predicate", "progress", "random", "resolveeventargs", "runtimeargumenthandle", "runtimefieldhandle", "runtimemethodhandle", "runtimetypehandle", "serializableattribute", "stackoverflowexception", "stathreadattribute", "stringcomparer", "stringcomparison", "stringsplitoptions", "systemexception", "threadstaticattribute", "timezone", "timezoneinfo", "timezonenotfoundexception", "tuple", "typeaccessexception", "typecode", "typedreference", "typeinitializationexception", "typeloadexception", "typeunloadedexception", "uintptr", "unhandledexceptioneventargs", "unitytype", "uribuilder", "uricomponents", "uriformat", "uriformatexception", "urihostnametype", "urikind", "uriparser", "uripartial", "uritemplate", "valuetuple", "weakreference", "adsi", "adsisearcher", "alias", "allowemptycollection", "allowemptystring", "allownull", "argumentcompleter", "cimclass", "cimconverter", "ciminstance", "cimsession", "cimtype", "cmdletbinding", "dscresource", "dscproperty", "dsclocalconfigurationmanager", "initialsessionstate", "ipendpoint", "mailaddress", "outputtype", "parameter", "physicaladdress", "powershell", "psaliasproperty", "pscmdlet", "psdefaultvalue", "pslistmodifier", "psmoduleinfo", "psnoteproperty", "psprimitivedictionary", "psscriptmethod", "psscriptproperty", "psscriptproperty", "pstypenameattribute", "psvariable", "psvariableproperty", "regex", "runspace", "runspacefactory", "supportswildcards", "validatecount", "validatedrive", "validatelength", "validatenotnull", "validatenotnullorempty", "validatepattern", "validaterange", "validatescript", "validateset", "validatetrusteddata", "validateuserdrive", "wildcardpattern", "wmi", "wmiclass", "wmisearcher", "x500distinguishedname", "x509certificate", "xml", "nullstring"]
+_BARE = _words(
+    """
+    accessviolationexception action activationcontext activator appdomain appdomainsetup
+    appdomainunloadedexception applicationid applicationidentity argiterator arraysegment
+    assemblyloadeventargs asynccallback attribute attributetargets attributeusageattribute
+    badimageformatexception base64formattingoptions buffer cannotunloadappdomainexception charenumerator
+    clscompliantattribute comparison console consolecancelevent consolecancelcolor consolekey
+    consolekeyinfo consolemodifiers consolespecialkey contextboundobject contextmarshalexception
+    contextstaticattribute converter crossappdomaindelegate datamisalignedexception delegate
+    dllnotfoundexception duplicatewaitobjectexception entrypointnotfoundexception eventargs eventhandler
+    executionengineexception fieldaccessexception flagsattribute formattablestring func gc
+    gccollectionmode gcnotificationstatus iasyncresult icustomformatter iequatable iformatprovider
+    insufficientmemoryexception insufficientexecutionstackexception intptr invalidprogramexception
+    invalidtimezoneexception iobservable iobserver iprogress iserviceprovider lazy loaderoptimization
+    localdatastoreslot marshalbyrefobject memberaccessexception methodaccessexception
+    missingfieldexception missingmemberexception missingmethodexception modulehandle mtathreadattribute
+    multicastdelegate multicastnotsupportedexception nonserializedattribute notfinitenumberexception
+    nullable obsoleteattribute operatingsystem paramarrayattribute platformid predicate progress random
+    resolveeventargs runtimeargumenthandle runtimefieldhandle runtimemethodhandle runtimetypehandle
+    serializableattribute stackoverflowexception stathreadattribute stringcomparer stringcomparison
+    stringsplitoptions systemexception threadstaticattribute timezone timezoneinfo
+    timezonenotfoundexception tuple typeaccessexception typecode typedreference
+    typeinitializationexception typeloadexception typeunloadedexception uintptr
+    unhandledexceptioneventargs unitytype uribuilder uricomponents uriformat uriformatexception
+    urihostnametype urikind uriparser uripartial uritemplate valuetuple weakreference adsi adsisearcher
+    alias allowemptycollection allowemptystring allownull argumentcompleter cimclass cimconverter
+    ciminstance cimsession cimtype cmdletbinding dscresource dscproperty dsclocalconfigurationmanager
+    initialsessionstate ipendpoint mailaddress outputtype parameter physicaladdress powershell
+    psaliasproperty pscmdlet psdefaultvalue pslistmodifier psmoduleinfo psnoteproperty
+    psprimitivedictionary psscriptmethod psscriptproperty pstypenameattribute psvariable
+    psvariableproperty regex runspace runspacefactory supportswildcards validatecount validatedrive
+    validatelength validatenotnull validatenotnullorempty validatepattern validaterange validatescript
+    validateset validatetrusteddata validateuserdrive wildcardpattern wmi wmiclass wmisearcher
+    x500distinguishedname x509certificate xml nullstring environment math convert bitconverter
+    datetimeoffset timespan uri applicationexception dayofweek midpointrounding
+    environmentvariabletarget consolecolor datetimekind
+    """
 )
 """Names without a dot that 5.1 knows (accelerators and types of namespace System)."""
 

@@ -149,7 +149,9 @@ def _is_defined(kind: DotNetType, value: Value) -> bool:
     return number in kind.constants.values()
 
 
-@ENUM.static_method("Parse(type enumType, string value)", "Parse(type enumType, string value, bool ignoreCase)")
+@ENUM.static_method(
+    "Parse(type enumType, string value)", "Parse(type enumType, string value, bool ignoreCase)"
+)
 def _parse(kind: DotNetType, text: str, ignore_case: bool = False) -> Value:
     number = 0
     if not text.strip():
@@ -238,7 +240,9 @@ def _copy_to(self: Value, target: Value, index: int) -> None:
 ARRAY.method("GetEnumerator()")(lambda self: Enumerator(enumerate_value(self) or ()))
 ARRAY.method("void Initialize()")(lambda self: None)
 ARRAY.method("Contains(object value)")(
-    lambda self, value: any(same_object(item, value) for item in enumerate_value(self) or () if item is not None)
+    lambda self, value: any(
+        same_object(item, value) for item in enumerate_value(self) or () if item is not None
+    )
 )
 ARRAY.method("IndexOf(object value)")(lambda self, value: index_of(self, value))
 FIXED_SIZE = "Collection was of a fixed size."
@@ -252,7 +256,12 @@ def _fixed(name: str) -> None:
         raise NotSupportedException(FIXED_SIZE)
 
 
-for _signature in ("Add(object value)", "Remove(object value)", "RemoveAt(int index)", "Insert(int index, object value)"):
+for _signature in (
+    "Add(object value)",
+    "Remove(object value)",
+    "RemoveAt(int index)",
+    "Insert(int index, object value)",
+):
     _fixed(_signature)
 
 
@@ -462,7 +471,11 @@ _TYPE.prop("Namespace", "string", lambda self: self.namespace)
 _TYPE.prop("BaseType", "type", lambda self: self.base)
 _TYPE.prop("IsEnum", "bool", lambda self: self.kind == "enum")
 _TYPE.prop("IsArray", "bool", lambda self: self.kind == "array")
-_TYPE.prop("IsClass", "bool", lambda self: self.kind in ("class", "array", "static", "abstract") and self is not VALUE_TYPE)
+_TYPE.prop(
+    "IsClass",
+    "bool",
+    lambda self: self.kind in ("class", "array", "static", "abstract") and self is not VALUE_TYPE,
+)
 _TYPE.prop("IsValueType", "bool", lambda self: self.is_value_type)
 _TYPE.prop("IsInterface", "bool", lambda self: self.kind == "interface")
 _TYPE.prop("IsGenericType", "bool", lambda self: bool(self.arguments))
@@ -490,7 +503,9 @@ _TYPE.method("GetElementType()")(lambda self: self.element)
 _TYPE.method("GetGenericArguments()")(lambda self: Array(self.arguments, _TYPE))
 _TYPE.method("IsAssignableFrom(type c)")(lambda self, other: other is not None and other.is_a(self))
 _TYPE.method("IsSubclassOf(type c)")(lambda self, other: self is not other and other in list(self.lineage()))
-_TYPE.method("IsInstanceOfType(object o)")(lambda self, value: value is not None and type_of(value).is_a(self))
+_TYPE.method("IsInstanceOfType(object o)")(
+    lambda self, value: value is not None and type_of(value).is_a(self)
+)
 _TYPE.method("GetEnumNames()")(lambda self: _names(self))
 _TYPE.method("GetEnumValues()")(lambda self: _values(self))
 _TYPE.method("GetEnumName(object value)")(lambda self, value: _name(self, value))

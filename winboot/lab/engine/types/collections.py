@@ -208,7 +208,9 @@ def _changing_members(kind: DotNetType, item: str) -> None:
 def _range_members(kind: DotNetType, item: str) -> None:
     """What List[T] and ArrayList have beyond Collection[T]."""
     kind.prop("Capacity", "int", lambda self: max(len(self), 4), lambda self, value: None)
-    kind.method("void AddRange(object collection)")(lambda self, more: self.extend(_typed(self, _items(more))))
+    kind.method("void AddRange(object collection)")(
+        lambda self, more: self.extend(_typed(self, _items(more)))
+    )
 
     @kind.method("void InsertRange(int index, object collection)")
     def insert_range(self: list[Value], index: int, more: Value) -> None:
@@ -290,7 +292,9 @@ def _array_list_remove(self: ArrayList, value: Value) -> None:
 ARRAY_LIST.method("ToArray()")(lambda self: Array(self))
 ARRAY_LIST.method("ToArray(type type)")(lambda self, kind: convert(Array(self), array_of(kind)))
 ARRAY_LIST.method("Clone()")(lambda self: ArrayList(self))
-ARRAY_LIST.method("GetRange(int index, int count)")(lambda self, index, count: ArrayList(self[index : index + count]))
+ARRAY_LIST.method("GetRange(int index, int count)")(
+    lambda self, index, count: ArrayList(self[index : index + count])
+)
 ARRAY_LIST.refuses("BinarySearch SetRange")
 ARRAY_LIST.static_method("Synchronized(System.Collections.ArrayList list)")(lambda source: source)
 ARRAY_LIST.refuses("Adapter FixedSize ReadOnly Repeat")
@@ -582,7 +586,9 @@ for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
     def _make_sized(kind: DotNetType, _capacity: int, *, sorts: bool = _sorts) -> Dictionary:
         return Dictionary(*kind.arguments, sorts=sorts)
 
-    def _make_from(kind: DotNetType, source: _Mapping, comparer: Value = None, *, sorts: bool = _sorts) -> Dictionary:
+    def _make_from(
+        kind: DotNetType, source: _Mapping, comparer: Value = None, *, sorts: bool = _sorts
+    ) -> Dictionary:
         key, value = kind.arguments
         made = Dictionary(key, value, ignore_case=ignores_case(comparer), sorts=sorts)
         for name, item in source.items():
@@ -611,9 +617,9 @@ for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
     _kind.constructor("System.Collections.IEqualityComparer comparer")(_make)
     _kind.constructor("int capacity")(_make_sized)
     _kind.constructor("System.Collections.IDictionary dictionary")(_make_from)
-    _kind.constructor("System.Collections.IDictionary dictionary, System.Collections.IEqualityComparer comparer")(
-        _make_from
-    )
+    _kind.constructor(
+        "System.Collections.IDictionary dictionary, System.Collections.IEqualityComparer comparer"
+    )(_make_from)
     _kind.method("void Add(TKey key, TValue value)")(_generic_add)
     _kind.method("Remove(TKey key)")(lambda self, key: self.drop(_needs_key(key)))
     _kind.method("ContainsKey(TKey key)")(lambda self, key: self.has(_needs_key(key)))
@@ -621,7 +627,10 @@ for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
     _kind.method("TryGetValue(TKey key, out TValue value)")(_try_get)
     _kind.refuses("Comparer CopyTo GetObjectData OnDeserialization")
 
-for _kind, _key, _value in ((DICTIONARY_ENTRY, "object", "object"), (definition(KEY_VALUE_PAIR, 2), "TKey", "TValue")):
+for _kind, _key, _value in (
+    (DICTIONARY_ENTRY, "object", "object"),
+    (definition(KEY_VALUE_PAIR, 2), "TKey", "TValue"),
+):
     _kind.prop("Key", _key, lambda self: self.key)
     _kind.prop("Value", _value, lambda self: self.value)
     _kind.complete()
@@ -645,7 +654,9 @@ for _name in (
     _kind.prop("IsSynchronized", "bool", lambda self: False)
     _kind.prop("SyncRoot", "object", lambda self: self)
     _kind.method("GetEnumerator()")(lambda self: Enumerator(self))
-    _kind.method("void CopyTo(Array array, int index)")(lambda self, target, index: _copy_into(list(self), target, index))
+    _kind.method("void CopyTo(Array array, int index)")(
+        lambda self, target, index: _copy_into(list(self), target, index)
+    )
     _kind.method("Contains(object item)")(lambda self, value: find_equal(list(self), value) >= 0)
     _kind.complete()
 
@@ -657,7 +668,9 @@ for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
     def _make_set(kind: DotNetType, comparer: Value = None, *, sorts: bool = _sorts) -> HashSet:
         return HashSet(kind.arguments[0], ignore_case=ignores_case(comparer), sorts=sorts)
 
-    def _make_set_of(kind: DotNetType, source: Value, comparer: Value = None, *, sorts: bool = _sorts) -> HashSet:
+    def _make_set_of(
+        kind: DotNetType, source: Value, comparer: Value = None, *, sorts: bool = _sorts
+    ) -> HashSet:
         element = kind.arguments[0]
         items = (convert(item, element) for item in _items(source))
         return HashSet(element, items, ignore_case=ignores_case(comparer), sorts=sorts)
@@ -665,9 +678,9 @@ for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
     _kind.constructor("")(_make_set)
     _kind.constructor("System.Collections.IEqualityComparer comparer")(_make_set)
     _kind.constructor("System.Collections.IEnumerable collection")(_make_set_of)
-    _kind.constructor("System.Collections.IEnumerable collection, System.Collections.IEqualityComparer comparer")(
-        _make_set_of
-    )
+    _kind.constructor(
+        "System.Collections.IEnumerable collection, System.Collections.IEqualityComparer comparer"
+    )(_make_set_of)
     _kind.prop("Count", "int", len)
     _kind.method("Add(T item)")(lambda self, value: self.add(value))
     _kind.method("Contains(T item)")(lambda self, value: self.has(value))

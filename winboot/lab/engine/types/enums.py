@@ -66,6 +66,12 @@ _PLAIN = {
     "System.Security.Cryptography.X509Certificates.StoreLocation": "CurrentUser=1 LocalMachine=2",
     "System.Security.Cryptography.X509Certificates.StoreName": "AddressBook=1 AuthRoot CertificateAuthority Disallowed My "
     "Root TrustedPeople TrustedPublisher",
+    "System.Security.Cryptography.X509Certificates.X509NameType": "SimpleName EmailName UpnName DnsName "
+    "DnsFromAlternativeName UrlName",
+    "System.Security.Cryptography.X509Certificates.X509FindType": "FindByThumbprint FindBySubjectName "
+    "FindBySubjectDistinguishedName FindByIssuerName FindByIssuerDistinguishedName FindBySerialNumber FindByTimeValid "
+    "FindByTimeNotYetValid FindByTimeExpired FindByTemplateName FindByApplicationPolicy FindByCertificatePolicy "
+    "FindByExtension FindByKeyUsage FindBySubjectKeyIdentifier",
     "System.Security.Cryptography.X509Certificates.X509ContentType": "Unknown Cert SerializedCert Pfx=3 SerializedStore "
     "Pkcs7 Authenticode",
     "System.Net.Sockets.AddressFamily": "Unknown=-1 Unspecified=0 Unix InterNetwork InterNetworkV6=23",

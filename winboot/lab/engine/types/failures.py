@@ -31,8 +31,12 @@ EXCEPTION.prop("Message", "string", lambda self: self.message)
 EXCEPTION.prop("Data", "System.Collections.IDictionary", lambda self: _data(self))
 EXCEPTION.prop("InnerException", "System.Exception", lambda self: self.inner)
 EXCEPTION.prop("HResult", "int", lambda self: self.hresult)
-EXCEPTION.prop("Source", "string", lambda self: self.source, lambda self, value: setattr(self, "source", value))
-EXCEPTION.prop("HelpLink", "string", lambda self: self.help_link, lambda self, value: setattr(self, "help_link", value))
+EXCEPTION.prop(
+    "Source", "string", lambda self: self.source, lambda self, value: setattr(self, "source", value)
+)
+EXCEPTION.prop(
+    "HelpLink", "string", lambda self: self.help_link, lambda self, value: setattr(self, "help_link", value)
+)
 EXCEPTION.prop("StackTrace", "string", lambda self: None)
 EXCEPTION.prop("TargetSite", "object", lambda self: None)
 EXCEPTION.method("ToString()")(exception_text)
@@ -138,14 +142,22 @@ def _win32(code: int) -> Win32Exception:
 
 _WEB = _type("System.Net.WebException")
 _WEB.prop("Response", "object", lambda self: self.response)
-_WEB.prop("Status", "System.Net.WebExceptionStatus", lambda self: enum_value("System.Net.WebExceptionStatus", self.status or "UnknownError"))
+_WEB.prop(
+    "Status",
+    "System.Net.WebExceptionStatus",
+    lambda self: enum_value("System.Net.WebExceptionStatus", self.status or "UnknownError"),
+)
 _type("System.Management.Automation.RuntimeException").prop("ErrorRecord", "object", as_record)
 _type("System.Management.Automation.RuntimeException").prop(
     "WasThrownFromThrowStatement", "bool", lambda self: self.was_thrown_from_throw_statement
 )
 _type("System.Management.Automation.PSInvalidCastException").prop("ErrorRecord", "object", as_record)
-_type("System.Management.Automation.CommandNotFoundException").prop("CommandName", "string", lambda self: self.target)
-_type("System.Management.Automation.ItemNotFoundException").prop("ItemName", "string", lambda self: self.target)
+_type("System.Management.Automation.CommandNotFoundException").prop(
+    "CommandName", "string", lambda self: self.target
+)
+_type("System.Management.Automation.ItemNotFoundException").prop(
+    "ItemName", "string", lambda self: self.target
+)
 _type("System.Management.Automation.ParameterBindingException").refuses(
     "ParameterName ParameterType TypeSpecified ErrorId Line Offset CommandInvocation"
 )
@@ -196,14 +208,25 @@ CATEGORY_INFO.prop(
     lambda self: enum_value("System.Management.Automation.ErrorCategory", self.record.category),
 )
 CATEGORY_INFO.prop(
-    "Activity", "string", lambda self: self.record.activity, lambda self, value: setattr(self.record, "activity", value)
+    "Activity",
+    "string",
+    lambda self: self.record.activity,
+    lambda self, value: setattr(self.record, "activity", value),
 )
-CATEGORY_INFO.prop("Reason", "string", lambda self: self.reason, lambda self, value: setattr(self.record, "reason", value))
 CATEGORY_INFO.prop(
-    "TargetName", "string", lambda self: self.target_name, lambda self, value: setattr(self.record, "target_name", value)
+    "Reason", "string", lambda self: self.reason, lambda self, value: setattr(self.record, "reason", value)
 )
 CATEGORY_INFO.prop(
-    "TargetType", "string", lambda self: self.target_type, lambda self, value: setattr(self.record, "target_type", value)
+    "TargetName",
+    "string",
+    lambda self: self.target_name,
+    lambda self, value: setattr(self.record, "target_name", value),
+)
+CATEGORY_INFO.prop(
+    "TargetType",
+    "string",
+    lambda self: self.target_type,
+    lambda self, value: setattr(self.record, "target_type", value),
 )
 CATEGORY_INFO.method("GetMessage()")(str)
 CATEGORY_INFO.method("ToString()")(str)

@@ -71,7 +71,11 @@ URI.prop("OriginalString", "string", lambda self: self.original)
 URI.prop("IsAbsoluteUri", "bool", lambda self: self.absolute)
 URI.prop("IsFile", "bool", lambda self: self.scheme == "file" if self.absolute else None)
 URI.prop("IsUnc", "bool", lambda self: self.scheme == "file" and bool(self.host) if self.absolute else None)
-URI.prop("IsLoopback", "bool", lambda self: self.host in ("localhost", "127.0.0.1", "[::1]") if self.absolute else None)
+URI.prop(
+    "IsLoopback",
+    "bool",
+    lambda self: self.host in ("localhost", "127.0.0.1", "[::1]") if self.absolute else None,
+)
 URI.prop("UserEscaped", "bool", lambda self: False)
 
 
@@ -98,7 +102,9 @@ def _new(text: str, kind: EnumValue | None = None) -> Uri:
     wanted = 1 if kind is None else kind.number
     made = Uri.parse(text, absolute=wanted == 1)
     if wanted == 2 and made.absolute:
-        raise UriFormatException("A relative URI cannot be created because the 'uriString' parameter represents an absolute URI.")
+        raise UriFormatException(
+            "A relative URI cannot be created because the 'uriString' parameter represents an absolute URI."
+        )
     return made
 
 
@@ -109,7 +115,9 @@ URI.constructor("uri baseUri, uri relativeUri")(lambda base, relative: base.join
 URI.method("ToString()")(str)
 URI.static_method("EscapeDataString(string stringToEscape)")(lambda text: quote(text, safe="-_.~"))
 URI.static_method("UnescapeDataString(string stringToUnescape)")(unquote)
-URI.static_method("EscapeUriString(string stringToEscape)")(lambda text: quote(text, safe="-_.~!*'();:@&=+$,/?#[]%"))
+URI.static_method("EscapeUriString(string stringToEscape)")(
+    lambda text: quote(text, safe="-_.~!*'();:@&=+$,/?#[]%")
+)
 
 
 @URI.static_method("IsWellFormedUriString(string uriString, System.UriKind uriKind)")
@@ -151,7 +159,9 @@ URI.method("IsBaseOf(uri uri)")(
 def _left_part(self: Uri, part: EnumValue) -> str:
     start = f"{self.scheme}://"
     authority = start + self.authority
-    return [start, authority, authority + self.absolute_path, authority + self.absolute_path + self.query][part.number]
+    return [start, authority, authority + self.absolute_path, authority + self.absolute_path + self.query][
+        part.number
+    ]
 
 
 for _name in DEFAULT_PORTS:
@@ -168,7 +178,9 @@ URI.refuses(
 class UriBuilder(Instance):
     """System.UriBuilder."""
 
-    def __init__(self, scheme: str = "http", host: str = "localhost", port: int = -1, path: str = "/") -> None:
+    def __init__(
+        self, scheme: str = "http", host: str = "localhost", port: int = -1, path: str = "/"
+    ) -> None:
         self.scheme = scheme
         self.host = host
         self.port = port
@@ -203,7 +215,9 @@ def _builder(uri: Uri) -> UriBuilder:
 
 
 BUILDER.constructor("string schemeName, string hostName")(lambda scheme, host: UriBuilder(scheme, host))
-BUILDER.constructor("string scheme, string host, int portNumber")(lambda scheme, host, port: UriBuilder(scheme, host, port))
+BUILDER.constructor("string scheme, string host, int portNumber")(
+    lambda scheme, host, port: UriBuilder(scheme, host, port)
+)
 BUILDER.constructor("string scheme, string host, int port, string pathValue")(
     lambda scheme, host, port, path: UriBuilder(scheme, host, port, path)
 )
@@ -240,7 +254,9 @@ BUILDER.prop(
     "Path",
     "string",
     lambda self: self.path,
-    lambda self, value: setattr(self, "path", value if (value or "").startswith("/") else "/" + (value or "")),
+    lambda self, value: setattr(
+        self, "path", value if (value or "").startswith("/") else "/" + (value or "")
+    ),
 )
 BUILDER.prop("Uri", "uri", lambda self: Uri.parse(str(self), absolute=True))
 BUILDER.method("ToString()")(str)
@@ -275,11 +291,17 @@ for _name, _test in (
     ("IsIPv6Teredo", lambda address: address.teredo is not None),
 ):
     IP_ADDRESS.prop(
-        _name, "bool", lambda self, _test=_test: isinstance(self.address, ipaddress.IPv6Address) and bool(_test(self.address))
+        _name,
+        "bool",
+        lambda self, _test=_test: (
+            isinstance(self.address, ipaddress.IPv6Address) and bool(_test(self.address))
+        ),
     )
 IP_ADDRESS.method("ToString()")(str)
 IP_ADDRESS.method("GetAddressBytes()")(lambda self: ByteArray(self.address.packed))
-IP_ADDRESS.method("Equals(object comparand)")(lambda self, other: isinstance(other, IPAddress) and self == other)
+IP_ADDRESS.method("Equals(object comparand)")(
+    lambda self, other: isinstance(other, IPAddress) and self == other
+)
 
 
 @IP_ADDRESS.method("MapToIPv4()")
@@ -295,7 +317,9 @@ def _to_v6(self: IPAddress) -> IPAddress:
 
 
 IP_ADDRESS.constructor("byte[] address")(lambda data: _from_bytes(bytes(data)))
-IP_ADDRESS.constructor("long newAddress")(lambda number: IPAddress(ipaddress.IPv4Address(int(number).to_bytes(4, "little"))))
+IP_ADDRESS.constructor("long newAddress")(
+    lambda number: IPAddress(ipaddress.IPv4Address(int(number).to_bytes(4, "little")))
+)
 
 
 def _from_bytes(data: bytes) -> IPAddress:
@@ -361,7 +385,9 @@ class EndPoint(Instance):
 
 END_POINT = dotnet("System.Net.IPEndPoint", EndPoint, accelerators=["ipendpoint"])
 END_POINT.constructor("ipaddress address, int port")(EndPoint)
-END_POINT.prop("Address", "ipaddress", lambda self: self.address, lambda self, value: setattr(self, "address", value))
+END_POINT.prop(
+    "Address", "ipaddress", lambda self: self.address, lambda self, value: setattr(self, "address", value)
+)
 END_POINT.prop("Port", "int", lambda self: self.port, lambda self, value: setattr(self, "port", value))
 END_POINT.prop("AddressFamily", "System.Net.Sockets.AddressFamily", lambda self: _family(self.address))
 END_POINT.method("ToString()")(str)

@@ -102,7 +102,9 @@ def _number_members(kind: DotNetType) -> None:
     kind.method("ToString()")(_text)
     kind.method("ToString(string format)")(lambda self, spec: _text(self, spec or ""))
     kind.method("ToString(System.IFormatProvider provider)")(lambda self, provider: _text(self))
-    kind.method("ToString(string format, System.IFormatProvider provider)")(lambda self, spec, p: _text(self, spec or ""))
+    kind.method("ToString(string format, System.IFormatProvider provider)")(
+        lambda self, spec, p: _text(self, spec or "")
+    )
     kind.method("CompareTo(object value)")(_compare_number)
     kind.method("Equals(object obj)")(_same_number)
     kind.method("GetTypeCode()")(lambda self: cast(kind.short_name, named("System.TypeCode")))
@@ -135,7 +137,9 @@ def _parsers(kind: DotNetType, parse: Callable[[str, int], Value]) -> None:
         "Parse(string s, System.Globalization.NumberStyles style)",
         "Parse(string s, System.Globalization.NumberStyles style, System.IFormatProvider provider)",
     )(parse_text)
-    kind.static_method("Parse(string s, System.IFormatProvider provider)")(lambda text, provider: parse_text(text))
+    kind.static_method("Parse(string s, System.IFormatProvider provider)")(
+        lambda text, provider: parse_text(text)
+    )
     kind.static_method(f"TryParse(string s, out {kind.name} result)")(try_parse)
     kind.static_method(
         "TryParse(string s, System.Globalization.NumberStyles style, System.IFormatProvider provider, "
@@ -188,7 +192,15 @@ for _name, _number in (
 ):
     DOUBLE.static_field(_name, "double", _number)
     SINGLE.static_field(
-        _name, "float", Single({"MaxValue": 3.4028234663852886e38, "MinValue": -3.4028234663852886e38, "Epsilon": 1.401298464324817e-45}.get(_name, _number))
+        _name,
+        "float",
+        Single(
+            {
+                "MaxValue": 3.4028234663852886e38,
+                "MinValue": -3.4028234663852886e38,
+                "Epsilon": 1.401298464324817e-45,
+            }.get(_name, _number)
+        ),
     )
 for _name, _test in (
     ("IsNaN", math.isnan),
@@ -204,8 +216,10 @@ for _name, _integer in (("One", 1), ("Zero", 0), ("MinusOne", -1)):
     DECIMAL.static_field(_name, "decimal", Decimal(_integer))
 DOUBLE.complete()
 SINGLE.complete()
-DECIMAL.refuses("Add Subtract Multiply Divide Remainder Negate GetBits FromOACurrency ToOACurrency ToByte ToDouble ToInt16 "
-                "ToInt32 ToInt64 ToSByte ToSingle ToUInt16 ToUInt32 ToUInt64 Compare Equals")
+DECIMAL.refuses(
+    "Add Subtract Multiply Divide Remainder Negate GetBits FromOACurrency ToOACurrency ToByte ToDouble ToInt16 "
+    "ToInt32 ToInt64 ToSByte ToSingle ToUInt16 ToUInt32 ToUInt64 Compare Equals"
+)
 
 
 def _big(value: Value) -> BigInteger:
@@ -215,7 +229,9 @@ def _big(value: Value) -> BigInteger:
 _number_members(BIG_INTEGER)
 BIG_INTEGER.static_method("Parse(string value)")(lambda text: _big(text.strip()))
 BIG_INTEGER.static_method("Pow(bigint value, int exponent)")(lambda value, power: _big(int(value) ** power))
-BIG_INTEGER.refuses("IsZero IsOne IsEven Sign ToByteArray Add Multiply Compare Divide Remainder Subtract Zero One MinusOne")
+BIG_INTEGER.refuses(
+    "IsZero IsOne IsEven Sign ToByteArray Add Multiply Compare Divide Remainder Subtract Zero One MinusOne"
+)
 
 # -- Boolean
 
@@ -340,7 +356,13 @@ def _logarithm(value: float, base: float | None = None) -> float:
         return math.log(value)
     if base <= 0 or base == 1:
         return math.nan
-    return math.log2(value) if base == 2 else math.log10(value) if base == 10 else math.log(value) / math.log(base)
+    return (
+        math.log2(value)
+        if base == 2
+        else math.log10(value)
+        if base == 10
+        else math.log(value) / math.log(base)
+    )
 
 
 MATH.static_method("Pow(double x, double y)")(_power)
@@ -428,13 +450,28 @@ def _convertible(value: Value, kind: DotNetType) -> Value:
             raise cause.inner from None
         source = type_of(value)
         if value is not None and type(value) in NUMBER_CLASSES:
-            raise InvalidCastException(f"Invalid cast from '{source.short_name}' to '{kind.short_name}'.") from None
+            raise InvalidCastException(
+                f"Invalid cast from '{source.short_name}' to '{kind.short_name}'."
+            ) from None
         raise InvalidCastException(
             f"Unable to cast object of type '{source.name}' to type 'System.IConvertible'."
         ) from None
 
 
-_FROM = ("object", "string", "bool", "char", "byte", "int16", "int", "long", "uint32", "uint64", "double", "decimal")
+_FROM = (
+    "object",
+    "string",
+    "bool",
+    "char",
+    "byte",
+    "int16",
+    "int",
+    "long",
+    "uint32",
+    "uint64",
+    "double",
+    "decimal",
+)
 _BASES = (2, 8, 10, 16)
 
 
@@ -451,7 +488,10 @@ def _from_base(kind: DotNetType) -> Callable[[str, int], Value]:
             return make(parsing.parse_integer(text, kind))
         digits = text.lower().removeprefix("0x") if base == 16 else text
         if not digits:
-            raise ArgumentOutOfRangeException("length", "Index was out of range. Must be non-negative and less than the size of the collection.")
+            raise ArgumentOutOfRangeException(
+                "length",
+                "Index was out of range. Must be non-negative and less than the size of the collection.",
+            )
         try:
             number = int(digits, base)
         except ValueError:
@@ -478,7 +518,9 @@ for _kind, _name in (
     _to = _integer_conversion(_kind)
     for _type in _FROM:
         CONVERT.static_method(f"{_name}({_type} value)")(_to)
-    CONVERT.static_method(f"{_name}(string value, System.IFormatProvider provider)")(lambda value, p, _to=_to: _to(value))
+    CONVERT.static_method(f"{_name}(string value, System.IFormatProvider provider)")(
+        lambda value, p, _to=_to: _to(value)
+    )
     CONVERT.static_method(f"{_name}(string value, int fromBase)")(_from_base(_kind))
 
 
@@ -501,7 +543,9 @@ def _to_boolean(value: Value) -> bool:
         return parsing.parse_bool(value)
     if type(value) in NUMBER_CLASSES or type(value) is bool:
         return to_bool(value)
-    raise InvalidCastException(f"Unable to cast object of type '{type_of(value).name}' to type 'System.IConvertible'.")
+    raise InvalidCastException(
+        f"Unable to cast object of type '{type_of(value).name}' to type 'System.IConvertible'."
+    )
 
 
 def _to_char(value: Value) -> Value:
@@ -655,7 +699,8 @@ def _read_bits(layout: str, make: type) -> Callable[[Value, int], Value]:
         _needs(data, "value")
         if not 0 <= start < len(data):
             raise ArgumentOutOfRangeException(
-                "startIndex", "Index was out of range. Must be non-negative and less than the size of the collection."
+                "startIndex",
+                "Index was out of range. Must be non-negative and less than the size of the collection.",
             )
         if start + size > len(data):
             raise ArgumentException(
@@ -697,8 +742,12 @@ BITS.static_method(
     "ToString(byte[] value, int startIndex)",
     "ToString(byte[] value, int startIndex, int length)",
 )(_dashed)
-BITS.static_method("DoubleToInt64Bits(double value)")(lambda value: Int64(struct.unpack("<q", struct.pack("<d", value))[0]))
-BITS.static_method("Int64BitsToDouble(long value)")(lambda value: struct.unpack("<d", struct.pack("<q", value))[0])
+BITS.static_method("DoubleToInt64Bits(double value)")(
+    lambda value: Int64(struct.unpack("<q", struct.pack("<d", value))[0])
+)
+BITS.static_method("Int64BitsToDouble(long value)")(
+    lambda value: struct.unpack("<d", struct.pack("<q", value))[0]
+)
 BITS.complete()
 
 # -- Guid
@@ -722,9 +771,9 @@ def _try_guid(text: str, out: Reference) -> bool:
     return True
 
 
-GUID.method("ToString()", "ToString(string format)", "ToString(string format, System.IFormatProvider provider)")(
-    lambda self, spec="", provider=None: format_guid(self, spec or "")
-)
+GUID.method(
+    "ToString()", "ToString(string format)", "ToString(string format, System.IFormatProvider provider)"
+)(lambda self, spec="", provider=None: format_guid(self, spec or ""))
 GUID.method("ToByteArray()")(lambda self: ByteArray(self.bytes_le))
 GUID.method("CompareTo(object value)")(lambda self, other: compare(self, other))
 GUID.refuses("GetHashCode ParseExact TryParseExact")
@@ -734,12 +783,16 @@ GUID.refuses("GetHashCode ParseExact TryParseExact")
 for _name in ("Major", "Minor", "Build", "Revision"):
     VERSION.prop(_name, "int", lambda self, _name=_name.lower(): getattr(self, _name))
 VERSION.prop("MajorRevision", "int16", lambda self: Int16(self.revision >> 16))
-VERSION.prop("MinorRevision", "int16", lambda self: Int16(self.revision & 0xFFFF if self.revision >= 0 else -1))
+VERSION.prop(
+    "MinorRevision", "int16", lambda self: Int16(self.revision & 0xFFFF if self.revision >= 0 else -1)
+)
 
 
 def _version(*parts: int) -> Version:
     if any(part < 0 for part in parts):
-        raise ArgumentOutOfRangeException("version", "Version's parameters must be greater than or equal to zero.")
+        raise ArgumentOutOfRangeException(
+            "version", "Version's parameters must be greater than or equal to zero."
+        )
     return Version(*parts)
 
 

@@ -45,14 +45,22 @@ _SMA = "System.Management.Automation."
 MEMBER_INFO = dotnet(_SMA + "PSMemberInfo")
 PROPERTY_INFO = dotnet(_SMA + "PSPropertyInfo", base=MEMBER_INFO)
 _KINDS: dict[type, DotNetType] = {
-    NoteProperty: dotnet(_SMA + "PSNoteProperty", NoteProperty, base=PROPERTY_INFO, accelerators=["psnoteproperty"]),
-    AliasProperty: dotnet(_SMA + "PSAliasProperty", AliasProperty, base=PROPERTY_INFO, accelerators=["psaliasproperty"]),
+    NoteProperty: dotnet(
+        _SMA + "PSNoteProperty", NoteProperty, base=PROPERTY_INFO, accelerators=["psnoteproperty"]
+    ),
+    AliasProperty: dotnet(
+        _SMA + "PSAliasProperty", AliasProperty, base=PROPERTY_INFO, accelerators=["psaliasproperty"]
+    ),
     ScriptProperty: dotnet(
         _SMA + "PSScriptProperty", ScriptProperty, base=PROPERTY_INFO, accelerators=["psscriptproperty"]
     ),
-    ScriptMethod: dotnet(_SMA + "PSScriptMethod", ScriptMethod, base=MEMBER_INFO, accelerators=["psscriptmethod"]),
+    ScriptMethod: dotnet(
+        _SMA + "PSScriptMethod", ScriptMethod, base=MEMBER_INFO, accelerators=["psscriptmethod"]
+    ),
     CodeProperty: dotnet(_SMA + "PSCodeProperty", CodeProperty, base=PROPERTY_INFO),
-    PropertySet: dotnet(_SMA + "PSPropertySet", PropertySet, base=MEMBER_INFO, accelerators=["pspropertyset"]),
+    PropertySet: dotnet(
+        _SMA + "PSPropertySet", PropertySet, base=MEMBER_INFO, accelerators=["pspropertyset"]
+    ),
 }
 _ADAPTED = dotnet(_SMA + "PSProperty", base=PROPERTY_INFO)
 
@@ -112,17 +120,23 @@ def _settable(self: MemberView) -> bool:
     added = extension.find(self.name) if extension is not None else None
     if added is None:
         member = type_of(plain(self.target)).find(self.name)
-        return isinstance(plain(self.target), Structured) or (type(member) is Property and member.set is not None)
+        return isinstance(plain(self.target), Structured) or (
+            type(member) is Property and member.set is not None
+        )
     if isinstance(added, ScriptProperty):
         return added.setter is not None
     return not isinstance(added, PropertySet)
 
 
 MEMBER_INFO.prop("Name", "string", lambda self: self.name)
-MEMBER_INFO.prop("MemberType", _SMA + "PSMemberTypes", lambda self: enum_value(_SMA + "PSMemberTypes", self.kind))
+MEMBER_INFO.prop(
+    "MemberType", _SMA + "PSMemberTypes", lambda self: enum_value(_SMA + "PSMemberTypes", self.kind)
+)
 MEMBER_INFO.prop("IsInstance", "bool", lambda self: self.kind != "Property")
 PROPERTY_INFO.prop("IsGettable", "bool", lambda self: True)
-PROPERTY_INFO.prop("IsSettable", "bool", lambda self: _settable(self) if isinstance(self, MemberView) else True)
+PROPERTY_INFO.prop(
+    "IsSettable", "bool", lambda self: _settable(self) if isinstance(self, MemberView) else True
+)
 
 
 def _own_value(runtime: Runtime, self: Value) -> Value:
@@ -146,7 +160,9 @@ PROPERTY_INFO.prop("Value", "object", _own_value, _set_own_value, effect=True)
 PROPERTY_INFO.prop(
     "TypeNameOfValue",
     "string",
-    lambda runtime, self: _value_type(runtime, self) if isinstance(self, MemberView) else type_of(self.value).name,
+    lambda runtime, self: (
+        _value_type(runtime, self) if isinstance(self, MemberView) else type_of(self.value).name
+    ),
     effect=True,
 )
 _KINDS[AliasProperty].prop("ReferencedMemberName", "string", lambda self: _referenced(self))
@@ -266,7 +282,9 @@ def copy_object(self: PSObjectView) -> Value:
     if isinstance(target, PSCustomObject):
         made = PSCustomObject()
         for member in target.extension.members.values():
-            made.extension.add(NoteProperty(member.name, member.value) if isinstance(member, NoteProperty) else member)
+            made.extension.add(
+                NoteProperty(member.name, member.value) if isinstance(member, NoteProperty) else member
+            )
         made.extension.type_names = list(target.extension.type_names) if target.extension.type_names else None
         return made
     if isinstance(target, (str, int, float)):
@@ -355,7 +373,9 @@ class NullString(Instance):
 
 
 NULL_STRING_VALUE = NullString()
-NULL_STRING = dotnet("System.Management.Automation.Language.NullString", NullString, accelerators=["nullstring"])
+NULL_STRING = dotnet(
+    "System.Management.Automation.Language.NullString", NullString, accelerators=["nullstring"]
+)
 NULL_STRING.static_prop("Value", _SMA + "Language.NullString", lambda: NULL_STRING_VALUE)
 NULL_STRING.complete()
 

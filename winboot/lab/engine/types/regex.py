@@ -43,7 +43,9 @@ def _needs(text: str | None, name: str = "input") -> str:
 
 
 REGEX.constructor("string pattern")(lambda pattern: regex(_needs(pattern, "pattern")))
-REGEX.constructor(f"string pattern, {_OPTIONS} options")(lambda pattern, options: regex(pattern, options.number))
+REGEX.constructor(f"string pattern, {_OPTIONS} options")(
+    lambda pattern, options: regex(pattern, options.number)
+)
 REGEX.constructor(f"string pattern, {_OPTIONS} options, timespan matchTimeout")(
     lambda pattern, options, limit: regex(pattern, options.number)
 )
@@ -51,7 +53,9 @@ REGEX.prop("Options", _OPTIONS, lambda self: self.options_value)
 REGEX.prop("RightToLeft", "bool", lambda self: False)
 REGEX.method("ToString()")(lambda self: self.pattern)
 REGEX.method("IsMatch(string input)")(lambda self, text: self.search(_needs(text)).success)
-REGEX.method("IsMatch(string input, int startat)")(lambda self, text, start: self.search(_needs(text), start).success)
+REGEX.method("IsMatch(string input, int startat)")(
+    lambda self, text, start: self.search(_needs(text), start).success
+)
 REGEX.method("Match(string input)")(lambda self, text: self.search(_needs(text)))
 REGEX.method("Match(string input, int startat)")(lambda self, text, start: self.search(_needs(text), start))
 REGEX.method("Matches(string input)")(lambda self, text: MatchCollection(list(self.matches(_needs(text)))))
@@ -69,9 +73,7 @@ REGEX.method("Replace(string input, string replacement, int count)")(
 def _evaluate(
     runtime: Runtime, self: Regex, text: str, evaluator: Delegate, count: int = -1, start: int = 0
 ) -> str:
-    return self.replace(
-        _needs(text), lambda found: to_string(evaluator.call(runtime, [found])), count, start
-    )
+    return self.replace(_needs(text), lambda found: to_string(evaluator.call(runtime, [found])), count, start)
 
 
 _EVALUATOR = _NS + "MatchEvaluator"
@@ -90,7 +92,9 @@ REGEX.method("GetGroupNumbers()")(lambda self: Array(range(len(self.names)), INT
 REGEX.method("GroupNumberFromName(string name)")(
     lambda self, name: -1 if self.group_number(name) is None else self.group_number(name)
 )
-REGEX.refuses("MatchTimeout GetObjectData GroupNameFromNumber CompileToAssembly CacheSize InfiniteMatchTimeout")
+REGEX.refuses(
+    "MatchTimeout GetObjectData GroupNameFromNumber CompileToAssembly CacheSize InfiniteMatchTimeout"
+)
 
 
 def _static(name: str, parameters: str, run: Value, *, effect: bool = False) -> None:
@@ -103,9 +107,9 @@ def _static(name: str, parameters: str, run: Value, *, effect: bool = False) -> 
         return run(arguments[-1].number, *arguments[:-1])
 
     REGEX.static_method(f"{name}(string input, string pattern{parameters})", effect=effect)(plain)
-    REGEX.static_method(f"{name}(string input, string pattern{parameters}, {_OPTIONS} options)", effect=effect)(
-        with_options
-    )
+    REGEX.static_method(
+        f"{name}(string input, string pattern{parameters}, {_OPTIONS} options)", effect=effect
+    )(with_options)
 
 
 def _made(pattern: str, options: int) -> Regex:
@@ -123,7 +127,9 @@ _static("Split", "", lambda options, text, pattern: _pieces(_made(pattern, optio
 _static(
     "Replace",
     ", string replacement",
-    lambda options, text, pattern, new: _made(pattern, options).replace(_needs(text), _needs(new, "replacement")),
+    lambda options, text, pattern, new: _made(pattern, options).replace(
+        _needs(text), _needs(new, "replacement")
+    ),
 )
 
 
@@ -175,11 +181,15 @@ class GroupCollection(View):
         self.match = match
 
 
-_COLLECTIONS = {name: dotnet(_NS + name) for name in ("MatchCollection", "CaptureCollection", "GroupCollection")}
+_COLLECTIONS = {
+    name: dotnet(_NS + name) for name in ("MatchCollection", "CaptureCollection", "GroupCollection")
+}
 for _kind in _COLLECTIONS.values():
     _kind.prop("Count", "int", len)
     _kind.method("Item(int i)")(lambda self, index: _item(self, index))
-    _kind.refuses("IsReadOnly IsSynchronized SyncRoot CopyTo GetEnumerator Keys Values ContainsKey TryGetValue")
+    _kind.refuses(
+        "IsReadOnly IsSynchronized SyncRoot CopyTo GetEnumerator Keys Values ContainsKey TryGetValue"
+    )
 
 
 def _item(self: View, index: int) -> Value:

@@ -95,7 +95,9 @@ CULTURE.static_prop("CurrentUICulture", "CultureInfo", lambda: INVARIANT, lambda
 CULTURE.static_method("GetCultureInfo(string name)")(_culture)
 CULTURE.static_method("CreateSpecificCulture(string name)")(_culture)
 CULTURE.constructor("string name")(_culture)
-CULTURE.refuses("NumberFormat DateTimeFormat TextInfo CompareInfo Calendar Parent TwoLetterISOLanguageName EnglishName")
+CULTURE.refuses(
+    "NumberFormat DateTimeFormat TextInfo CompareInfo Calendar Parent TwoLetterISOLanguageName EnglishName"
+)
 
 # -- strings
 
@@ -147,7 +149,11 @@ STRING.method("GetTypeCode()")(lambda self: convert("String", named("System.Type
 @STRING.method("Substring(int startIndex)")
 def _substring_from(self: str, start: int) -> str:
     if start < 0 or start > len(self):
-        reason = "startIndex cannot be larger than length of string." if start > 0 else "StartIndex cannot be less than zero."
+        reason = (
+            "startIndex cannot be larger than length of string."
+            if start > 0
+            else "StartIndex cannot be less than zero."
+        )
         raise ArgumentOutOfRangeException("startIndex", reason)
     return self[start:]
 
@@ -161,7 +167,9 @@ def _substring(self: str, start: int, length: int) -> str:
     if length < 0:
         raise ArgumentOutOfRangeException("length", "Length cannot be less than zero.")
     if start + length > len(self):
-        raise ArgumentOutOfRangeException("length", "Index and length must refer to a location within the string.")
+        raise ArgumentOutOfRangeException(
+            "length", "Index and length must refer to a location within the string."
+        )
     return self[start : start + length]
 
 
@@ -230,9 +238,13 @@ def _equals_as(self: str, other: Value, comparison: EnumValue) -> bool:
     return fold(self) == fold(other) if _ignores_case(comparison) else self == other
 
 
-STRING.static_method("Equals(string a, string b)", "Equals(object a, object b)")(lambda first, second: first == second)
+STRING.static_method("Equals(string a, string b)", "Equals(object a, object b)")(
+    lambda first, second: first == second
+)
 STRING.static_method("Equals(string a, string b, StringComparison comparisonType)")(
-    lambda first, second, how: first is second if first is None or second is None else _equals_as(first, second, how)
+    lambda first, second, how: (
+        first is second if first is None or second is None else _equals_as(first, second, how)
+    )
 )
 
 
@@ -252,7 +264,9 @@ def _compared(first: str, second: str, comparison: EnumValue | None, *, ignore: 
     return compare_text(first, second, case=not _ignores_case(comparison))
 
 
-STRING.static_method("Compare(string strA, string strB)")(lambda first, second: _compared(first, second, None))
+STRING.static_method("Compare(string strA, string strB)")(
+    lambda first, second: _compared(first, second, None)
+)
 STRING.static_method("Compare(string strA, string strB, bool ignoreCase)")(
     lambda first, second, ignore: _compared(first, second, None, ignore=ignore)
 )
@@ -277,11 +291,15 @@ def _compare_ordinal(first: str, second: str) -> int:
 def _find(self: str, value: str, start: int, count: int | None, *, ignore: bool = False) -> int:
     if not 0 <= start <= len(self):
         raise ArgumentOutOfRangeException(
-            "startIndex", "Index was out of range. Must be non-negative and less than the size of the collection."
+            "startIndex",
+            "Index was out of range. Must be non-negative and less than the size of the collection.",
         )
     end = len(self) if count is None else start + count
     if count is not None and (count < 0 or end > len(self)):
-        raise ArgumentOutOfRangeException("count", "Count must be positive and count must refer to a location within the string/array/collection.")
+        raise ArgumentOutOfRangeException(
+            "count",
+            "Count must be positive and count must refer to a location within the string/array/collection.",
+        )
     if ignore:
         return fold(self).find(fold(value), start, end)
     return self.find(str(value), start, end)
@@ -368,7 +386,9 @@ def _remove(self: str, start: int, count: int) -> str:
     if count < 0:
         raise ArgumentOutOfRangeException("count", "Count cannot be less than zero.")
     if start + count > len(self):
-        raise ArgumentOutOfRangeException("count", "Index and count must refer to a location within the string.")
+        raise ArgumentOutOfRangeException(
+            "count", "Index and count must refer to a location within the string."
+        )
     return self[:start] + self[start + count :]
 
 
@@ -459,8 +479,10 @@ STRING.method("Normalize(System.Text.NormalizationForm normalizationForm)")(
     lambda self, form: unicodedata.normalize({1: "NFC", 2: "NFD", 5: "NFKC", 6: "NFKD"}[form.number], self)
 )
 STRING.method("IsNormalized()")(lambda self: unicodedata.is_normalized("NFC", self))
-STRING.refuses("GetHashCode ToBoolean ToByte ToChar ToDateTime ToDecimal ToDouble ToInt16 ToInt32 ToInt64 ToSByte ToSingle "
-               "ToType ToUInt16 ToUInt32 ToUInt64 GetPinnableReference Copy Intern IsInterned op_Equality op_Inequality")
+STRING.refuses(
+    "GetHashCode ToBoolean ToByte ToChar ToDateTime ToDecimal ToDouble ToInt16 ToInt32 ToInt64 ToSByte ToSingle "
+    "ToType ToUInt16 ToUInt32 ToUInt64 GetPinnableReference Copy Intern IsInterned op_Equality op_Inequality"
+)
 
 # static helpers
 
@@ -551,7 +573,12 @@ for _name, _test in _CHAR_TESTS.items():
 
     CHAR.static_method(f"{_name}(char c)")(_of_char)
     CHAR.static_method(f"{_name}(string s, int index)")(_of_text)
-for _name, _change in (("ToUpper", upper), ("ToUpperInvariant", upper), ("ToLower", lower), ("ToLowerInvariant", lower)):
+for _name, _change in (
+    ("ToUpper", upper),
+    ("ToUpperInvariant", upper),
+    ("ToLower", lower),
+    ("ToLowerInvariant", lower),
+):
 
     def _changed(letter: str, change: Value = _change) -> Char:
         return Char(change(str(letter)))
@@ -577,7 +604,9 @@ CHAR.method("ToString()", "ToString(System.IFormatProvider provider)")(lambda se
 CHAR.method("CompareTo(object value)")(lambda self, other: ord(self) - ord(other))
 CHAR.method("Equals(object obj)")(lambda self, other: type(other) is Char and self == other)
 CHAR.method("GetHashCode()")(lambda self: ord(self) | (ord(self) << 16))
-CHAR.refuses("GetTypeCode ConvertToUtf32 GetUnicodeCategory IsHighSurrogate IsLowSurrogate IsSurrogatePair TryParse")
+CHAR.refuses(
+    "GetTypeCode ConvertToUtf32 GetUnicodeCategory IsHighSurrogate IsLowSurrogate IsSurrogatePair TryParse"
+)
 
 # -- StringBuilder
 
@@ -623,7 +652,9 @@ def _set_length(self: StringBuilder, length: int) -> None:
 BUILDER.prop("Length", "int", lambda self: len(self.text), _set_length)
 BUILDER.prop("Capacity", "int", lambda self: max(self.capacity, len(self.text)), lambda self, value: None)
 BUILDER.method("ToString()")(lambda self: self.text)
-BUILDER.method("ToString(int startIndex, int length)")(lambda self, start, length: _substring(self.text, start, length))
+BUILDER.method("ToString(int startIndex, int length)")(
+    lambda self, start, length: _substring(self.text, start, length)
+)
 BUILDER.method("Append(string value)")(lambda self, value: self.add(value or ""))
 BUILDER.method("Append(char value)")(lambda self, value: self.add(str(value)))
 BUILDER.method("Append(char value, int repeatCount)")(lambda self, value, count: self.add(str(value) * count))
@@ -677,7 +708,14 @@ class Encoding(Instance):
     """System.Text.Encoding: a Python codec, its byte order mark, and what it does with what it cannot express."""
 
     def __init__(
-        self, codec: str, web_name: str, code_page: int, bom: bytes = b"", *, strict: bool = False, kind: str = ""
+        self,
+        codec: str,
+        web_name: str,
+        code_page: int,
+        bom: bytes = b"",
+        *,
+        strict: bool = False,
+        kind: str = "",
     ) -> None:
         self.codec = codec
         self.web_name = web_name
@@ -743,7 +781,9 @@ _BY_NAME = {
     "windows-1252": ANSI,
     "ibm437": OEM,
 }
-_BY_PAGE = {made.code_page: made for made in (UTF8, UNICODE, BIG_UNICODE, UTF32, UTF7, ASCII, LATIN1, ANSI, OEM)} | {0: ANSI}
+_BY_PAGE = {
+    made.code_page: made for made in (UTF8, UNICODE, BIG_UNICODE, UTF32, UTF7, ASCII, LATIN1, ANSI, OEM)
+} | {0: ANSI}
 
 ENCODING = dotnet("System.Text.Encoding")
 for _name in (
@@ -773,7 +813,9 @@ def encoding_by_name(name: str) -> Encoding:
     """An encoding by its web name."""
     found = _BY_NAME.get(name.lower())
     if found is None:
-        if name.lower().startswith(("iso-8859", "windows-", "ibm", "koi8", "gb", "shift", "euc", "big5", "x-")):
+        if name.lower().startswith(
+            ("iso-8859", "windows-", "ibm", "koi8", "gb", "shift", "euc", "big5", "x-")
+        ):
             raise Refusal("value", name, "encoding")
         raise ArgumentException(
             f"'{name}' is not a supported encoding name. For information on defining a custom encoding, see the "
@@ -835,7 +877,12 @@ _UTF8_TYPE.constructor("")(lambda: UTF8_BARE)
 _UTF8_TYPE.constructor("bool encoderShouldEmitUTF8Identifier")(lambda bom: UTF8 if bom else UTF8_BARE)
 _UTF8_TYPE.constructor("bool encoderShouldEmitUTF8Identifier, bool throwOnInvalidBytes")(
     lambda bom, strict: Encoding(
-        "utf-8", "utf-8", 65001, codecs.BOM_UTF8 if bom else b"", strict=strict, kind="System.Text.UTF8Encoding"
+        "utf-8",
+        "utf-8",
+        65001,
+        codecs.BOM_UTF8 if bom else b"",
+        strict=strict,
+        kind="System.Text.UTF8Encoding",
     )
 )
 named("System.Text.ASCIIEncoding").constructor("")(lambda: ASCII)
@@ -855,4 +902,3 @@ def encoding_of_bom(data: bytes) -> tuple[Encoding, int] | None:
         if data.startswith(made.bom):
             return made, len(made.bom)
     return None
-

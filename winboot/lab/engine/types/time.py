@@ -100,7 +100,9 @@ DATE_TIME.constructor("long ticks")(lambda ticks: DateTime(parsing.checked_ticks
 DATE_TIME.constructor("long ticks, DateTimeKind kind")(lambda ticks, kind: DateTime(ticks, kind.number))
 DATE_TIME.constructor("int year, int month, int day")(_date)
 DATE_TIME.constructor("int year, int month, int day, int hour, int minute, int second")(_date)
-DATE_TIME.constructor("int year, int month, int day, int hour, int minute, int second, int millisecond")(_date)
+DATE_TIME.constructor("int year, int month, int day, int hour, int minute, int second, int millisecond")(
+    _date
+)
 
 
 @DATE_TIME.constructor("int year, int month, int day, int hour, int minute, int second, DateTimeKind kind")
@@ -140,8 +142,12 @@ def _adder(ticks: int) -> Callable[[DateTime, float], DateTime]:
 
 for _unit, _ticks in _UNITS:
     DATE_TIME.method(f"Add{_unit}(double value)")(_adder(_ticks))
-DATE_TIME.method("AddTicks(long value)")(lambda self, ticks: DateTime(parsing.checked_ticks(self.ticks + ticks), self.kind))
-DATE_TIME.method("Add(timespan value)")(lambda self, span: DateTime(parsing.checked_ticks(self.ticks + span.ticks), self.kind))
+DATE_TIME.method("AddTicks(long value)")(
+    lambda self, ticks: DateTime(parsing.checked_ticks(self.ticks + ticks), self.kind)
+)
+DATE_TIME.method("Add(timespan value)")(
+    lambda self, span: DateTime(parsing.checked_ticks(self.ticks + span.ticks), self.kind)
+)
 
 
 @DATE_TIME.method("AddMonths(int months)")
@@ -159,7 +165,9 @@ def _add_months(self: DateTime, months: int) -> DateTime:
 
 DATE_TIME.method("AddYears(int value)")(lambda self, years: _add_months(self, years * 12))
 DATE_TIME.method("Subtract(datetime value)")(lambda self, other: TimeSpan(self.ticks - other.ticks))
-DATE_TIME.method("Subtract(timespan value)")(lambda self, span: DateTime(parsing.checked_ticks(self.ticks - span.ticks), self.kind))
+DATE_TIME.method("Subtract(timespan value)")(
+    lambda self, span: DateTime(parsing.checked_ticks(self.ticks - span.ticks), self.kind)
+)
 
 
 def _text(self: DateTime | DateTimeOffset, spec: str | None = None, _provider: Value = None) -> str:
@@ -191,14 +199,22 @@ DATE_TIME.method("CompareTo(object value)")(
     lambda self, other: 1 if other is None else (self.ticks > other.ticks) - (self.ticks < other.ticks)
 )
 DATE_TIME.method("IsDaylightSavingTime()")(lambda self: False)
-DATE_TIME.static_method("DaysInMonth(int year, int month)")(lambda year, month: calendar.monthrange(year, month)[1])
+DATE_TIME.static_method("DaysInMonth(int year, int month)")(
+    lambda year, month: calendar.monthrange(year, month)[1]
+)
 DATE_TIME.static_method("IsLeapYear(int year)")(calendar.isleap)
-DATE_TIME.static_method("Compare(datetime t1, datetime t2)")(lambda a, b: (a.ticks > b.ticks) - (a.ticks < b.ticks))
+DATE_TIME.static_method("Compare(datetime t1, datetime t2)")(
+    lambda a, b: (a.ticks > b.ticks) - (a.ticks < b.ticks)
+)
 DATE_TIME.static_method("SpecifyKind(datetime value, DateTimeKind kind)")(
     lambda value, kind: DateTime(value.ticks, kind.number)
 )
-DATE_TIME.static_method("FromFileTime(long fileTime)")(lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, LOCAL))
-DATE_TIME.static_method("FromFileTimeUtc(long fileTime)")(lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, UTC))
+DATE_TIME.static_method("FromFileTime(long fileTime)")(
+    lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, LOCAL)
+)
+DATE_TIME.static_method("FromFileTimeUtc(long fileTime)")(
+    lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, UTC)
+)
 
 
 @DATE_TIME.static_method("FromBinary(long dateData)")
@@ -260,11 +276,19 @@ DATE_TIME.static_method("TryParse(string s, out datetime result)")(
 )
 DATE_TIME.static_method(
     "TryParse(string s, System.IFormatProvider provider, System.Globalization.DateTimeStyles styles, out datetime result)"
-)(lambda text, provider, styles, out: _try(lambda: parsing.parse_date(_needs(text), styles.number), out, DateTime(0)))
+)(
+    lambda text, provider, styles, out: _try(
+        lambda: parsing.parse_date(_needs(text), styles.number), out, DateTime(0)
+    )
+)
 DATE_TIME.static_method(
     "TryParseExact(string s, string format, System.IFormatProvider provider, System.Globalization.DateTimeStyles style, "
     "out datetime result)"
-)(lambda text, spec, provider, styles, out: _try(lambda: _exact(_needs(text), [spec], styles.number), out, DateTime(0)))
+)(
+    lambda text, spec, provider, styles, out: _try(
+        lambda: _exact(_needs(text), [spec], styles.number), out, DateTime(0)
+    )
+)
 DATE_TIME.static_method(
     "TryParseExact(string s, string[] formats, System.IFormatProvider provider, "
     "System.Globalization.DateTimeStyles style, out datetime result)"
@@ -338,7 +362,9 @@ TIME_SPAN.method("Duration()")(lambda self: TimeSpan(abs(self.ticks)))
 TIME_SPAN.method("CompareTo(object value)")(
     lambda self, other: 1 if other is None else (self.ticks > other.ticks) - (self.ticks < other.ticks)
 )
-TIME_SPAN.static_method("Compare(timespan t1, timespan t2)")(lambda a, b: (a.ticks > b.ticks) - (a.ticks < b.ticks))
+TIME_SPAN.static_method("Compare(timespan t1, timespan t2)")(
+    lambda a, b: (a.ticks > b.ticks) - (a.ticks < b.ticks)
+)
 TIME_SPAN.method("ToString()")(str)
 TIME_SPAN.method("ToString(string format)", "ToString(string format, System.IFormatProvider formatProvider)")(
     lambda self, spec, provider=None: format_span(self, spec or "")
@@ -383,8 +409,12 @@ def _parts_with_offset(*parts: Value) -> DateTimeOffset:
     return DateTimeOffset(_date(*parts[:-1]).ticks, parts[-1].ticks)
 
 
-_OFFSET.static_prop("Now", "DateTimeOffset", lambda runtime: DateTimeOffset(now(runtime).ticks, 0), effect=True)
-_OFFSET.static_prop("UtcNow", "DateTimeOffset", lambda runtime: DateTimeOffset(now(runtime).ticks, 0), effect=True)
+_OFFSET.static_prop(
+    "Now", "DateTimeOffset", lambda runtime: DateTimeOffset(now(runtime).ticks, 0), effect=True
+)
+_OFFSET.static_prop(
+    "UtcNow", "DateTimeOffset", lambda runtime: DateTimeOffset(now(runtime).ticks, 0), effect=True
+)
 _OFFSET.static_field("MinValue", "DateTimeOffset", DateTimeOffset(0))
 _OFFSET.static_field("MaxValue", "DateTimeOffset", DateTimeOffset(MAX_TICKS))
 _OFFSET.static_method("FromUnixTimeSeconds(long seconds)")(
@@ -393,7 +423,9 @@ _OFFSET.static_method("FromUnixTimeSeconds(long seconds)")(
 _OFFSET.static_method("FromUnixTimeMilliseconds(long milliseconds)")(
     lambda milliseconds: DateTimeOffset(UNIX_EPOCH_TICKS + int(milliseconds) * 10_000)
 )
-_OFFSET.method("ToUnixTimeSeconds()")(lambda self: Int64((self.utc_ticks - UNIX_EPOCH_TICKS) // TICKS_PER_SECOND))
+_OFFSET.method("ToUnixTimeSeconds()")(
+    lambda self: Int64((self.utc_ticks - UNIX_EPOCH_TICKS) // TICKS_PER_SECOND)
+)
 _OFFSET.method("ToUnixTimeMilliseconds()")(lambda self: Int64((self.utc_ticks - UNIX_EPOCH_TICKS) // 10_000))
 _OFFSET.method("ToUniversalTime()")(lambda self: DateTimeOffset(self.utc_ticks, 0))
 _OFFSET.method("ToLocalTime()")(lambda self: DateTimeOffset(self.utc_ticks, 0))
@@ -414,13 +446,23 @@ def _moved(self: DateTimeOffset, moment: DateTime) -> DateTimeOffset:
 
 for _unit, _ticks in _UNITS:
     _add = _adder(_ticks)
-    _OFFSET.method(f"Add{_unit}(double value)")(lambda self, value, _add=_add: _moved(self, _add(self.clock, value)))
-_OFFSET.method("AddTicks(long value)")(lambda self, ticks: DateTimeOffset(self.ticks + ticks, self.offset_ticks))
+    _OFFSET.method(f"Add{_unit}(double value)")(
+        lambda self, value, _add=_add: _moved(self, _add(self.clock, value))
+    )
+_OFFSET.method("AddTicks(long value)")(
+    lambda self, ticks: DateTimeOffset(self.ticks + ticks, self.offset_ticks)
+)
 _OFFSET.method("AddMonths(int months)")(lambda self, months: _moved(self, _add_months(self.clock, months)))
 _OFFSET.method("AddYears(int years)")(lambda self, years: _moved(self, _add_months(self.clock, years * 12)))
-_OFFSET.method("Add(timespan value)")(lambda self, span: DateTimeOffset(self.ticks + span.ticks, self.offset_ticks))
-_OFFSET.method("Subtract(DateTimeOffset value)")(lambda self, other: TimeSpan(self.utc_ticks - other.utc_ticks))
-_OFFSET.method("Subtract(timespan value)")(lambda self, span: DateTimeOffset(self.ticks - span.ticks, self.offset_ticks))
+_OFFSET.method("Add(timespan value)")(
+    lambda self, span: DateTimeOffset(self.ticks + span.ticks, self.offset_ticks)
+)
+_OFFSET.method("Subtract(DateTimeOffset value)")(
+    lambda self, other: TimeSpan(self.utc_ticks - other.utc_ticks)
+)
+_OFFSET.method("Subtract(timespan value)")(
+    lambda self, span: DateTimeOffset(self.ticks - span.ticks, self.offset_ticks)
+)
 _OFFSET.static_method("Parse(string input)", "Parse(string input, System.IFormatProvider provider)")(
     lambda text, provider=None: parsing.parse_date_time_offset(_needs(text))
 )
@@ -470,7 +512,12 @@ WATCH.static_field("Frequency", "long", Int64(TICKS_PER_SECOND))
 WATCH.static_field("IsHighResolution", "bool", True)
 WATCH.prop("IsRunning", "bool", lambda self: self.started is not None)
 WATCH.prop("Elapsed", "timespan", lambda runtime, self: self.elapsed(runtime), effect=True)
-WATCH.prop("ElapsedMilliseconds", "long", lambda runtime, self: Int64(self.elapsed(runtime).ticks // 10_000), effect=True)
+WATCH.prop(
+    "ElapsedMilliseconds",
+    "long",
+    lambda runtime, self: Int64(self.elapsed(runtime).ticks // 10_000),
+    effect=True,
+)
 WATCH.prop("ElapsedTicks", "long", lambda runtime, self: Int64(self.elapsed(runtime).ticks), effect=True)
 WATCH.method("void Start()", effect=True)(lambda runtime, self: self.start(runtime))
 WATCH.method("void Stop()", effect=True)(lambda runtime, self: self.stop(runtime))
