@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from winboot.lab.engine.convert import to_string
-from winboot.lab.engine.exceptions import CATEGORIES, DotNetException, ErrorRecord
+from winboot.lab.engine.dotnet import lookup
+from winboot.lab.engine.exceptions import DotNetException, ErrorRecord
 from winboot.lab.engine.objects import InformationRecord, Invocation
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.run import run_script
@@ -85,7 +86,8 @@ def _emit(emit: wire.Emit, stream: wire.Stream, value: object) -> None:
 
 
 def _record(record: ErrorRecord) -> wire.ErrorRecord:
-    category = record.category if record.category in CATEGORIES else "NotSpecified"
+    categories = lookup("System.Management.Automation.ErrorCategory")
+    number = categories.constants.get(record.category, 0) if categories is not None else 0
     position = wire.Position()
     if isinstance(record.invocation, Invocation):
         at = record.invocation
@@ -93,8 +95,8 @@ def _record(record: ErrorRecord) -> wire.ErrorRecord:
     return wire.ErrorRecord(
         message=record.exception.message,
         error_id=record.id,
-        category=CATEGORIES.index(category),
-        category_name=category,
+        category=number,
+        category_name=record.category,
         activity=record.activity,
         reason=record.reason or record.exception.type_name.rpartition(".")[2],
         target_name=record.target_name or "",
