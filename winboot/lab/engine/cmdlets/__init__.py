@@ -2,6 +2,7 @@
 
 from winboot.lab.engine.cmdlets import (
     add_type,
+    contents,
     converting,
     items,
     locations,
@@ -20,6 +21,7 @@ from winboot.lab.engine.cmdlets import (
 
 __all__ = [
     "add_type",
+    "contents",
     "converting",
     "items",
     "locations",
