@@ -53,6 +53,7 @@ def _run_once(farm, machine, mode, actor) -> int:
     return len(machine.requests)
 
 
+@ONE_SEALED_ONE_TLS
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 def test_a_cut_is_survived_by_a_script_that_is_over_at_once(farm, mode, cut):
     """Its output waits complete on the machine when the client comes back."""
