@@ -187,6 +187,52 @@ ALIASES = {
     "write": "Write-Output",
 }
 
+# The names borrowed from other shells; all other aliases of PowerShell's own are read-only.
+_BORROWED = frozenset(
+    [
+        "cat",
+        "cd",
+        "chdir",
+        "clear",
+        "cls",
+        "copy",
+        "cp",
+        "curl",
+        "del",
+        "dir",
+        "echo",
+        "erase",
+        "h",
+        "history",
+        "kill",
+        "ls",
+        "man",
+        "md",
+        "mkdir",
+        "mount",
+        "move",
+        "mv",
+        "popd",
+        "ps",
+        "pushd",
+        "pwd",
+        "r",
+        "rd",
+        "ren",
+        "rm",
+        "rmdir",
+        "set",
+        "sleep",
+        "sort",
+        "tee",
+        "type",
+        "wget",
+        "write",
+        "diff",
+        "compare",
+    ]
+)
+
 _PREFERENCES = {
     "ErrorActionPreference": "Continue",
     "WarningPreference": "Continue",
@@ -203,10 +249,12 @@ def prepare(session: Session, location: str | None) -> None:
     profile = _environment(session, "USERPROFILE") or r"C:\Users\Administrator"
     top.put("HOME", profile)
     session.locations = Locations(session, location or profile + r"\Documents")
+    session.locations.process_directory = location
     _constants(session, profile)
     _computed(session)
     _preferences(session, top)
     top.aliases.update({name.lower(): definition for name, definition in ALIASES.items()})
+    session.locked_aliases = {name.lower() for name in ALIASES} - _BORROWED
 
 
 def _environment(session: Session, name: str) -> str | None:

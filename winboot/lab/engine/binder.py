@@ -565,7 +565,10 @@ class Binding:
         if value is None:
             return None
         if type_of(value) is kind:
-            return plain(value)
+            bare = plain(value)
+            if any(type(item) is Decorated for item in bare):
+                return Array((plain(item) for item in bare), kind.element)
+            return bare
         if kind.element is OBJECT or kind.element is PS_OBJECT:
             items = enumerate_value(value)
             return Array([value] if items is None else items)
@@ -573,7 +576,7 @@ class Binding:
 
     def _coerce_one(self, kind: DotNetType, value: Value, parameter: ParameterSpec) -> Value:
         if type_of(value).is_a(kind) and value is not None:
-            return value
+            return plain(value)
         if kind in (BOOLEAN, SWITCH_PARAMETER):
             bare = plain(value)
             if not isinstance(bare, (bool, SwitchParameter)) and type(bare) not in NUMBER_CLASSES:

@@ -154,7 +154,7 @@ class Locations:
             letter = str(volume["name"])[0].upper()  # type: ignore[index,call-overload]
             self.drives[letter.lower()] = Drive(letter, FILES, f"{letter}:\\")
         self.current: Place = Place(FILES, normalise(start), self.drives.get(start[0].lower()))
-        self.process_directory = self.current.path
+        self.process_directory: str | None = None
         self.on_drive: dict[str, Place] = {}
         self.stack: list[Place] = []
 

@@ -300,11 +300,17 @@ def _reference(argument: Value, index: int) -> Reference:
     )
 
 
+NULL_STRING = "System.Management.Automation.Language.NullString"
+"""The type of [NullString]::Value, which reaches a string parameter as null where $null becomes ''."""
+
+
 def _argument(argument: Value, kind: DotNetType, slot: Slot, name: str) -> Value:
     if argument is NOTHING:
         argument = None
     if type(argument) is Decorated and kind is not OBJECT:
         argument = argument.base
+    if kind is STRING and type_of(argument).name == NULL_STRING:
+        return None
     try:
         return convert(argument, kind)
     except PSInvalidCastException as cause:

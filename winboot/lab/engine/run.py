@@ -22,6 +22,7 @@ from winboot.lab.engine.invoke import BlockStage, Line, run_stage
 from winboot.lab.engine.objects import Invocation
 from winboot.lab.engine.programs import compiled
 from winboot.lab.engine.session import Cancelled, Session
+from winboot.lab.engine.types.paths import PROCESS_DIRECTORY
 
 if TYPE_CHECKING:
     from winboot.lab.windows.door import Door
@@ -77,6 +78,7 @@ def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> End
     arguments = [
         Argument(name, to_value(value), f"-{name}", splatted=True) for name, value in parameters.items()
     ]
+    before = PROCESS_DIRECTORY.set(session.locations.process_directory)
     try:
         code = compiled(text)
         stage = BlockStage(
@@ -101,4 +103,6 @@ def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> End
         return Ended("completed")
     except Cancelled:
         return Ended("stopped")
+    finally:
+        PROCESS_DIRECTORY.reset(before)
     return Ended("completed")

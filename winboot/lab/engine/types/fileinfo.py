@@ -9,10 +9,11 @@ from typing import Any
 
 from winboot.lab.engine.door import ask, ask_one
 from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet, named
-from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException, FileNotFoundException
-from winboot.lab.engine.locations import normalise, parent_path
+from winboot.lab.engine.exceptions import ArgumentNullException, FileNotFoundException
+from winboot.lab.engine.locations import parent_path
 from winboot.lab.engine.members import adds
 from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
+from winboot.lab.engine.types.paths import full_path
 from winboot.lab.engine.values import (
     STRING,
     AliasProperty,
@@ -79,31 +80,11 @@ def is_folder(facts: Any) -> bool:
     return facts is not None and facts["kind"] == "directory"
 
 
-def process_path(runtime: Runtime, path: str | None, parameter: str = "path") -> str:
-    """A path as .NET understands it: relative ones begin at the process directory, which is no location of a script."""
+def process_path(path: str | None, parameter: str = "path") -> str:
+    """A path as .NET understands it, made absolute."""
     if path is None:
         raise ArgumentNullException(parameter)
-    if not path.strip():
-        raise ArgumentException("The path is not of a legal form.")
-    if any(letter in path for letter in '<>"|') or any(letter < " " for letter in path):
-        raise ArgumentException("Illegal characters in path.")
-    path = path.replace("/", "\\")
-    if path.startswith("\\\\"):
-        return _kept_end(path, normalise(path))
-    here: str = runtime.session.locations.process_directory  # type: ignore[attr-defined]
-    if len(path) > 1 and path[1] == ":":
-        if len(path) == 2 or path[2] != "\\":
-            base = here if here[:1].lower() == path[:1].lower() else path[:2] + "\\"
-            path = base.rstrip("\\") + "\\" + path[2:]
-    elif path.startswith("\\"):
-        path = here[:2] + path
-    else:
-        path = here.rstrip("\\") + "\\" + path
-    return _kept_end(path, normalise(path))
-
-
-def _kept_end(path: str, full: str) -> str:
-    return full + "\\" if path.endswith("\\") and not full.endswith("\\") else full
+    return full_path(path)
 
 
 FILE_SYSTEM_INFO = dotnet("System.IO.FileSystemInfo")
@@ -213,7 +194,7 @@ FILE_INFO.prop("IsReadOnly", "bool", _is_read_only, _set_read_only, effect=True)
 
 @FILE_INFO.constructor("string fileName", effect=True)
 def _new_file(runtime: Runtime, path: str) -> FileSystemInfo:
-    return FileSystemInfo(process_path(runtime, path, "fileName"), path, folder=False)
+    return FileSystemInfo(process_path(path, "fileName"), path, folder=False)
 
 
 @FILE_INFO.method("void Delete()", effect=True)
@@ -224,7 +205,7 @@ def _delete_file(runtime: Runtime, self: FileSystemInfo) -> None:
 
 @FILE_INFO.method("void MoveTo(string destFileName)", effect=True)
 def _move_file(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
-    full = process_path(runtime, path, "destFileName")
+    full = process_path(path, "destFileName")
     ask(runtime, "file.move", source=self.path, destination=full)
     self.path = self.shown = full
     self.forget()
@@ -237,7 +218,7 @@ def _copy_file(
     path: str,
     overwrite: bool = False,
 ) -> FileSystemInfo:
-    full = process_path(runtime, path, "destFileName")
+    full = process_path(path, "destFileName")
     ask(runtime, "file.copy", source=self.path, destination=full, overwrite=overwrite)
     return FileSystemInfo(full, folder=False)
 
@@ -261,7 +242,7 @@ DIRECTORY_INFO.prop("Root", "System.IO.DirectoryInfo", _root)
 
 @DIRECTORY_INFO.constructor("string path", effect=True)
 def _new_folder(runtime: Runtime, path: str) -> FileSystemInfo:
-    return FileSystemInfo(process_path(runtime, path), path, folder=True)
+    return FileSystemInfo(process_path(path), path, folder=True)
 
 
 @DIRECTORY_INFO.method("void Create()", effect=True)
@@ -285,7 +266,7 @@ def _delete_folder(runtime: Runtime, self: FileSystemInfo, recurse: bool = False
 
 @DIRECTORY_INFO.method("void MoveTo(string destDirName)", effect=True)
 def _move_folder(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
-    full = process_path(runtime, path, "destDirName")
+    full = process_path(path, "destDirName")
     ask(runtime, "file.move", source=self.path, destination=full)
     self.path = self.shown = full
     self.forget()
@@ -340,7 +321,7 @@ for _index, _part in enumerate(("Major", "Minor", "Build", "Private")):
 
 @FILE_VERSION_INFO.static_method("GetVersionInfo(string fileName)", effect=True)
 def _version_info(runtime: Runtime, path: str) -> FileVersionInfo:
-    full = process_path(runtime, path, "fileName")
+    full = process_path(path, "fileName")
     facts = ask_one(runtime, "file.stat", path=full)  # type: ignore[arg-type]
     if facts is None or is_folder(facts):
         raise FileNotFoundException(full, full)

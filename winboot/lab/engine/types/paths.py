@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from contextvars import ContextVar
 
 from winboot.lab.engine.dotnet import Runtime, dotnet
 from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException
@@ -10,6 +12,8 @@ from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import CHAR, STRING, Array, Char, Value
 
 PATH = dotnet("System.IO.Path", kind="static")
+PROCESS_DIRECTORY: ContextVar[str | None] = ContextVar("process directory", default=None)
+"""Where relative paths of .NET begin: the process directory of the running script, which Set-Location does not move."""
 BAD = frozenset('"<>|' + "".join(map(chr, range(32))))
 """Characters that .NET Framework does not accept in any path."""
 _BAD_NAME = BAD | frozenset(":*?\\/")
@@ -55,8 +59,17 @@ def _combine(first: str, second: str) -> str:
     return first + second if first[-1] in "\\/:" else f"{first}\\{second}"
 
 
+def _from_process_directory(text: str, root: int) -> str:
+    here: str | None = PROCESS_DIRECTORY.get()
+    if here is None:
+        raise Refusal("value", text, "a path relative to the process directory")
+    if root and here[:1].lower() != text[:1].lower():
+        return text[:2] + "\\" + text[2:]
+    return here.rstrip("\\") + "\\" + text[root:]
+
+
 def full_path(path: str | None) -> str:
-    """GetFullPath: separators, dots and trailing dots settled. A relative path is refused."""
+    """GetFullPath: separators, dots and trailing dots settled."""
     path = checked(path)
     if not path.strip():
         raise ArgumentException("The path is not of a legal form.")
@@ -65,7 +78,8 @@ def full_path(path: str | None) -> str:
         return text
     root = root_length(text)
     if root == 0 or (root == 2 and text[1] == ":"):
-        raise Refusal("value", path, "a path relative to the process directory")
+        text = _from_process_directory(text, root)
+        root = root_length(text)
     head = text[:root]
     if head == "\\":
         head = "C:\\"
@@ -99,11 +113,12 @@ def _combine_two(first: str, second: str) -> str:
     "Combine(string path1, string path2, string path3, string path4)",
 )
 def _combine_more(*parts: str) -> str:
-    return _combine_all(parts)
+    made: str = _combine_all(parts)
+    return made
 
 
 @PATH.static_method("Combine(params string[] paths)")
-def _combine_all(parts: Value) -> str:
+def _combine_all(parts: Sequence[str]) -> str:
     made = ""
     for part in parts:
         made = _combine(made, part)
