@@ -29,6 +29,6 @@ def again(seconds: float, *errors: type[WinbootError]) -> Retrying:
     return Retrying(
         retry=retry_if_exception(worth_it),
         stop=stop_before_delay(seconds),
-        wait=wait_random_exponential(multiplier=0.1, max=LONGEST_PAUSE_S),
+        wait=wait_random_exponential(multiplier=0.02, max=LONGEST_PAUSE_S),
         reraise=True,
     )
