@@ -29,6 +29,7 @@ from winboot.script import Helpers, Script, helpers, render
 from winboot.secret import Secret
 from winboot.spec import NodeSpec, unresolved
 from winboot.steps import STEPS
+from winboot.steps.kube_proxy_config import KUBECONFIG_SECRET, own_kubeconfig
 from winboot.transport.base import Transport
 
 # Long enough for a machine that restarts twice, short enough to be worth little when found.
@@ -296,6 +297,8 @@ def _secrets(work: Work, look: Pass) -> tuple[dict[str, Secret], str | None]:
         if name == BOOTSTRAP:
             secrets[name] = _bootstrap_token(work)
             requestor = f"system:bootstrap:{secrets[name].reveal().partition('.')[0]}"
+        elif name == KUBECONFIG_SECRET:
+            secrets[name] = _kube_proxy_kubeconfig(work)
         else:
             secrets[name] = _registry_secret(work, name)
     return secrets, requestor
@@ -311,6 +314,12 @@ def _bootstrap_token(work: Work) -> Secret:
             hint="Name one, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
         )
     return work.cluster.mint_token(node=work.name, lifetime=TOKEN_LIFETIME).value
+
+
+def _kube_proxy_kubeconfig(work: Work) -> Secret:
+    wanted, where = work.spec.kube_proxy.kubeconfig, f"{work.name}: kube_proxy.kubeconfig"
+    assert wanted is not None  # the step asks for it only then
+    return own_kubeconfig(wanted.read(where), work.spec, where)
 
 
 def _registry_secret(work: Work, name: str) -> Secret:

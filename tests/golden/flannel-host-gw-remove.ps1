@@ -17,7 +17,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '4272f32953f384e65130fbf99acb60e64ab61d5182bd32cf08ee486b5af3bc01'
+    Digest  = '9a49af0dacc6522b241e9450e7fbb841e109506366cea08f83b5fc3689352d7e'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -489,7 +489,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     Restore-FormerValue
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Secrets = @(); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
     $source = $node
     $folder = 'C:\etc\cni\net.d'
     $files = @{
@@ -531,7 +531,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
     $source = $node
     $files = @{
         'C:\k\kube-proxy.yaml' = '{
@@ -569,12 +569,15 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
     }
+    # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
+    $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Undo = {
     Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
     $source = $node
+    $network = 'cbr0'
     $wanted = @{
         name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
         description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
@@ -583,6 +586,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
         environment = @(); parameters = @{}
     }
     $service = Complete-Service -Service $wanted -Source $source
+    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
+    $health = 'http://127.0.0.1:10256/healthz'
 }; Undo = {
     Restore-FormerValue
 } }
@@ -1287,7 +1292,8 @@ function Get-StoreFiles {
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
-        if ([IO.Path]::GetFileName($path) -match '^\d+\.\d+\.\d+\.\d+$') { $path }
+        # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+        if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
     }
 }
 
@@ -1295,7 +1301,7 @@ function Read-StoreEntry {
     # Address, owner and interface of one file; the plugin writes CRLF between the two.
     param([string]$Path)
     $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path); owner = $lines[0]; interface = '' }
+    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
     if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
     $entry
 }
@@ -1389,12 +1395,20 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
-    # True when an IPv4 address lies in a network.
+    # True when an address lies in a network of its family.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    $size = [long][Math]::Pow(2, 32 - [int]$length)
-    $distance = (ConvertTo-AddressNumber $Address) - (ConvertTo-AddressNumber $base)
-    $distance -ge 0 -and $distance -lt $size
+    $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+    if ($network.Length -ne $bytes.Length) { return $false }
+    $bits = [int]$length
+    for ($at = 0; $bits -gt 0; $at++) {
+        $mask = 255
+        if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
+        if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
+        $bits -= 8
+    }
+    $true
 }
 
 function ConvertTo-AddressNumber {

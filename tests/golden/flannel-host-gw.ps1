@@ -18,7 +18,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '4272f32953f384e65130fbf99acb60e64ab61d5182bd32cf08ee486b5af3bc01'
+    Digest  = '9a49af0dacc6522b241e9450e7fbb841e109506366cea08f83b5fc3689352d7e'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -562,7 +562,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     Set-Reservations -Store $store -Reservations $reservations -Source $source
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Secrets = @(); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
     $source = $node
     $folder = 'C:\etc\cni\net.d'
     $files = @{
@@ -611,7 +611,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     }
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
     $source = $node
     $files = @{
         'C:\k\kube-proxy.yaml' = '{
@@ -649,14 +649,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
     }
+    # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
+    $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Look = {
-    Get-RenderedFilesDifference -Files $files -Source $source
+    Get-RenderedFilesDifference -Files $files -Source $source -Disrupts:$running
 }; Change = {
     Set-RenderedFiles -Files $files -Source $source -Service 'kube-proxy'
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
     $source = $node
+    $network = 'cbr0'
     $wanted = @{
         name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
         description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
@@ -665,12 +668,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
         environment = @(); parameters = @{}
     }
     $service = Complete-Service -Service $wanted -Source $source
+    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
+    $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
-    Get-ServiceDifference -Service $service
+    Get-ServiceDifference -Service $service -Disrupts:$running
+    if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }; Change = {
     Assert-ServiceKnown -Service $wanted -Source $source
+    Assert-Network -Name $network
     Set-ServiceDefinition -Service $service
     Start-CurrentService -Name $service.name
+    Wait-KubeProxy -Name $service.name -Health $health -TimeoutSeconds 60
 } }
 
 )
@@ -881,8 +889,13 @@ function Read-PemCertificate {
     # The first certificate of a file; nothing when the file is absent or holds none.
     param([string]$Path)
     $text = Read-FileText $Path
-    if ($null -eq $text) { return }
-    $match = [regex]::Match($text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
+    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+}
+
+function ConvertFrom-Pem {
+    # The first certificate of a text; nothing when it holds none.
+    param([string]$Text)
+    $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
     if (-not $match.Success) { return }
     # Windows PowerShell cannot read a PEM file with a key in it, but it can read the bytes of the certificate.
     [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
@@ -1997,15 +2010,21 @@ function Get-StoreFiles {
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
-        if ([IO.Path]::GetFileName($path) -match '^\d+\.\d+\.\d+\.\d+$') { $path }
+        # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+        if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
     }
+}
+
+function Get-StorePath {
+    param([string]$Store, [string]$Address)
+    [IO.Path]::Combine($Store, $Address.Replace(':', '_'))
 }
 
 function Read-StoreEntry {
     # Address, owner and interface of one file; the plugin writes CRLF between the two.
     param([string]$Path)
     $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path); owner = $lines[0]; interface = '' }
+    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
     if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
     $entry
 }
@@ -2028,13 +2047,12 @@ function Get-SourceVip {
 function Get-ReservationDifference {
     # Each reservation is a table with address (may be <<unknown>>), holder, interface.
     param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    $known = Get-Known -Source $Source
     foreach ($reservation in $Reservations) {
         $address = Expand-Known -Text $reservation.address -Source $Source
         $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
         if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
         $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
-        $path = [IO.Path]::Combine($Store, $address)
+        $path = Get-StorePath -Store $Store -Address $address
         $is = $null
         if ([IO.File]::Exists($path)) {
             $entry = Read-StoreEntry -Path $path
@@ -2042,8 +2060,9 @@ function Get-ReservationDifference {
         }
         Compare-Wanted -What $what -Is $is -Want $want
     }
-    if (-not $known.ContainsKey('pod_cidr')) { return }
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidr $known.pod_cidr -Source $Source)) {
+    $cidrs = @(Get-PodCidr -Source $Source)
+    if ($cidrs.Count -eq 0) { return }
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs -Source $Source)) {
         New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
     }
 }
@@ -2051,11 +2070,11 @@ function Get-ReservationDifference {
 function Get-StaleEntry {
     # Entries that belong to nothing: outside the pod network, or of a sandbox that no longer exists. After a hard
     # restart the plugin is never asked to give addresses back, and the network runs full.
-    param([string]$Store, [string]$Cidr, [hashtable]$Source)
+    param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
     $sandboxes = $null
     foreach ($path in @(Get-StoreFiles -Store $Store)) {
         $entry = Read-StoreEntry -Path $path
-        if (-not (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { $entry; continue }
+        if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
         # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
         if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
@@ -2077,15 +2096,13 @@ function Get-SandboxTable {
 function Set-Reservations {
     # Writes the reservations and removes what is stale.
     param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    $cidr = Assert-Known -Text '<<pod_cidr>>' -Source $Source
+    [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
     [void][IO.Directory]::CreateDirectory($Store)
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidr $cidr -Source $Source)) {
-        Save-FormerFile -Path $entry.path
-        [IO.File]::Delete($entry.path)
-    }
+    # Nobody would want a leaked address back, so it is not noted.
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr -Source $Source) -Source $Source)) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known -Text $reservation.address -Source $Source
-        $path = [IO.Path]::Combine($Store, $address)
+        $path = Get-StorePath -Store $Store -Address $address
         if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
             Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
                 -Hint 'Delete that pod (or drain the node) and run the same command again.'
@@ -2179,12 +2196,20 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
-    # True when an IPv4 address lies in a network.
+    # True when an address lies in a network of its family.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    $size = [long][Math]::Pow(2, 32 - [int]$length)
-    $distance = (ConvertTo-AddressNumber $Address) - (ConvertTo-AddressNumber $base)
-    $distance -ge 0 -and $distance -lt $size
+    $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+    if ($network.Length -ne $bytes.Length) { return $false }
+    $bits = [int]$length
+    for ($at = 0; $bits -gt 0; $at++) {
+        $mask = 255
+        if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
+        if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
+        $bits -= 8
+    }
+    $true
 }
 
 function ConvertTo-AddressNumber {
@@ -2202,10 +2227,10 @@ function ConvertFrom-AddressNumber {
 
 function Get-RenderedFileDifference {
     # Compares a text file whose text may hold what only this machine knows.
-    param([string]$Path, [string]$Text, [hashtable]$Source)
+    param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
     $want = Expand-Known -Text $Text -Source $Source
-    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want; return }
-    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)'
+    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
+    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
 
 function Get-FileAbsence {
@@ -2216,8 +2241,10 @@ function Get-FileAbsence {
 
 function Get-RenderedFilesDifference {
     # Compares several files: path to text.
-    param([hashtable]$Files, [hashtable]$Source)
-    foreach ($path in @($Files.Keys | Sort-Object)) { Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source }
+    param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
+    foreach ($path in @($Files.Keys | Sort-Object)) {
+        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
+    }
 }
 
 function Set-RenderedFiles {
@@ -2267,6 +2294,49 @@ function Get-ForeignFile {
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {
         if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
     }
+}
+
+# kube-proxy: it can only work on a network that is there, and only its health tells that it does.
+
+function Assert-Network {
+    # kube-proxy started without its network waits in silence, or serves another one.
+    param([string]$Name)
+    if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
+    Stop-Step -Id 'NoHnsNetwork' -Message ('there is no HNS network {0}, which kube-proxy shall serve' -f $Name) `
+        -Hint 'It comes with the network solution: look at the step before this one, or at the pods of its operator.'
+}
+
+function Read-HttpStatus {
+    # The status that a local HTTP server answers with; nothing when nobody answers.
+    param([string]$Url)
+    $request = [Net.WebRequest]::Create($Url)
+    $request.Timeout = 5000
+    $request.Proxy = $null
+    try { $response = $request.GetResponse() }
+    catch [Net.WebException] {
+        $response = $_.Exception.Response
+        if ($null -eq $response) { return }
+    }
+    [int]$response.StatusCode
+    $response.Close()
+}
+
+function Wait-KubeProxy {
+    # Waits until kube-proxy serves. It is started anew once: that takes away what an earlier network left in its memory.
+    param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
+    foreach ($attempt in 1..2) {
+        $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+        do {
+            if ((Read-HttpStatus -Url $Health) -eq 200) { return }
+            Start-Sleep -Milliseconds 1000
+        } while ([DateTime]::UtcNow -lt $until)
+        if ($attempt -eq 1) {
+            Stop-RunningService -Name $Name
+            Start-Service -Name $Name
+        }
+    }
+    Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
+        -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding that lets it.'
 }
 
 # The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
@@ -2581,10 +2651,14 @@ function Get-NetworkFault {
     Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
         -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
-    if ($Wanted.vni -eq 0) { return }
-    $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
-            Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
-    Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
+}
+
+function Get-NetworkVni {
+    # The virtual network ids of an overlay, as text.
+    param([object]$Network)
+    $policies = @($Network.Subnets | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ })
+    @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {

@@ -88,6 +88,8 @@ WIN_BRIDGE = Network(
         Reservation(
             Known("pod_endpoint"), "winboot", "endpoint", "the host's own endpoint, the gateway of pods"
         ),
+        Reservation(Known("pod_gateway_v6"), "winboot", "gateway-v6", "the same two in the IPv6 part"),
+        Reservation(Known("pod_endpoint_v6"), "winboot", "endpoint-v6", "the same two in the IPv6 part"),
     ),
     plugins=("win-bridge", "host-local"),
     artifacts=("cni-plugins",),

@@ -196,7 +196,11 @@ def _network(
         cni_conf_path=rf"{paths.cni_conf}\{solution.conf_file}" if solution.conf_file else "",
         net_conf=solution.net_conf(choices) if solution.net_conf else None,
         ipam_store=rf"{paths.ipam_store}\{network_name}" if solution.owners.ipam_store == "winboot" else "",
-        reservations=solution.reservations,
+        reservations=tuple(
+            one
+            for one in solution.reservations
+            if len(cluster.pod_cidrs) > 1 or not one.address.name.endswith("_v6")
+        ),
         agent=solution.agent(choices) if solution.agent else None,
         host_endpoint=solution.host_endpoint_name(network_name),
         routes=section.routes == "winboot",

@@ -23,6 +23,7 @@ from winboot.steps.kubelet_config import KUBELET_CONFIG
 from winboot.steps.kubelet_credentials import KUBELET_CREDENTIALS
 from winboot.steps.node_labels import NODE_LABELS
 from winboot.steps.node_preflight import NODE_PREFLIGHT
+from winboot.steps.operator_network import OPERATOR_NETWORK
 from winboot.steps.pause_image import PAUSE_IMAGE
 from winboot.steps.pod_network import POD_NETWORK
 from winboot.steps.postboot_task import POSTBOOT_TASK
@@ -55,6 +56,7 @@ STEPS: Final[tuple[Step, ...]] = (
     FLANNELD_CONFIG,
     FLANNELD,
     POD_NETWORK,
+    OPERATOR_NETWORK,
     IPAM_RESERVATIONS,
     CNI_CONFIG,
     KUBE_PROXY_CONFIG,

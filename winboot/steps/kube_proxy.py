@@ -11,14 +11,30 @@ from winboot.steps.step import Step
 from winboot.steps.texts import source
 
 
+def _health(spec: NodeSpec) -> str:
+    """The address that tells whether kube-proxy serves; empty where it cannot be told.
+
+    With Azure CNI the HNS network comes with the first pod, and kube-proxy waits for it.
+    """
+    bound = spec.kube_proxy.config.get("healthzBindAddress")
+    if not isinstance(bound, str) or ":" not in bound or spec.network.solution.first_switch is not None:
+        return ""
+    return f"http://127.0.0.1:{bound.rpartition(':')[2]}/healthz"
+
+
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec), "service": service_table(spec, "kube-proxy")}
+    return {
+        "source": source(spec),
+        "service": service_table(spec, "kube-proxy"),
+        "network": spec.network.solution.first_switch or spec.network.network_name,
+        "health": _health(spec),
+    }
 
 
 KUBE_PROXY = Step(
     name="kube-proxy",
     why="services have no address on this node without it; it starts after the HNS network that it programs",
     inputs=_inputs,
-    needs=("kube-proxy-config", "pod-network", "artifacts", "firewall-rules"),
+    needs=("kube-proxy-config", "pod-network", "operator-network", "artifacts", "firewall-rules"),
     wanted=kube_proxy_wanted,
 )

@@ -4,8 +4,13 @@ function Read-PemCertificate {
     # The first certificate of a file; nothing when the file is absent or holds none.
     param([string]$Path)
     $text = Read-FileText $Path
-    if ($null -eq $text) { return }
-    $match = [regex]::Match($text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
+    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+}
+
+function ConvertFrom-Pem {
+    # The first certificate of a text; nothing when it holds none.
+    param([string]$Text)
+    $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
     if (-not $match.Success) { return }
     # Windows PowerShell cannot read a PEM file with a key in it, but it can read the bytes of the certificate.
     [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
@@ -58,4 +63,55 @@ function Set-Credential {
     Save-CreatedFile -Path $Credential.bootstrap_path
     Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
     $script:Run['Bootstrapped'] = $true
+}
+
+function Get-KubeconfigDifference {
+    # A kubeconfig with a credential in it. Wanted is a table: path, server, ca_path, secret. Everything but the
+    # credential itself is compared: that it is there, who may read it, for which cluster, and until when it holds.
+    param([hashtable]$Wanted)
+    $what = 'file {0}: ' -f $Wanted.path
+    $text = Read-FileText $Wanted.path
+    if ($null -eq $text) { New-Difference -What ($what + 'credential') -Is $null -Want 'present'; return }
+    $strangers = Get-Strangers -Path $Wanted.path
+    if ($null -ne $strangers) {
+        New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
+    }
+    $config = $null
+    try { $config = ConvertFrom-Json -InputObject $text }
+    # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
+    catch [ArgumentException] { New-Difference -What ($what + 'form') -Is 'other text' -Want 'JSON'; return }
+    $cluster = Read-Member @(Read-Member $config 'clusters')[0] 'cluster'
+    $user = Read-Member @(Read-Member $config 'users')[0] 'user'
+    Compare-Wanted -What ($what + 'server') -Is (Read-Member $cluster 'server') -Want $Wanted.server
+    Compare-Wanted -What ($what + 'CA') -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
+    $end = Get-CredentialEnd -User $user
+    if ($null -ne $end -and $end -lt [DateTime]::UtcNow) {
+        New-Difference -What ($what + 'credential') -Is ('ended {0:yyyy-MM-dd HH:mm}Z' -f $end) -Want 'in force'
+    }
+}
+
+function Get-CredentialEnd {
+    # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not tell.
+    param([AllowNull()][object]$User)
+    $certificate = Read-Member $User 'client-certificate-data'
+    if ($certificate) {
+        $pem = [Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($certificate))
+        return (ConvertFrom-Pem -Text $pem).NotAfter.ToUniversalTime()
+    }
+    $parts = ([string](Read-Member $User 'token')).Split('.')
+    # A token of a service account is a JSON web token: three parts, the second one tells.
+    if ($parts.Count -ne 3) { return }
+    $claims = $parts[1].Replace('-', '+').Replace('_', '/')
+    $claims = $claims.PadRight($claims.Length + (4 - $claims.Length % 4) % 4, '=')
+    $end = Read-Member (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) 'exp'
+    if ($end) { [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc).AddSeconds([double]$end) }
+}
+
+function Set-Kubeconfig {
+    # Writes the kubeconfig that came as a secret. The service that reads it is noted for a restart first.
+    param([hashtable]$Wanted, [string]$Service)
+    if (@(Get-KubeconfigDifference -Wanted $Wanted).Count -eq 0) { return }
+    Save-RestartNeed -Name $Service
+    Save-CreatedFile -Path $Wanted.path
+    Write-FileText -Path $Wanted.path -Text (Read-Secret -Name $Wanted.secret) -Private
 }

@@ -6,15 +6,21 @@ function Get-StoreFiles {
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
-        if ([IO.Path]::GetFileName($path) -match '^\d+\.\d+\.\d+\.\d+$') { $path }
+        # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+        if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
     }
+}
+
+function Get-StorePath {
+    param([string]$Store, [string]$Address)
+    [IO.Path]::Combine($Store, $Address.Replace(':', '_'))
 }
 
 function Read-StoreEntry {
     # Address, owner and interface of one file; the plugin writes CRLF between the two.
     param([string]$Path)
     $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path); owner = $lines[0]; interface = '' }
+    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
     if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
     $entry
 }
@@ -37,13 +43,12 @@ function Get-SourceVip {
 function Get-ReservationDifference {
     # Each reservation is a table with address (may be <<unknown>>), holder, interface.
     param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    $known = Get-Known -Source $Source
     foreach ($reservation in $Reservations) {
         $address = Expand-Known -Text $reservation.address -Source $Source
         $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
         if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
         $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
-        $path = [IO.Path]::Combine($Store, $address)
+        $path = Get-StorePath -Store $Store -Address $address
         $is = $null
         if ([IO.File]::Exists($path)) {
             $entry = Read-StoreEntry -Path $path
@@ -51,8 +56,9 @@ function Get-ReservationDifference {
         }
         Compare-Wanted -What $what -Is $is -Want $want
     }
-    if (-not $known.ContainsKey('pod_cidr')) { return }
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidr $known.pod_cidr -Source $Source)) {
+    $cidrs = @(Get-PodCidr -Source $Source)
+    if ($cidrs.Count -eq 0) { return }
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs -Source $Source)) {
         New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
     }
 }
@@ -60,11 +66,11 @@ function Get-ReservationDifference {
 function Get-StaleEntry {
     # Entries that belong to nothing: outside the pod network, or of a sandbox that no longer exists. After a hard
     # restart the plugin is never asked to give addresses back, and the network runs full.
-    param([string]$Store, [string]$Cidr, [hashtable]$Source)
+    param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
     $sandboxes = $null
     foreach ($path in @(Get-StoreFiles -Store $Store)) {
         $entry = Read-StoreEntry -Path $path
-        if (-not (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { $entry; continue }
+        if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
         # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
         if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
@@ -86,15 +92,13 @@ function Get-SandboxTable {
 function Set-Reservations {
     # Writes the reservations and removes what is stale.
     param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    $cidr = Assert-Known -Text '<<pod_cidr>>' -Source $Source
+    [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
     [void][IO.Directory]::CreateDirectory($Store)
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidr $cidr -Source $Source)) {
-        Save-FormerFile -Path $entry.path
-        [IO.File]::Delete($entry.path)
-    }
+    # Nobody would want a leaked address back, so it is not noted.
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr -Source $Source) -Source $Source)) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known -Text $reservation.address -Source $Source
-        $path = [IO.Path]::Combine($Store, $address)
+        $path = Get-StorePath -Store $Store -Address $address
         if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
             Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
                 -Hint 'Delete that pod (or drain the node) and run the same command again.'

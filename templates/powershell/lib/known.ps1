@@ -83,12 +83,20 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
-    # True when an IPv4 address lies in a network.
+    # True when an address lies in a network of its family.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    $size = [long][Math]::Pow(2, 32 - [int]$length)
-    $distance = (ConvertTo-AddressNumber $Address) - (ConvertTo-AddressNumber $base)
-    $distance -ge 0 -and $distance -lt $size
+    $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+    if ($network.Length -ne $bytes.Length) { return $false }
+    $bits = [int]$length
+    for ($at = 0; $bits -gt 0; $at++) {
+        $mask = 255
+        if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
+        if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
+        $bits -= 8
+    }
+    $true
 }
 
 function ConvertTo-AddressNumber {
@@ -106,10 +114,10 @@ function ConvertFrom-AddressNumber {
 
 function Get-RenderedFileDifference {
     # Compares a text file whose text may hold what only this machine knows.
-    param([string]$Path, [string]$Text, [hashtable]$Source)
+    param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
     $want = Expand-Known -Text $Text -Source $Source
-    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want; return }
-    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)'
+    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
+    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
 
 function Get-FileAbsence {
@@ -120,8 +128,10 @@ function Get-FileAbsence {
 
 function Get-RenderedFilesDifference {
     # Compares several files: path to text.
-    param([hashtable]$Files, [hashtable]$Source)
-    foreach ($path in @($Files.Keys | Sort-Object)) { Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source }
+    param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
+    foreach ($path in @($Files.Keys | Sort-Object)) {
+        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
+    }
 }
 
 function Set-RenderedFiles {

@@ -28,10 +28,14 @@ function Get-NetworkFault {
     Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
         -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
-    if ($Wanted.vni -eq 0) { return }
-    $vni = @(Read-Member $Network 'Subnets' | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ } |
-            Where-Object { $_.Type -eq 'VSID' } | ForEach-Object { $_.VSID })
-    Compare-Wanted -What ($What + ': VNI') -Is ($vni -join ', ') -Want ([string]$Wanted.vni) @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
+}
+
+function Get-NetworkVni {
+    # The virtual network ids of an overlay, as text.
+    param([object]$Network)
+    $policies = @($Network.Subnets | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ })
+    @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {

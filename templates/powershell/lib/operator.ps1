@@ -1,0 +1,54 @@
+# A pod network that somebody else brings and keeps. What is missing is waited for; what is otherwise than the profile
+# says is told, as things of a Group Policy are, and left to its owner.
+
+function Get-OperatorDifference {
+    # Wanted is a table: name, type and vni of the HNS network; endpoint, conf_folder (empty texts where they do not
+    # matter) and plugins, the files without which no pod gets a network; who brings it.
+    param([hashtable]$Wanted, [hashtable]$Source)
+    $what = 'HNS network {0}' -f $Wanted.name
+    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
+    $want = 'present'
+    if ($Wanted.type -ne '') { $want = $Wanted.type }
+    if ($networks.Count -eq 0) { New-Difference -What $what -Is $null -Want $want }
+    else {
+        # Type, subnet and VNI are its owner's affair; that they differ is worth knowing.
+        Get-ForeignFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what | ForEach-Object {
+            $_.policy = $true
+            $_
+        }
+    }
+    if ($Wanted.endpoint -ne '' -and @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint).Count -eq 0) {
+        New-Difference -What ('HNS endpoint {0}' -f $Wanted.endpoint) -Is $null -Want 'present'
+    }
+    foreach ($path in @($Wanted.plugins)) {
+        if (-not [IO.File]::Exists($path)) { New-Difference -What ('file {0}' -f $path) -Is $null -Want 'present' }
+    }
+    if ($Wanted.conf_folder -ne '' -and @(Get-ForeignFile -Folder $Wanted.conf_folder -Own @{}).Count -eq 0) {
+        New-Difference -What ('CNI configuration in {0}' -f $Wanted.conf_folder) -Is $null -Want 'present'
+    }
+}
+
+function Get-ForeignFault {
+    # How somebody else's network differs from what the profile says of it.
+    param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+    if ($Wanted.type -ne '') { Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase }
+    Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+        -Want (Complete-Text -Text '<<node_ip>>' -Source $Source)
+    if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) }
+}
+
+function Wait-Operator {
+    # Waits until everything is there that nobody but its owner makes.
+    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ($true) {
+        $script:Run.Cache = @{}
+        $left = @(Get-OperatorDifference -Wanted $Wanted -Source $Source | Where-Object { -not $_.policy })
+        if ($left.Count -eq 0) { return }
+        if ([DateTime]::UtcNow -gt $until) {
+            $names = @($left | ForEach-Object { $_.what }) -join '; '
+            Stop-Step -Id 'OperatorMissing' -Message ('not there after {0} seconds: {1}' -f $TimeoutSeconds, $names) -Hint $Wanted.who
+        }
+        Start-Sleep -Milliseconds 3000
+    }
+}

@@ -1,0 +1,44 @@
+"""Wait for the pod network that somebody else brings, and look at it; nothing of it is winboot's to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.step import Step
+from winboot.steps.texts import source
+
+_WHO = {
+    "calico-vxlan": "Its pods bring it: kubectl get pods --namespace calico-system --output wide.",
+    "calico-vxlan-services": "Calico's Windows services bring it: install and start them (install-calico.ps1), "
+    r"with CNI_BIN_DIR C:\opt\cni\bin and CNI_CONF_DIR C:\etc\cni\net.d, then run the same command again.",
+    "none": "The profile says that somebody else brings the network, and gives its name.",
+}
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    network, solution = spec.network, spec.network.solution
+    wanted = {
+        "name": network.network_name,
+        "type": solution.hns_type or "",
+        "vni": network.vni if solution.hns_type == "Overlay" else 0,
+        "endpoint": solution.source_vip_endpoint or "" if spec.kube_proxy.wanted else "",
+        # Whose CNI configuration is the owner's: any file there will do.
+        "conf_folder": "" if network.cni_conf is not None else spec.paths.cni_conf,
+        "plugins": [rf"{spec.paths.cni_bin}\{name}.exe" for name in solution.plugins],
+        "who": _WHO[solution.id],
+    }
+    return {"source": source(spec), "network": wanted}
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return spec.network.solution.owners.hns_network == "operator" and bool(spec.network.network_name)
+
+
+OPERATOR_NETWORK = Step(
+    name="operator-network",
+    why="a network that an operator or a person brings is waited for and looked at, but never touched",
+    inputs=_inputs,
+    needs=("registration", "windows-features"),
+    wanted=_wanted,
+)
