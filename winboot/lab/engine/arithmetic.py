@@ -456,7 +456,7 @@ def multiply(left: Value, right: Value, runtime: Runtime | None = None) -> Value
     items = enumerate_value(left)
     if items is not None:
         element = getattr(left, "element", None) if isinstance(left, (Array, ByteArray)) else None
-        repeated = list(items) * _times(right)
+        repeated = list(items) * int(cast(right, UINT32))
         return Array(repeated) if element is None else new_array(repeated, element)
     if kind in (bool, Char):
         raise _undefined(left, "*", right)

@@ -569,9 +569,13 @@ class Binding:
             if any(type(item) is Decorated for item in bare):
                 return Array((plain(item) for item in bare), kind.element)
             return bare
+        items = enumerate_value(value)
         if kind.element is OBJECT or kind.element is PS_OBJECT:
-            items = enumerate_value(value)
             return Array([value] if items is None else items)
+        if kind.element is STRING and items is not None:
+            # $null inside a list stays $null here, so that it can be complained of.
+            texts = [None if item is None else convert(item, STRING) for item in items]
+            return Array(texts, STRING)
         return convert(value, kind)
 
     def _coerce_one(self, kind: DotNetType, value: Value, parameter: ParameterSpec) -> Value:

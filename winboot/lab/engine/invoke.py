@@ -30,7 +30,7 @@ from winboot.lab.engine.exceptions import (
     ScriptCallDepthException,
     ScriptRequiresException,
 )
-from winboot.lab.engine.flow import ReturnFromBlock
+from winboot.lab.engine.flow import ExitScript, ReturnFromBlock
 from winboot.lab.engine.objects import BoundParameters, Invocation, ScriptCmdlet
 from winboot.lab.engine.programs import parse_script
 from winboot.lab.engine.refusal import Refusal
@@ -146,6 +146,7 @@ class BlockStage(Stage):
         self.invocation = invocation
         self.collected: list[Value] = []
         self.this = this
+        self.is_file = script
         self.common: common.CommonParameters | None = None
         self.restore: list[Callable[[], None]] = []
         self._bind(arguments)
@@ -260,6 +261,12 @@ class BlockStage(Stage):
             phase(self.own, self.out)
         except ReturnFromBlock:
             pass
+        except ExitScript as ended:
+            if not self.is_file:
+                raise
+            # `exit` in a script file ends that file; the caller goes on.
+            session.top.put("LASTEXITCODE", ended.code)
+            self.line.failed = ended.code != 0
         except DotNetException as failure:
             raise self._noted(failure) from None
         finally:
@@ -454,6 +461,8 @@ def make_stage(
                 scope, command, arguments, out, line, invocation, expects_input=expects_input, dotted=dotted
             )
         if isinstance(command, Application):
+            if command.path.lower().endswith((".cmd", ".bat")):
+                raise Refusal("program", command.path, "a batch file")
             from winboot.lab.engine.native import NativeStage
 
             return NativeStage(scope, command, arguments, out, line, expects_input=expects_input)

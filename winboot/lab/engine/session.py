@@ -99,6 +99,7 @@ class Session:
         self.types: dict[str, DotNetType] = {}
         self.top = Scope(self, None)
         self.listening: list[CommonParameters] = []
+        self.locked_aliases: set[str] = set()
         self.locations: Locations  # set by the set-up, see automatic.py
         self.state: dict[str, Any] = {}
 

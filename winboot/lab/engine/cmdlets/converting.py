@@ -67,7 +67,9 @@ class _CsvWriter:
             if not self.call.flag("NoTypeInformation"):
                 yield f"#TYPE {type_names_of(value)[0]}"
             yield self.delimiter.join(quoted(column) for column in self.columns)
-        yield csv_line(self.call, value, self.columns, self.delimiter)
+        line = csv_line(self.call, value, self.columns, self.delimiter)
+        if line:
+            yield line
 
 
 @cmdlet(

@@ -18,6 +18,7 @@ from winboot.lab.engine.exceptions import (
     IOException,
     ProviderNotFoundException,
     RuntimeException,
+    SessionStateUnauthorizedAccessException,
     UnauthorizedAccessException,
     declare_exception,
 )
@@ -684,6 +685,24 @@ def _not_removed(call: Call, place: Place, failure: DotNetException) -> bool:
     return False
 
 
+def is_locked(call: Call, name: str) -> bool:
+    """Is it one of PowerShell's own aliases, which go only with -Force? Then that is reported."""
+    if name.lower() not in call.session.locked_aliases or call.flag("Force"):
+        return False
+    call.error(
+        SessionStateUnauthorizedAccessException(
+            f"Alias was not removed because alias {name} is constant or read-only.",
+            "AliasNotRemovable",
+            "WriteError",
+            name,
+        ),
+        "AliasNotRemovable",
+        "WriteError",
+        name,
+    )
+    return True
+
+
 def _remove_flat(call: Call, place: Place) -> None:
     name, scope = place.path, call.scope
     if place.provider == ENVIRONMENT:
@@ -702,5 +721,7 @@ def _remove_flat(call: Call, place: Place) -> None:
         if name.lower() in table:
             if place.provider == VARIABLES and table[name.lower()].options:
                 call.refuse("of a protected variable")
+            if place.provider == "Alias" and is_locked(call, name):
+                return
             del table[name.lower()]
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from winboot.lab.engine.cmdlet import Call
@@ -318,7 +319,7 @@ class GetMember:
                 rows.append(("Method" if isinstance(found, Method) else "Property", found.name, None))
         self._write(kind.name, rows)
 
-    def _write(self, type_name: str, rows: list[_Row]) -> None:
+    def _write(self, type_name: str, rows: Sequence[_Row]) -> None:
         call = self.call
         order = {"NoteProperty": 3, "Method": 1, "Property": 2}
         for kind, name, definition in sorted(rows, key=lambda row: (order.get(row[0], 2), row[1].lower())):

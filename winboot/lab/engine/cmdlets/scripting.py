@@ -14,7 +14,7 @@ from winboot.lab.engine.commands import (
     is_known_elsewhere,
     look_up,
 )
-from winboot.lab.engine.exceptions import CommandNotFoundException
+from winboot.lab.engine.exceptions import CommandNotFoundException, SessionStateUnauthorizedAccessException
 from winboot.lab.engine.invoke import BlockStage, Line, run_stage
 from winboot.lab.engine.moments import TimeSpan
 from winboot.lab.engine.objects import CommandInfo, command_info
@@ -123,7 +123,21 @@ def _set_alias(call: Call) -> None:
     from winboot.lab.engine.cmdlets.variables import scope_of
 
     scope = scope_of(call, call["Scope"])
-    scope.aliases[call["Name"].lower()] = call["Value"]
+    name = call["Name"]
+    if name.lower() in call.session.locked_aliases and not call.flag("Force"):
+        call.error(
+            SessionStateUnauthorizedAccessException(
+                f"Alias is not writeable because alias {name} is read-only or constant and cannot be written to.",
+                "AliasNotWritable",
+                "WriteError",
+                name,
+            ),
+            "AliasNotWritable",
+            "WriteError",
+            name,
+        )
+        return
+    scope.aliases[name.lower()] = call["Value"]
     if call.flag("PassThru"):
         call.write(alias_info(call["Name"], call["Value"]))
 
