@@ -95,7 +95,10 @@ class Driven(Node):
         net = ipaddress.ip_network(spec["podCIDR"])
         self.known |= {"pod_cidr": str(net), "pod_gateway": str(net[1]), "pod_endpoint": str(net[2])}
         self.known |= {"pod_first": str(net[3]), "source_vip": str(net[2])}
-        self.known["pod_cidr_v6"] = (*spec["podCIDRs"], "")[1]
+        for cidr in spec["podCIDRs"][1:]:
+            second = ipaddress.ip_network(cidr)
+            self.known |= {"pod_cidr_v6": cidr, "pod_gateway_v6": str(second[1])}
+            self.known["pod_endpoint_v6"] = str(second[2])
 
     def network(self) -> None:
         """The agent makes the HNS network, or winboot does, or the plug-in will."""
@@ -126,7 +129,7 @@ class Driven(Node):
         for reservation in self.spec.network.reservations:
             address = self.known[reservation.address.name]
             self.file(
-                rf"{self.spec.network.ipam_store}\{address}",
+                rf"{self.spec.network.ipam_store}\{address.replace(':', '_')}",
                 f"{reservation.holder}\r\n{reservation.interface}",
             )
         if self.spec.network.cni_conf is not None:

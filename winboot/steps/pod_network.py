@@ -9,7 +9,6 @@ from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 from winboot.steps.texts import source
 
-
 # The range of an empty network that nobody talks on.
 FIRST_SWITCH: Final = {"prefix": "192.168.255.0/30", "gateway": "192.168.255.1"}
 
