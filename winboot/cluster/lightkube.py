@@ -67,15 +67,23 @@ T = TypeVar("T")
 
 
 class LightkubeCluster:
-    """One API server, reached with one kubeconfig."""
+    """One API server, reached with one kubeconfig. `transport` carries the requests instead of sockets."""
 
-    def __init__(self, kubeconfig: Path, *, context: str | None = None) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        *,
+        context: str | None = None,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
         with reading(str(kubeconfig)):
             config = _single(kubeconfig, context)
             self._server: Final = config.cluster.server
-            self._client: Final = Client(config, field_manager="winboot", lazy=False)
+            self._client: Final = Client(config, field_manager="winboot", lazy=False, transport=transport)
             # For what is no resource (the version, the server's clock), the same connection settings.
-            self._plain: Final = client_adapter.Client(config, client_adapter.ConnectionParams())
+            self._plain: Final = client_adapter.Client(
+                config, client_adapter.ConnectionParams(transport=transport)
+            )
 
     def close(self) -> None:
         """Give the connections back."""

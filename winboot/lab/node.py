@@ -134,7 +134,7 @@ class LabNode:
         # too.
         here = (self.endpoint.http_port, self.endpoint.https_port)
         machine.manage_at(*WINRM_PORTS[: 1 + https], *(port for port in here if port))
-        machine.run_powershell = self._run_powershell
+        machine.run_powershell = powershell
         machine.watch(self._signal)
         machine.live()
 
@@ -150,12 +150,13 @@ class LabNode:
         else:
             self._farm.tell(self.endpoint, "up" if self.machine.reachable() else "cut")
 
-    def _run_powershell(self, session: Session, arguments: list[str]) -> int:
-        """powershell.exe as scheduled tasks call it: -EncodedCommand, or a refusal by name."""
-        ended = run_script(session, _encoded(arguments), {}, emit=lambda stream, value: None)
-        if ended.exit_code is not None:
-            return ended.exit_code
-        return 0 if ended.state == "completed" else 1
+
+def powershell(session: Session, arguments: list[str]) -> int:
+    """powershell.exe as scheduled tasks call it: -EncodedCommand, or a refusal by name; gives its exit code."""
+    ended = run_script(session, _encoded(arguments), {}, emit=lambda stream, value: None)
+    if ended.exit_code is not None:
+        return ended.exit_code
+    return 0 if ended.state == "completed" else 1
 
 
 def _encoded(arguments: list[str]) -> str:
