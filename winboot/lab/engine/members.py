@@ -41,6 +41,7 @@ from winboot.lab.engine.values import (
     AliasProperty,
     Array,
     ArrayList,
+    BaseView,
     ByteArray,
     Char,
     CodeProperty,
@@ -230,6 +231,8 @@ def lookup(value: Value, name: str, runtime: Runtime) -> Value:
         if member is not None:
             return _read_added(value, member, runtime)
     bare = value.base if type(value) is Decorated else value
+    if type(bare) is BaseView:
+        return _lookup_adapted(bare.target, bare.target, name, key, runtime)
     if isinstance(bare, _Mapping) and bare.has(name):
         return bare.get(name)
     if isinstance(bare, Structured):
@@ -541,6 +544,8 @@ def _try_invoke(value: Value, name: str, arguments: Sequence[Value], runtime: Ru
         if type(added) is NoteProperty and type(added.value) is PSMethod:
             return True, invoke_method(added.value, arguments, runtime)
     bare = value.base if type(value) is Decorated else value
+    if type(bare) is BaseView:
+        value = bare = bare.target
     kind = type_of(bare)
     member = kind.find(key)
     if type(member) is Method:
@@ -1006,7 +1011,7 @@ def _connected(names: list[str]) -> Value:
 
 _INTRINSIC = {
     "psobject": _psobject,
-    "psbase": lambda value, runtime: plain(value),
+    "psbase": lambda value, runtime: BaseView(value) if isinstance(value, _Mapping) else plain(value),
     "psextended": _psobject,
     "psadapted": lambda value, runtime: plain(value),
     "pstypenames": _type_names,

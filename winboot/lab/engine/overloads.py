@@ -99,7 +99,14 @@ def _prepare(
     candidates = [made for overload in method.overloads for made in _fitting(overload, count, owner)]
     if not candidates:
         raise no_overload(method.name, count)
-    chosen = candidates[0] if len(candidates) == 1 else _best(candidates, arguments)
+    try:
+        chosen = candidates[0] if len(candidates) == 1 else _best(candidates, arguments)
+    except _Ambiguous:
+        raise MethodException(
+            f'Multiple ambiguous overloads found for "{method.name}" and the argument count: "{count}".',
+            "MethodCountCouldNotFindBest",
+            "NotSpecified",
+        ) from None
     if chosen is None:
         raise no_overload(method.name, count)
     return chosen.overload, _converted(chosen, arguments, method.name)
@@ -116,18 +123,19 @@ def no_overload(name: str, count: int) -> MethodException:
 
 def _fitting(overload: Overload, count: int, owner: DotNetType | None) -> list[_Candidate]:
     slots = overload.slots
-    types = overload.types(owner)
     found: list[_Candidate] = []
     if not overload.spreads:
         if overload.least <= count <= len(slots):
-            found.append(_Candidate(overload, types[:count], spread=False))
+            found.append(_Candidate(overload, overload.types(owner)[:count], spread=False))
         return found
+    if count < len(slots) - 1:
+        return found
+    types = overload.types(owner)
     if count == len(slots):
         found.append(_Candidate(overload, types, spread=False))
-    if count >= len(slots) - 1:
-        element = types[-1].element or OBJECT
-        extra = count - (len(slots) - 1)
-        found.append(_Candidate(overload, [*types[:-1], *[element] * extra], spread=True))
+    element = types[-1].element or OBJECT
+    extra = count - (len(slots) - 1)
+    found.append(_Candidate(overload, [*types[:-1], *[element] * extra], spread=True))
     return found
 
 
@@ -144,10 +152,28 @@ def _best(candidates: list[_Candidate], arguments: Sequence[Value]) -> _Candidat
     if not possible:
         return None
     best = possible[0]
+    ambiguous = False
     for candidate in possible[1:]:
-        if _compare(candidate, best, arguments) > 0:
-            best = candidate
+        order = _compare(candidate, best, arguments)
+        if order > 0:
+            best, ambiguous = candidate, False
+        elif order == 0 and _both_enums(candidate, best):
+            ambiguous = True
+    if ambiguous:
+        raise _Ambiguous
     return best
+
+
+class _Ambiguous(Exception):
+    """Two overloads fit equally well."""
+
+
+def _both_enums(first: _Candidate, second: _Candidate) -> bool:
+    """Do the overloads differ in two enums? (Other ties PowerShell settles in ways that are settled here too.)"""
+    return any(
+        one is not other and one.kind == "enum" and other.kind == "enum"
+        for one, other in zip(first.types, second.types, strict=True)
+    )
 
 
 def _slots(candidate: _Candidate) -> list[Slot]:

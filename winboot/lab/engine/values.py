@@ -919,7 +919,9 @@ class EnumValue:
 
     def __str__(self) -> str:
         """The name; of a flags enum the names, smallest value first; the number when names do not cover it."""
-        names = {number: name for name, number in reversed(self.dotnet_type.constants.items())}
+        constants = self.dotnet_type.constants.items()
+        # Of two names for one number a flags enum shows the later one, another enum the earlier.
+        names = {number: name for name, number in (constants if self.dotnet_type.flags else reversed(constants))}
         exact = names.get(self.number)
         if exact is not None:
             return exact
@@ -1042,7 +1044,8 @@ IP_ADDRESS = dotnet("System.Net.IPAddress", IPAddress, accelerators=["ipaddress"
 URI = dotnet("System.Uri", Uri, accelerators=["uri"])
 ERROR_RECORD = dotnet("System.Management.Automation.ErrorRecord", ErrorRecord)
 ERROR_DETAILS = dotnet("System.Management.Automation.ErrorDetails", ErrorDetails)
-PS_REFERENCE = dotnet("System.Management.Automation.PSReference", Reference, accelerators=["ref"])
+PS_REFERENCE = dotnet("System.Management.Automation.PSReference", accelerators=["ref"])
+dotnet("System.Management.Automation.PSReference`1", Reference, base=PS_REFERENCE).complete()
 SWITCH_PARAMETER = dotnet(
     "System.Management.Automation.SwitchParameter",
     base=VALUE_TYPE,
@@ -1073,6 +1076,27 @@ class SwitchParameter:
 
     def __str__(self) -> str:
         return str(self.present)
+
+
+class NullString(Instance):
+    """[NullString]::Value: a null where $null would become an empty string."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+NULL_STRING_VALUE = NullString()
+
+
+class BaseView(Instance):
+    """`$table.PSBase`: a dictionary whose keys do not hide its properties."""
+
+    def __init__(self, target: Value) -> None:
+        self.target = target
+
+    @property
+    def dotnet_type(self) -> DotNetType:
+        return type_of(self.target)
 
 
 class PSMethod(Instance):

@@ -297,7 +297,7 @@ class Certificate(Instance):
     def serial_number(self) -> str:
         return self.serial.hex().upper()
 
-    def extension(self, oid: str) -> bytes | None:
+    def extension_value(self, oid: str) -> bytes | None:
         """The content of an extension, or None."""
         for item in self.extensions:
             parts = item.items()

@@ -421,7 +421,7 @@ def _variables(runtime: Runtime, self: StartInfo) -> Hashtable:
 
 START_INFO.prop("EnvironmentVariables", "object", _variables, effect=True)
 START_INFO.prop("Environment", "object", _variables, effect=True)
-START_INFO.refuses("Domain ErrorDialogParentHandle Password PasswordInClearText UserName Verbs")
+START_INFO.refuses("ArgumentList Domain ErrorDialogParentHandle Password PasswordInClearText UserName Verbs")
 
 
 class Process(Instance):

@@ -21,6 +21,7 @@ from winboot.lab.engine.values import (
     ERROR_RECORD,
     Hashtable,
     Instance,
+    ReadOnlyCollection,
     Value,
     enum_value,
     type_of,
@@ -118,8 +119,17 @@ _type("System.IO.FileNotFoundException").constructor("string message, string fil
     exceptions.FileNotFoundException
 )
 _WIN32 = _type("System.ComponentModel.Win32Exception")
-_WIN32.prop("NativeErrorCode", "int", lambda self: self.code or 0)
+_WIN32.prop("NativeErrorCode", "int", lambda self: _native_code(self))
 _WIN32.prop("ErrorCode", "int", lambda self: self.hresult)
+
+
+def _native_code(self: Win32Exception) -> int:
+    """The Windows error number: the one given, else the low half of an HResult that wraps one."""
+    if self.code:
+        return self.code
+    return self.hresult & 0xFFFF if (self.hresult & 0xFFFF0000) in (0x80070000, 0) else 0
+
+
 _WIN32_TEXTS = {
     0: "The operation completed successfully",
     1: "Incorrect function",
@@ -140,6 +150,39 @@ def _win32(code: int) -> Win32Exception:
     return Win32Exception(_WIN32_TEXTS[code], code)
 
 
+_RANGE = _type("System.ArgumentOutOfRangeException")
+_RANGE.prop("ActualValue", "object", lambda self: self.__dict__.get("actual_value"))
+
+
+@_RANGE.constructor("string paramName, object actualValue, string message")
+def _out_of_range(name: str, actual: Value, message: str) -> DotNetException:
+    made = exceptions.ArgumentOutOfRangeException(name, message)
+    made.message += f"\r\nActual value was {dotnet_text(actual)}."
+    made.__dict__["actual_value"] = actual
+    return made
+
+
+_AGGREGATE = _type("System.AggregateException")
+
+
+def _aggregate(message: str | None, inner: Value) -> DotNetException:
+    made = exceptions.AggregateException(
+        "One or more errors occurred." if message is None else message, inner[0] if len(inner) else None
+    )
+    made.__dict__["inner_exceptions"] = list(inner)
+    return made
+
+
+_AGGREGATE.prop(
+    "InnerExceptions",
+    "object",
+    lambda self: ReadOnlyCollection(
+        self.__dict__.get("inner_exceptions") or ([self.inner] if self.inner is not None else []), EXCEPTION
+    ),
+)
+_AGGREGATE.constructor("params System.Exception[] innerExceptions")(lambda inner: _aggregate(None, inner))
+_AGGREGATE.constructor("string message, params System.Exception[] innerExceptions")(_aggregate)
+_AGGREGATE.refuses("Flatten Handle")
 _WEB = _type("System.Net.WebException")
 _WEB.prop("Response", "object", lambda self: self.response)
 _WEB.prop(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import ipaddress
+import re
 from urllib.parse import quote, unquote
 
 from winboot.lab.engine import parsing
@@ -89,7 +90,7 @@ def _host_kind(self: Uri) -> Value:
             address = ipaddress.ip_address(self.host.strip("[]"))
             kind = "IPv4" if address.version == 4 else "IPv6"
         except ValueError:
-            kind = "Dns"
+            kind = "Dns" if re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?", self.host) else "Unknown"
     return enum_value("System.UriHostNameType", kind)
 
 

@@ -22,7 +22,9 @@ from winboot.lab.engine.values import (
     Enumerator,
     Extension,
     Instance,
+    NULL_STRING_VALUE,
     NoteProperty,
+    NullString,
     PropertySet,
     PSCustomObject,
     PSMethod,
@@ -365,14 +367,6 @@ def _remove_name_at(self: Value, index: int) -> None:
 # -- script blocks as delegates and text
 
 
-class NullString(Instance):
-    """[NullString]::Value: a null where $null would become an empty string."""
-
-    def __str__(self) -> str:
-        return ""
-
-
-NULL_STRING_VALUE = NullString()
 NULL_STRING = dotnet(
     "System.Management.Automation.Language.NullString", NullString, accelerators=["nullstring"]
 )

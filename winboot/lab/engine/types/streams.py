@@ -433,6 +433,7 @@ class DeflateStream(CompressedStream):
     """System.IO.Compression.DeflateStream."""
 
 
+_COMPRESS = EnumValue(named("System.IO.Compression.CompressionMode"), 1)
 for _name, _class, _bits in (("GZipStream", GZipStream, 31), ("DeflateStream", DeflateStream, -15)):
     _kind = dotnet(f"System.IO.Compression.{_name}", _class, base=STREAM)
 
@@ -445,6 +446,16 @@ for _name, _class, _bits in (("GZipStream", GZipStream, 31), ("DeflateStream", D
     _MODE_OF = "System.IO.Compression.CompressionMode mode"
     _kind.constructor(f"System.IO.Stream stream, {_MODE_OF}")(_compressed)
     _kind.constructor(f"System.IO.Stream stream, {_MODE_OF}, bool leaveOpen")(_compressed)
+
+    def _packing(
+        stream: Stream, _level: EnumValue, leave: bool = False, make: Any = _class, bits: int = _bits
+    ) -> CompressedStream:
+        made: CompressedStream = make(stream, _COMPRESS, bits, leave_open=leave)
+        return made
+
+    _LEVEL_OF = "System.IO.Compression.CompressionLevel compressionLevel"
+    _kind.constructor(f"System.IO.Stream stream, {_LEVEL_OF}")(_packing)
+    _kind.constructor(f"System.IO.Stream stream, {_LEVEL_OF}, bool leaveOpen")(_packing)
     _kind.prop("BaseStream", "System.IO.Stream", lambda self: self.inner)
     _kind.complete()
 
