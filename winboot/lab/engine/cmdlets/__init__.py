@@ -8,6 +8,7 @@ from winboot.lab.engine.cmdlets import (
     locations,
     looping,
     making,
+    matching,
     moving,
     out_file,
     output,
@@ -15,8 +16,10 @@ from winboot.lab.engine.cmdlets import (
     programs,
     properties,
     scripting,
+    security,
     selecting,
     text,
+    time,
     variables,
 )
 
@@ -28,6 +31,7 @@ __all__ = [
     "locations",
     "looping",
     "making",
+    "matching",
     "moving",
     "out_file",
     "output",
@@ -35,7 +39,9 @@ __all__ = [
     "programs",
     "properties",
     "scripting",
+    "security",
     "selecting",
     "text",
+    "time",
     "variables",
 ]

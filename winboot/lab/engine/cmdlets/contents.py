@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from winboot.lab.engine.cmdlet import Call
-from winboot.lab.engine.cmdlets.paths import PATH_OR_LITERAL
 from winboot.lab.engine.commands import MANAGEMENT, cmdlet
 from winboot.lab.engine.convert import convert
 from winboot.lab.engine.door import ask, ask_one
@@ -79,6 +78,11 @@ enum_type(
     },
 )
 
+# Paths come from the pipeline by property name only: a string there is no path.
+PATH_OR_LITERAL = """
+    Path: string[] mandatory position=0 name set=Path
+    LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
+"""
 _MORE = """
     Filter: string
     Include: string[]

@@ -463,7 +463,7 @@ def _new_flat(call: Call, place: Place) -> None:
 @cmdlet(
     "Set-Item",
     """
-    Path: string[] mandatory position=0 value name set=Path
+    Path: string[] mandatory position=0 name set=Path
     LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
     Value: object position=1 value name
     Filter: string refused

@@ -233,7 +233,7 @@ KINDS = "String, ExpandString, Binary, DWord, MultiString, QWord, Unknown"
 @cmdlet(
     "New-ItemProperty",
     """
-    Path: string[] mandatory position=0 name set=Path
+    Path: string[] mandatory position=0 set=Path
     LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
     Name: string mandatory position=1 name alias=PSProperty
     PropertyType: string name alias=Type
@@ -340,7 +340,7 @@ def _show(call: Call, place: Place, name: str) -> None:
 @cmdlet(
     "Set-ItemProperty",
     """
-    Path: string[] mandatory position=0 value name set=propertyValuePathSet
+    Path: string[] mandatory position=0 name set=propertyValuePathSet
     Path: string[] mandatory position=0 name set=propertyPSObjectPathSet
     LiteralPath: string[] mandatory name alias=PSPath set=propertyValueLiteralPathSet,propertyPSObjectLiteralPathSet
     Name: string mandatory position=1 name alias=PSProperty set=propertyValuePathSet,propertyValueLiteralPathSet
