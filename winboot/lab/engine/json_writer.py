@@ -174,7 +174,8 @@ def _property_names(value: Value) -> list[str]:
     known = _KNOWN_OBJECTS.get(kind.name)
     if known is not None:
         return known.split()
-    if isinstance(value, (Structured, DotNetType, DotNetException)) or not kind.closed or kind.refused:
+    unsure = isinstance(value, (Structured, DotNetType, DotNetException)) or kind.name.endswith(".NullString")
+    if unsure or not kind.closed or kind.refused:
         raise Refusal("value", f"{kind.name} as JSON")
     return [
         member.name for member in kind.all_members() if type(member) is Property and member.name != "Item"

@@ -304,6 +304,33 @@ def new_item(call: Call) -> None:
             _new_flat(call, place)
 
 
+@cmdlet(
+    "mkdir",
+    """
+    Path: string[] mandatory position=0 name set=pathSet
+    Path: string[] position=0 name set=nameSet
+    Name: string mandatory name null empty set=nameSet
+    Value: object refused
+    """
+    + FORCE
+    + CREDENTIAL,
+    module="",
+    default_set="pathSet",
+    suffix="Microsoft.PowerShell.Commands.NewItemCommand",
+    should_process=True,
+)
+def make_directory(call: Call) -> None:
+    """5.1's function mkdir: New-Item -ItemType Directory."""
+    paths = call.items("Path") or ["."]
+    if call.has("Name") and call["Name"]:
+        paths = [joined_path(path, call["Name"]) for path in paths]
+    for place in literal_places(call, iter(paths)):
+        if place.provider != FILES:
+            call.refuse(f"in {place.provider}")
+        if call.should_process():
+            _new_folder(call, place)
+
+
 _FILE_TYPES = (
     ("directory", "directory"),
     ("container", "directory"),

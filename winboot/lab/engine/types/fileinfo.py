@@ -13,6 +13,7 @@ from winboot.lab.engine.exceptions import ArgumentNullException, FileNotFoundExc
 from winboot.lab.engine.locations import parent_path
 from winboot.lab.engine.members import adds
 from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
+from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.paths import full_path
 from winboot.lab.engine.values import (
     STRING,
@@ -144,6 +145,8 @@ def _get_attributes(runtime: Runtime, self: FileSystemInfo) -> EnumValue:
 
 
 def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) -> None:
+    if value.number & DIRECTORY and not self.folder:
+        raise Refusal("value", str(value), "the attribute Directory for a file")
     wanted = value.number & SETTABLE & ~NORMAL
     ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
     self.forget()
