@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot.lab.engine import ps_types as _ps_types  # declares enums
+from winboot.lab.engine import dynamic as _dynamic  # these two declare types
+from winboot.lab.engine import ps_types as _ps_types
 from winboot.lab.engine.attributes import keep_rules
 from winboot.lab.engine.common import ACTION_TYPE
 from winboot.lab.engine.context import ExecutionContext
@@ -24,7 +25,7 @@ from winboot.lab.engine.values import (
 )
 
 Value = Any
-assert _ps_types
+_LOADED = (_ps_types, _dynamic)
 
 POWERSHELL_HOME = r"C:\Windows\System32\WindowsPowerShell\v1.0"
 

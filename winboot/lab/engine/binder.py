@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winboot.lab.engine.adapted import property_of
-from winboot.lab.engine.convert import convert
+from winboot.lab.engine.convert import convert, to_bool
 from winboot.lab.engine.dotnet import OBJECT, DotNetType, Reference
 from winboot.lab.engine.exceptions import (
     DotNetException,
@@ -46,6 +46,7 @@ from winboot.lab.engine.values import (
     plain,
     type_of,
 )
+from winboot.lab.engine.wildcards import like
 from winboot.powershell.commands import find as find_facts
 
 Value = Any
@@ -110,6 +111,11 @@ class Binding:
         self._settle_command_line()
         self._line_sets = self.sets
         self._line_narrowed = self.narrowed
+
+    def first_look(self, arguments: Sequence[Argument]) -> None:
+        """Bind what is already clear, without complaint about the rest (before a dynamicparam block runs)."""
+        left = self._named(self._reparse(arguments, dynamic=False))
+        self._positional(left)
 
     def _settle_command_line(self) -> None:
         if not self.expects_input:
@@ -349,23 +355,19 @@ class Binding:
         if not self.spec.advanced:
             return
         table = self.scope.get("psdefaultparametervalues")
-        if not isinstance(table, Hashtable) or not len(table):
+        if not isinstance(table, Hashtable) or not len(table) or to_bool(table.get("Disabled")):
             return
         for key, value in table.items():
-            if not isinstance(key, str) or ":" not in key:
+            command, cut, name = key.partition(":") if isinstance(key, str) else ("", "", "")
+            if not cut or not like(self.spec.name, command.strip("'\" ")):
                 continue
-            command, _, name = key.partition(":")
-            if "*" in key or "?" in key or "[" in key:
-                raise Refusal("value", key, "wildcards in $PSDefaultParameterValues")
-            if command.strip("'\" ").lower() != self.spec.name.lower():
-                continue
-            parameter = self.spec.by_name.get(name.strip("'\" ").lower())
-            if parameter is None or parameter.name.lower() in self.bound:
+            found = self.spec.match(name.strip("'\" "), dynamic=True)
+            if len(found) != 1 or found[0].name.lower() in self.bound:
                 continue
             if isinstance(value, ScriptBlock):
                 raise Refusal("value", key, "a script block in $PSDefaultParameterValues")
-            self.bind(parameter, value)
-            self.given.pop(parameter.name.lower(), None)
+            self.bind(found[0], value)
+            self.given.pop(found[0].name.lower(), None)
 
     # -- parameter sets ----------------------------------------------------------------------------------------------
 

@@ -106,8 +106,6 @@ class Code:
         return self._spec
 
     def _make_spec(self, scope: Scope) -> CommandSpec:
-        if self.tree.dynamicparam is not None:
-            raise Refusal("construct", "dynamicparam").at(*self.tree.dynamicparam.extent.position)
         settings: dict[str, Any] = {}
         for node in self.attributes:
             if attribute_name(node) == "cmdletbinding":

@@ -36,13 +36,14 @@ from winboot.lab.engine.programs import parse_script
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope, Variable
 from winboot.lab.engine.session import MAX_DEPTH, Activation, Emit, Session
-from winboot.lab.engine.signatures import ParameterSpec
+from winboot.lab.engine.signatures import CommandSpec, ParameterSpec
 from winboot.lab.engine.values import (
     NOTHING,
     Array,
     Collection,
     Enumerator,
     ScriptBlock,
+    plain,
 )
 from winboot.powershell.syntax import Extent
 
@@ -161,6 +162,8 @@ class BlockStage(Stage):
         binding = None
         if code.parameters or code.advanced:
             spec = code.spec(self.scope)
+            if code.tree.dynamicparam is not None:
+                spec = self._with_dynamic(spec, arguments)
             binding = Binding(spec, self.scope, expects_input=self.expects_input)
             binding.command_line(arguments)
             rest = binding.rest
@@ -182,6 +185,27 @@ class BlockStage(Stage):
             own.put("PSBoundParameters", BoundParameters())
             return
         self._set_parameters(binding)
+
+    def _with_dynamic(self, spec: CommandSpec, arguments: Sequence[Argument]) -> CommandSpec:
+        """Run the dynamicparam block with what the command line already tells, and take in what it answers."""
+        from winboot.lab.engine.dynamic import with_dynamic
+
+        early = Binding(spec, self.scope, expects_input=self.expects_input)
+        early.first_look(arguments)
+        reported = BoundParameters()
+        for parameter in spec.parameters:
+            key = parameter.name.lower()
+            if key in early.bound and not parameter.common:
+                self._set(parameter, early.bound[key])
+                reported.put(parameter.name, early.bound[key])
+        self.own.put("PSBoundParameters", reported)
+        answers: list[Value] = []
+        out, self.out = self.out, answers.append
+        try:
+            self.run_phase("dynamicparam")
+        finally:
+            self.out = out
+        return with_dynamic(spec, answers)
 
     def _set_for_dotted(self, rest: list[Value]) -> None:
         """A dot-sourced block shares the scope: its `$args` last only as long as it runs."""
@@ -213,7 +237,7 @@ class BlockStage(Stage):
             own.put("PSCmdlet", ScriptCmdlet(self))
         for parameter in spec.parameters:
             key = parameter.name.lower()
-            if key in binding.bound and not parameter.common:
+            if key in binding.bound and not parameter.common and not parameter.dynamic_only:
                 self._set(parameter, binding.bound[key])
         self.activation.at = None
         self._default_parameters(binding)
@@ -222,7 +246,9 @@ class BlockStage(Stage):
         missing = [
             parameter
             for parameter in binding.spec.parameters
-            if parameter.name.lower() not in binding.bound and not parameter.common
+            if parameter.name.lower() not in binding.bound
+            and not parameter.common
+            and not parameter.dynamic_only
         ]
         for parameter in missing:
             if parameter.default is None:
@@ -315,7 +341,8 @@ class BlockStage(Stage):
             if parameter.common:
                 continue
             if key in binding.bound:
-                self._set(parameter, binding.bound[key])
+                if not parameter.dynamic_only:
+                    self._set(parameter, binding.bound[key])
                 self.reported.put(parameter.name, binding.bound[key])
             elif key in previous:
                 self.reported.drop(parameter.name)
@@ -626,6 +653,8 @@ def call_with_underbar(scope: Scope, block: ScriptBlock, item: Value) -> Value:
 
 def define_function(scope: Scope, name: str, value: Value) -> None:
     """`$function:name = …`, `Set-Item function:name`."""
+    if type(plain(value)) is str:
+        value = ScriptBlock(plain(value))
     if not isinstance(value, ScriptBlock):
         raise Refusal("value", f"function:{name}", "something other than a script block")
     code, home = code_of(value)

@@ -194,20 +194,16 @@ def command_parameters(scope: Any, info: CommandInfo) -> Value:
 
 def parameter_metadata(parameter: ParameterSpec) -> Structured:
     """System.Management.Automation.ParameterMetadata."""
-    attributes: list[Value] = [
-        Structured(
-            _SMA + "ParameterAttribute",
-            {
-                "Mandatory": place.mandatory,
-                "Position": -(2**31) if place.position is None else place.position,
-                "ParameterSetName": which,
-                "ValueFromPipeline": place.by_value,
-                "ValueFromPipelineByPropertyName": place.by_name,
-                "ValueFromRemainingArguments": place.rest,
-            },
-        )
-        for which, place in parameter.places.items()
-    ]
+    from winboot.lab.engine.dynamic import ParameterAttribute
+
+    attributes: list[Value] = []
+    for which, place in parameter.places.items():
+        attribute = ParameterAttribute()
+        attribute.mandatory, attribute.by_value, attribute.by_name = place.mandatory, place.by_value, place.by_name
+        attribute.set_name, attribute.rest = which, place.rest
+        if place.position is not None:
+            attribute.position = place.position
+        attributes.append(attribute)
     made: dict[str, Value] = {
         "Name": parameter.name,
         "ParameterType": parameter.type,
@@ -221,8 +217,6 @@ def parameter_metadata(parameter: ParameterSpec) -> Structured:
 
 PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
 PARAMETER_METADATA.refuses("ParameterSets")
-PARAMETER_ATTRIBUTE = dotnet(_SMA + "ParameterAttribute", accelerators=["parameter"])
-PARAMETER_ATTRIBUTE.refuses("HelpMessage HelpMessageBaseName HelpMessageResourceId DontShow TypeId")
 
 
 # -- variables as objects

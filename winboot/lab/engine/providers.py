@@ -203,7 +203,11 @@ class VariableProvider(FlatProvider):
         return [seen[key] for key in sorted(seen)]
 
     def find(self, name: str) -> Value:
-        found = self.scope.find(name.lower())
+        place, cut, rest = name.lower().partition(":")
+        if cut and place in ("global", "script", "local", "private"):
+            found = self.scope.named(place).variables.get(rest)
+        else:
+            found = self.scope.find(name.lower())
         return None if found is None else PSVariable(found)
 
 

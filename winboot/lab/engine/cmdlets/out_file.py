@@ -12,7 +12,7 @@ from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
 from winboot.lab.engine.door import ask, ask_one
 from winboot.lab.engine.encodings import body, mark_of
-from winboot.lab.engine.exceptions import DotNetException, IOException
+from winboot.lab.engine.exceptions import DotNetException, ErrorRecord, IOException
 from winboot.lab.engine.locations import full_path
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
@@ -49,7 +49,28 @@ def lines_of(value: Value, scope: Scope) -> list[str]:
 
     if isinstance(bare, (InformationRecord, _Message)):
         return str(bare).split("\n")
+    if isinstance(bare, ErrorRecord):
+        return error_lines(bare)
     raise Refusal("value", f"{type(bare).__name__} as text", "its default formatting")
+
+
+def error_lines(record: ErrorRecord) -> list[str]:
+    """An error as the host shows it: who, what, where, category and id."""
+    from winboot.lab.engine.types.failures import CategoryInfo
+
+    if record.id == "NativeCommandErrorMessage":
+        return [record.message]
+    invocation = record.invocation
+    who = ""
+    if invocation is not None:
+        command = invocation.command
+        who = invocation.called if invocation.called not in ("", "&", ".") else getattr(command, "name", "")
+    text = f"{who} : {record.message}" if who else record.message
+    if invocation is not None and invocation.extent is not None:
+        text += "\n" + invocation.position_message
+    text += f"\n    + CategoryInfo          : {CategoryInfo(record)}"
+    text += f"\n    + FullyQualifiedErrorId : {record.id}\n "
+    return text.replace("\r\n", "\n").split("\n")
 
 
 class FileSink:

@@ -245,7 +245,8 @@ def _get_by_name(call: Call, name: str, wanted: str | None) -> None:
     if alias is not None and wanted in (None, "Alias", "All"):
         call.write(alias_info(name, alias))
         return
-    found = look_up(call.scope, name)
+    found = call.scope.find_function(name.lower()) if wanted == "Function" else None
+    found = found or look_up(call.scope, name)
     if found is not None and wanted not in (None, "All") and found.kind not in str(wanted).split(", "):
         found = None
     if found is not None:
@@ -271,6 +272,20 @@ def _get_by_wildcard(call: Call, pattern: str, wanted: str | None) -> None:
     for key in sorted(seen):
         if like(seen[key].name, pattern):
             call.write(command_info(seen[key]))
+
+
+@cmdlet(
+    "Get-History",
+    """
+    Id: long[] position=0 value range=1,9223372036854775807
+    Count: int position=1 range=0,32767
+    """,
+    module=CORE,
+)
+def get_history(call: Call) -> None:
+    """A session that runs scripts keeps no history."""
+    if call.has("Id"):
+        call.refuse("-Id")
 
 
 @cmdlet(

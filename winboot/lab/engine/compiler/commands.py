@@ -299,9 +299,11 @@ def _stage(
             ),
         )
     command: Command
-    if isinstance(bare, CommandInfo):
+    if isinstance(bare, CommandInfo) and bare.command is not None:
         command, text = bare.command, to_text(bare.get("Name"), scope)
     else:
+        if isinstance(bare, CommandInfo):
+            bare = bare.get("Name")
         if bare is None or bare is NOTHING or is_enumerable(bare):
             raise bad_command(node, scope, bare)
         text = to_text(bare, scope)
