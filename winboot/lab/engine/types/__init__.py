@@ -18,7 +18,6 @@ from winboot.lab.engine.types import (
     numbers,
     paths,
     principals,
-    process,
     psobject,
     regex,
     registry,
@@ -26,7 +25,6 @@ from winboot.lab.engine.types import (
     sockets,
     streams,
     text,
-    threads,
     time,
     web,
 )
@@ -47,7 +45,6 @@ __all__ = [
     "numbers",
     "paths",
     "principals",
-    "process",
     "psobject",
     "regex",
     "registry",
@@ -55,7 +52,6 @@ __all__ = [
     "sockets",
     "streams",
     "text",
-    "threads",
     "time",
     "web",
 ]
