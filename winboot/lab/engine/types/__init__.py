@@ -18,6 +18,7 @@ from winboot.lab.engine.types import (
     numbers,
     paths,
     principals,
+    process,
     psobject,
     regex,
     registry,
@@ -25,6 +26,7 @@ from winboot.lab.engine.types import (
     sockets,
     streams,
     text,
+    threads,
     time,
     web,
 )
@@ -45,6 +47,7 @@ __all__ = [
     "numbers",
     "paths",
     "principals",
+    "process",
     "psobject",
     "regex",
     "registry",
@@ -52,6 +55,7 @@ __all__ = [
     "sockets",
     "streams",
     "text",
+    "threads",
     "time",
     "web",
 ]
