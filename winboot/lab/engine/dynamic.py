@@ -35,7 +35,9 @@ class ParameterAttribute(Instance):
         return Place(self.mandatory, position, self.by_value, self.by_name, self.rest)
 
 
-PARAMETER = dotnet(_SMA + "ParameterAttribute", ParameterAttribute, base=ATTRIBUTE, accelerators=["parameter"])
+PARAMETER = dotnet(
+    _SMA + "ParameterAttribute", ParameterAttribute, base=ATTRIBUTE, accelerators=["parameter"]
+)
 PARAMETER.constructor("")(ParameterAttribute)
 for _name, _type, _field in (
     ("Mandatory", "bool", "mandatory"),
@@ -134,7 +136,9 @@ def with_dynamic(spec: CommandSpec, given: list[Value]) -> CommandSpec:
         if answer is None:
             continue
         if not isinstance(answer, RuntimeParameters):
-            raise Refusal("construct", "dynamicparam", "an answer that is no RuntimeDefinedParameterDictionary")
+            raise Refusal(
+                "construct", "dynamicparam", "an answer that is no RuntimeDefinedParameterDictionary"
+            )
         found.extend(_spec_of(entry) for entry in answer.values())
     made = CommandSpec(
         spec.name,

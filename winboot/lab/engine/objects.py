@@ -199,7 +199,11 @@ def parameter_metadata(parameter: ParameterSpec) -> Structured:
     attributes: list[Value] = []
     for which, place in parameter.places.items():
         attribute = ParameterAttribute()
-        attribute.mandatory, attribute.by_value, attribute.by_name = place.mandatory, place.by_value, place.by_name
+        attribute.mandatory, attribute.by_value, attribute.by_name = (
+            place.mandatory,
+            place.by_value,
+            place.by_name,
+        )
         attribute.set_name, attribute.rest = which, place.rest
         if place.position is not None:
             attribute.position = place.position
