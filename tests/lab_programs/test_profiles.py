@@ -81,6 +81,8 @@ class Driven(Node):
         if table["parameters"]:
             registry.create(key + r"\Parameters")
         for parameter, value in table["parameters"].items():
+            if value is None:
+                continue
             if isinstance(value, int):
                 registry.set(key + r"\Parameters", parameter, "DWord", value)
             elif isinstance(value, str):

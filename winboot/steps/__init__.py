@@ -21,6 +21,7 @@ from winboot.steps.kube_proxy_config import KUBE_PROXY_CONFIG
 from winboot.steps.kubelet import KUBELET
 from winboot.steps.kubelet_config import KUBELET_CONFIG
 from winboot.steps.kubelet_credentials import KUBELET_CREDENTIALS
+from winboot.steps.log_rotation import LOG_ROTATION
 from winboot.steps.node_labels import NODE_LABELS
 from winboot.steps.node_preflight import NODE_PREFLIGHT
 from winboot.steps.operator_network import OPERATOR_NETWORK
@@ -45,6 +46,7 @@ STEPS: Final[tuple[Step, ...]] = (
     FIREWALL_RULES,
     DEFENDER_EXCLUSIONS,
     POSTBOOT_TASK,
+    LOG_ROTATION,
     ARTIFACTS,
     CONTAINERD_CONFIG,
     CONTAINERD,

@@ -15,7 +15,20 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "server_port": spec.cluster.server_port,
         "node_ip": spec.machine.node_ip,
         "free_gib": 20,
+        "updates": [{"revision": one.revision, "kb": one.kb, "why": one.why} for one in spec.updates],
+        "bad_updates": [
+            {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}
+            for one in spec.bad_updates
+        ],
+        "own_macs": _pods_speak_for_themselves(spec),
     }
+
+
+def _pods_speak_for_themselves(spec: NodeSpec) -> bool:
+    """Whether frames leave the machine with the MAC addresses of pods. An overlay wraps them; Azure's plugin takes
+    addresses that the fabric knows."""
+    solution = spec.network.solution
+    return solution.hns_type == "L2Bridge" and solution.cni != "azure"
 
 
 NODE_PREFLIGHT = Step(

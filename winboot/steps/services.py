@@ -54,10 +54,17 @@ def _native(spec: NodeSpec, service: ServiceSpec) -> str:
 
 
 def _log_runner_rotation(log: LogSpec, spec: NodeSpec) -> tuple[str, ...]:
+    return (f"-log-file-size={log.max_size_mib}Mi",) if _runner_rotates(spec) else ()
+
+
+def _runner_rotates(spec: NodeSpec) -> bool:
     # -log-file-size came with 1.33.
-    if not spec.kubernetes.version.at_least("1.33"):
-        return ()
-    return (f"-log-file-size={log.max_size_mib}Mi",)
+    return spec.kubernetes.version.at_least("1.33")
+
+
+def turns_itself_over(spec: NodeSpec, service: ServiceSpec) -> bool:
+    """Whether what writes this service's log begins a new file when the old one is large."""
+    return service.manager == "nssm" or (service.log_runner and _runner_rotates(spec))
 
 
 def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
@@ -76,13 +83,16 @@ def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
         "AppRestartDelay": service.restart_ms[0],
         # NSSM 2.24 shows no start on Windows 10 1703 and later without this one.
         "AppNoConsole": 1,
+        "AppExit": "Restart",
+        # None takes a value away that an earlier profile, or somebody else, has set.
+        "AppPriority": None if service.priority_class is None else _PRIORITIES[service.priority_class],
+        "AppEnvironment": None,
+        "AppEnvironmentExtra": [f"{key}={value}" for key, value in sorted(service.environment.items())]
+        or None,
     }
-    if service.priority_class is not None:
-        parameters["AppPriority"] = _PRIORITIES[service.priority_class]
-    if service.environment:
-        parameters["AppEnvironmentExtra"] = [
-            f"{key}={value}" for key, value in sorted(service.environment.items())
-        ]
+    if service.name == "containerd":
+        # Its shims hold the pods; they live on while containerd is started anew.
+        parameters["AppKillProcessTree"] = 0
     return {"command_line": spec.paths.nssm, "environment": [], "parameters": parameters}
 
 

@@ -2,8 +2,9 @@
 
 function Get-PreflightProblems {
     # Everything that stands in the way, each as id, message and hint. Nothing is changed and nothing is guessed.
-    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
     Test-Build -Build $Build
+    Test-Updates -Updates $Updates
     Test-Session
     Test-Space -FreeGib $FreeGib
     Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
@@ -30,6 +31,23 @@ function Test-Build {
     }
     if (-not [Environment]::Is64BitProcess) {
         New-PreflightProblem -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' -Hint 'Use the 64-bit endpoint Microsoft.PowerShell.'
+    }
+}
+
+function Get-Revision {
+    # The fourth part of Windows' version: which monthly update is in.
+    [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
+}
+
+function Test-Updates {
+    # What the profile wants of Windows needs an update of a certain month, or a later one.
+    param([object[]]$Updates)
+    $is = Get-Revision
+    foreach ($update in $Updates) {
+        if ($is -ge $update.revision) { continue }
+        New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
+                $is, $update.revision, $update.kb, $update.why) `
+            -Hint 'Install the current cumulative update, restart, and run the same command again.'
     }
 }
 
@@ -85,6 +103,13 @@ function Test-Addressing {
 
 function Get-PreflightNotices {
     # Worth knowing, in nobody's way: reported with the plan, never changed by this step.
+    param([object[]]$BadUpdates, [bool]$OwnMacs)
+    $is = Get-Revision
+    foreach ($update in $BadUpdates) {
+        if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
+        New-Difference -What ('Windows update {0}' -f $update.kb) -Is ('revision {0}: {1}' -f $is, $update.what) `
+            -Want ('revision {0} or later ({1})' -f $update.fixed, $update.fixed_kb) -Policy
+    }
     $pending = Get-PendingReboot
     if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
     if ($null -ne (Get-ServiceState -Name 'docker')) {
@@ -96,7 +121,7 @@ function Get-PreflightNotices {
     $year = [DateTime]::UtcNow.Year
     if ($year -lt 2025) { New-Difference -What 'clock' -Is ('the year {0}' -f $year) -Want 'the time of day' -Policy }
     # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
-    if (-not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
+    if ($OwnMacs -and -not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
         New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
             -Want 'MAC spoofing (Hyper-V) or forged transmits (VMware) allowed' -Policy
     }

@@ -20,9 +20,13 @@ function Get-ServiceDifference {
     Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
     Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
     Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
+    if ($null -ne $is.recovery) { Compare-Wanted -What ($what + 'recovery after a stop with an error') -Is $is.failure_flag -Want 0 }
     foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-        $value = Read-Registry ((Get-ServicePath $Service.name) + '\Parameters') $name
-        Compare-Wanted -What ($what + $name) -Is $value -Want $Service.parameters[$name] @flags
+        Compare-Wanted -What ($what + $name) -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+    }
+    if (-not (Test-NssmWanted $Service) -and (Test-NssmService -Name $Service.name)) {
+        New-Difference -What ($what + 'values of NSSM') -Is 'present' -Want $null @flags
     }
     if (Test-RestartNeed -Name $Service.name) {
         New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
@@ -34,7 +38,7 @@ function Read-Service {
     # The definition of a service as its registry key says it; every value is null when there is no such service.
     param([string]$Name)
     $path = Get-ServicePath $Name
-    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null }
+    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
     if (-not (Test-RegistryKey $path)) { return $is }
     $is.command_line = Read-Registry $path 'ImagePath'
     $start = Read-Registry $path 'Start'
@@ -49,6 +53,7 @@ function Read-Service {
     $environment = Read-Registry $path 'Environment'
     $is.environment = @($environment | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
+    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
     $is
 }
 
@@ -86,6 +91,8 @@ function Set-ServiceDefinition {
     Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
     $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
     if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
+    # Who changes the manager under a running service leaves a process that nobody stops.
+    if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $Service.name)) { Stop-RunningService -Name $Service.name }
     $verb = 'create'
     if (Test-RegistryKey $path) { $verb = 'config' }
     $depends = @($Service.depends) -join '/'
@@ -97,22 +104,12 @@ function Set-ServiceDefinition {
     Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
     $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
     Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl -Arguments @('failureflag', $Service.name, '0')
     $environment = $null
     if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
     # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
     Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
-    foreach ($name in @($Service.parameters.Keys)) {
-        Write-Registry -Path ($path + '\Parameters') -Name $name -Value $Service.parameters[$name] `
-            -Kind (Get-ParameterKind $Service.parameters[$name])
-    }
-}
-
-function Get-ParameterKind {
-    # NSSM keeps numbers as DWord, lists as MultiString and texts as ExpandString.
-    param([object]$Value)
-    if ($Value -is [int]) { return 'DWord' }
-    if ($Value -is [array]) { return 'MultiString' }
-    'ExpandString'
+    Set-ServiceParameters -Service $Service
 }
 
 function Invoke-ServiceControl {
@@ -186,8 +183,11 @@ function Read-FormerService {
     # What Restore-Service needs to put a service back, or only its name when there is none.
     param([string]$Name)
     $path = Get-ServicePath $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey $path); values = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
-    if ($former.exists) { $former.definition = Read-Service -Name $Name }
+    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+    if ($former.exists) {
+        $former.definition = Read-Service -Name $Name
+        $former.parameters = @(Read-ParameterTree -Path ($path + '\Parameters'))
+    }
     $former
 }
 
@@ -207,5 +207,6 @@ function Restore-Service {
     $environment = $null
     if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
     Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+    Restore-ServiceParameters -Former $Former
     if ($Former.running) { Start-Service -Name $Former.name }
 }

@@ -37,11 +37,12 @@ class Action:
 
 @dataclass(slots=True)
 class Trigger:
-    """When a task starts by itself. `at` is local time."""
+    """When a task starts by itself. `at` is local time; with `interval_seconds` it starts again and again."""
 
     kind: Literal["Once", "Startup"]
     at: datetime | None = None
     delay_seconds: float = 0.0
+    interval_seconds: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -93,9 +94,25 @@ class Tasks:
         self._known[(task.path + task.name).lower()] = task
         for trigger in task.triggers:
             if trigger.kind == "Once" and trigger.at is not None:
-                seconds = (trigger.at - self._machine.local(self._machine.now())).total_seconds()
-                if seconds >= 0:
-                    task.timers.append(self._machine.after(seconds, lambda: self.start(task), lasting=True))
+                self._wait_for(task, trigger)
+
+    def _wait_for(self, task: Task, trigger: Trigger) -> None:
+        """Start the task at the trigger's next time; a time that is over counts only with a repetition."""
+        assert trigger.at is not None
+        seconds = (trigger.at - self._machine.local(self._machine.now())).total_seconds()
+        if trigger.interval_seconds:
+            seconds = seconds % trigger.interval_seconds or trigger.interval_seconds
+        if seconds < 0:
+            return
+
+        def due() -> None:
+            task.timers.remove(timer)
+            self.start(task)
+            if trigger.interval_seconds:
+                self._wait_for(task, trigger)
+
+        timer = self._machine.after(seconds, due, lasting=True)
+        task.timers.append(timer)
 
     def unregister(self, task: Task) -> None:
         """Forget a task; a running instance goes on, as on Windows."""

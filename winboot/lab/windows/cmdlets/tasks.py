@@ -65,11 +65,12 @@ def new_action(call: Call) -> None:
         sets=(InSet("Startup", mandatory=True, position=0),),
     ),
     parameter("RandomDelay", "System.TimeSpan"),
+    Parameter("RepetitionInterval", "System.TimeSpan", sets=(InSet("Once"),)),
     kind="Function",
     default_set="Once",
 )
 def new_trigger(call: Call) -> None:
-    """When a task starts: once at a time, or at startup."""
+    """When a task starts: once at a time (and again after each interval), or at startup."""
     if call.flag("AtStartup"):
         call.give(instance("MSFT_TaskBootTrigger", {"Enabled": True, "Delay": None, "StartBoundary": None}))
         return
@@ -79,8 +80,13 @@ def new_trigger(call: Call) -> None:
     if at.tzinfo is not None:
         at = call.machine.local(at)
     boundary = at.strftime("%Y-%m-%dT%H:%M:%S")
+    again = call.parameters.get("RepetitionInterval")
+    repetition = _show_repetition(again.total_seconds() if isinstance(again, timedelta) else 0.0)
     call.give(
-        instance("MSFT_TaskTimeTrigger", {"Enabled": True, "StartBoundary": boundary, "RandomDelay": None})
+        instance(
+            "MSFT_TaskTimeTrigger",
+            {"Enabled": True, "StartBoundary": boundary, "RandomDelay": None, "Repetition": repetition},
+        )
     )
 
 
@@ -234,7 +240,20 @@ def _show_trigger(trigger: Trigger) -> Record:
     if trigger.kind == "Startup":
         return instance("MSFT_TaskBootTrigger", {"Enabled": True, "Delay": None, "StartBoundary": None})
     boundary = trigger.at.strftime("%Y-%m-%dT%H:%M:%S") if trigger.at else None
-    return instance("MSFT_TaskTimeTrigger", {"Enabled": True, "StartBoundary": boundary})
+    return instance(
+        "MSFT_TaskTimeTrigger",
+        {
+            "Enabled": True,
+            "StartBoundary": boundary,
+            "Repetition": _show_repetition(trigger.interval_seconds),
+        },
+    )
+
+
+def _show_repetition(seconds: float) -> Record:
+    """Without a duration it goes on for ever."""
+    interval = duration(timedelta(seconds=seconds)) if seconds else None
+    return instance("MSFT_TaskRepetitionPattern", {"Duration": None, "Interval": interval})
 
 
 def _read_trigger(record: Record) -> Trigger:
@@ -243,7 +262,10 @@ def _read_trigger(record: Record) -> Trigger:
             delay = as_text(record.properties.get("Delay"))
             return Trigger("Startup", delay_seconds=seconds_of(delay) if delay else 0.0)
         case "MSFT_TaskTimeTrigger":
-            return Trigger("Once", datetime.strptime(as_text(record["StartBoundary"]), "%Y-%m-%dT%H:%M:%S"))
+            at = datetime.strptime(as_text(record["StartBoundary"]), "%Y-%m-%dT%H:%M:%S")
+            pattern = record.properties.get("Repetition")
+            again = as_text(pattern.properties.get("Interval")) if isinstance(pattern, Record) else ""
+            return Trigger("Once", at, interval_seconds=seconds_of(again) if again else 0.0)
         case other:
             raise Refusal("value", other, "a trigger the lab does not know")
 

@@ -1,0 +1,73 @@
+# Logs of services that nobody turns over: a SYSTEM task does it every hour. containerd writes into the same file for
+# ever; NSSM and kube-log-runner begin new files but never delete an old one.
+
+function Invoke-LogRotation {
+    # The whole work of that task. It stands alone: the task carries nothing but this function. Endless are the logs
+    # whose writer never begins a new one.
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    foreach ($path in $Logs) {
+        $folder = [IO.Path]::GetDirectoryName($path)
+        if (-not [IO.Directory]::Exists($folder)) { continue }
+        $stem = [IO.Path]::GetFileNameWithoutExtension($path)
+        if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
+            # The writer keeps the file open, so its text is copied and then cut off; who appends goes on at the new end.
+            $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
+            try {
+                # A file that begins with a zero byte was cut off before, and its writer does not append: left alone.
+                if ($file.ReadByte() -ne 0) {
+                    $file.Position = 0
+                    $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
+                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, ('{0}-{1}.log' -f $stem, $stamp)))
+                    try { $file.CopyTo($kept) } finally { $kept.Dispose() }
+                    $file.SetLength(0)
+                }
+            }
+            finally { $file.Dispose() }
+        }
+        $old = @([IO.Directory]::GetFiles($folder, ($stem + '*')) | Where-Object { $_ -ne $path } |
+                Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
+        foreach ($one in $old) { [IO.File]::Delete($one) }
+    }
+}
+
+function New-LogTask {
+    # The task: the function above as text, and one call of it.
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
+    $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
+        (ConvertTo-QuotedList $Logs), (ConvertTo-QuotedList $Endless), $MaxBytes, $MaxFiles
+    New-SystemTask -Command ("function Invoke-LogRotation {`n" + $text + "`n}`n" + $call) -TimeoutSeconds 1800
+}
+
+function ConvertTo-QuotedList {
+    # Paths of winboot's own, which hold no quotation mark, as the items of an array.
+    param([string[]]$Paths)
+    @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
+}
+
+function Get-LogTaskDifference {
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    $task = @(Get-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
+    $is = $null
+    if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
+    Compare-Wanted -What 'task \winboot\logs: command' -Is $is -Want (Get-TextHash (New-LogTask @PSBoundParameters).Action.Arguments)
+    if ($null -ne $is -and $task[0].State.ToString() -eq 'Disabled') {
+        New-Difference -What 'task \winboot\logs: state' -Is 'Disabled' -Want 'Ready'
+    }
+}
+
+function Set-LogTask {
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
+    $task = New-LogTask @PSBoundParameters
+    # A beginning that is long over: from now on at every full hour.
+    $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+    [void](Register-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+}
+
+function Restore-LogTask {
+    param([object]$Former)
+    if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+        Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
+    }
+}

@@ -1,0 +1,94 @@
+"""Logs of services do not fill the disk: the task is there, cuts off what grows, and keeps as many old ones as it should."""
+
+from typing import Any
+
+import pytest
+
+from tests.steps.builders import a_spec
+from winboot import script
+from winboot.lab.engine.run import run_script
+from winboot.lab.windows.machine import Machine
+from winboot.steps.log_rotation import LOG_ROTATION
+
+LOG = r"C:\var\log\containerd\containerd.log"
+CALL = rf"Invoke-LogRotation -Logs @('{LOG}') -Endless @('{LOG}') -MaxBytes 10 -MaxFiles 2"
+
+
+@pytest.fixture
+def machine() -> Machine:
+    machine = Machine()
+    machine.files.make_directory(r"C:\var\log\containerd")
+    return machine
+
+
+def run(machine: Machine, text: str) -> list[Any]:
+    library = script._library_text(script._closure(text))
+    found: list[Any] = []
+    session = machine.session()
+    ended = run_script(
+        session,
+        f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{text}\n",
+        {},
+        emit=lambda stream, value: found.append(value),
+    )
+    session.close()
+    assert ended.state == "completed", getattr(ended.error, "message", "")
+    return found
+
+
+def logs(machine: Machine) -> list[str]:
+    return sorted(entry.name for entry in machine.files.list(r"C:\var\log\containerd"))
+
+
+def test_a_log_that_is_too_large_is_copied_and_begun_anew(machine):
+    machine.files.write(LOG, b"0123456789ab")
+
+    run(machine, CALL)
+
+    kept, current = logs(machine)
+    assert machine.files.read(rf"C:\var\log\containerd\{kept}") == b"0123456789ab"
+    assert current == "containerd.log"
+    assert machine.files.read(LOG) == b""
+
+
+def test_a_small_log_stays_as_it_is(machine):
+    machine.files.write(LOG, b"012")
+
+    run(machine, CALL)
+
+    assert machine.files.read(LOG) == b"012"
+
+
+def test_a_log_whose_writer_does_not_append_is_left_alone(machine):
+    machine.files.write(LOG, b"\0" * 12)
+
+    run(machine, CALL)
+
+    assert logs(machine) == ["containerd.log"]
+
+
+def test_only_the_newest_old_logs_stay(machine):
+    for hour in range(4):
+        machine.files.write(rf"C:\var\log\containerd\containerd-{hour}.log", b"x")
+        machine.settle(60)
+
+    run(machine, CALL)
+
+    assert logs(machine) == ["containerd-2.log", "containerd-3.log"]
+
+
+def test_the_task_carries_the_function_and_runs_every_hour(machine):
+    machine.files.write(LOG, b"0123456789ab")
+    step = f"@{{ Logs = @('{LOG}'); Endless = @('{LOG}'); MaxBytes = 10; MaxFiles = 2 }}"
+    made = run(machine, f"$rotation = {step}\n$t = New-LogTask @rotation\n$t.Action.Arguments")
+
+    assert made[0].startswith("-NoLogo -NoProfile -NonInteractive -EncodedCommand ")
+
+
+def test_what_turns_itself_over_is_only_pruned():
+    sc = LOG_ROTATION.inputs(a_spec())
+    nssm = LOG_ROTATION.inputs(a_spec(**{"manager: sc": "manager: nssm"}))
+
+    assert sc["endless"] == [LOG]
+    assert nssm["endless"] == []
+    assert sc["logs"] == nssm["logs"]

@@ -1,0 +1,27 @@
+"""Keep the logs of services from filling the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.spec import NodeSpec
+from winboot.steps.services import MIB, turns_itself_over
+from winboot.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    log = spec.runtime.log
+    return {
+        "logs": [service.log_file for service in spec.services.all],
+        "endless": [one.log_file for one in spec.services.all if not turns_itself_over(spec, one)],
+        "max_bytes": log.max_size_mib * MIB,
+        "max_files": log.max_files,
+    }
+
+
+LOG_ROTATION = Step(
+    name="log-rotation",
+    why="containerd writes one log for ever, and neither NSSM nor kube-log-runner deletes an old one: the disk fills",
+    inputs=_inputs,
+    needs=("directories",),
+)
