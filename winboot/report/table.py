@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -43,22 +45,33 @@ def summary(report: Report) -> str:
     return f"{report.command}: {parts}; {report.changed} steps changed in {report.seconds:.1f} s"
 
 
+# Columns of numbers: the heading, and what it counts on a node. Those that are 0 on every node are left out.
+_NUMBERS: tuple[tuple[str, Callable[[NodeReport], int]], ...] = (
+    ("ok", lambda node: node.counts["ok"]),
+    ("changed", lambda node: node.counts["changed"]),
+    ("to change", lambda node: node.counts["would-change"]),
+    ("blocked", lambda node: node.counts["blocked"]),
+    ("failed", lambda node: node.counts["failed"]),
+    ("reboots", lambda node: node.reboots),
+    ("detached", lambda node: node.detached),
+    ("reconnects", lambda node: node.reconnects),
+)
+
+
 def _table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("node", "os", "outcome", "ready"):
-        table.add_column(name)
-    for name in ("ok", "changed", "to change", "blocked", "failed", "reboots", "detached", "seconds"):
-        table.add_column(name, justify="right")
+        table.add_column(name, no_wrap=True)
+    shown = [(name, count) for name, count in _NUMBERS if any(map(count, report.nodes))]
+    for name in (*(name for name, _ in shown), "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
     for node in report.nodes:
-        counts = node.counts
         table.add_row(
             node.node,
             node.os,
             Text(node.outcome, style=_COLOURS[node.outcome]),
             {True: "yes", False: "no", None: "-"}[node.ready],
-            *(str(counts[name]) for name in ("ok", "changed", "would-change", "blocked", "failed")),
-            str(node.reboots),
-            str(node.detached),
+            *(str(count(node)) for _, count in shown),
             f"{node.seconds:.1f}",
         )
     return table
