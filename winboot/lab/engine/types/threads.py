@@ -5,25 +5,69 @@ from __future__ import annotations
 from typing import Any
 
 from winboot.lab.engine.door import ask, ask_one
-from winboot.lab.engine.dotnet import OBJECT, Reference, Runtime, dotnet
+from winboot.lab.engine.dotnet import Reference, Runtime, dotnet
 from winboot.lab.engine.exceptions import (
+    ApplicationException,
     ArgumentOutOfRangeException,
     ObjectDisposedException,
     SystemException,
     declare_exception,
 )
 from winboot.lab.engine.moments import TimeSpan
-from winboot.lab.engine.values import Instance
+from winboot.lab.engine.types.text import INVARIANT
+from winboot.lab.engine.values import IDISPOSABLE, Instance, Value
 
-Value = Any
-
-
+WaitHandleCannotBeOpenedException = declare_exception(
+    "System.Threading.WaitHandleCannotBeOpenedException", ApplicationException
+)
 # The former owner died without letting go; the wait got the mutex all the same.
 AbandonedMutexException = declare_exception("System.Threading.AbandonedMutexException", SystemException)
+BAD_TIMEOUT = "Number must be either non-negative and less than or equal to Int32.MaxValue or -1."
+
+
+def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
+    return ask_one(runtime, primitive, **parameters)  # type: ignore[arg-type]
+
+
+# -- threads
+
+
+class Thread(Instance):
+    """System.Threading.Thread: the one the script runs on."""
+
+
+THREAD = dotnet("System.Threading.Thread", Thread)
+_CURRENT = Thread()
+
+
+@THREAD.static_method("void Sleep(int millisecondsTimeout)", effect=True)
+def sleep(runtime: Runtime, milliseconds: int) -> None:
+    """Let machine time pass."""
+    if milliseconds < -1:
+        raise ArgumentOutOfRangeException("millisecondsTimeout", BAD_TIMEOUT)
+    ask(runtime, "clock.sleep", milliseconds=milliseconds)
+
+
+THREAD.static_method("void Sleep(timespan timeout)", effect=True)(
+    lambda runtime, span: sleep(runtime, span.ticks // 10_000)
+)
+THREAD.static_prop("CurrentThread", "System.Threading.Thread", lambda: _CURRENT)
+THREAD.prop("CurrentCulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: None)
+THREAD.prop("CurrentUICulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: None)
+THREAD.prop("ManagedThreadId", "int", lambda self: 1)
+THREAD.prop("IsAlive", "bool", lambda self: True)
+THREAD.prop("Name", "string", lambda self: None)
+THREAD.refuses(
+    "new ApartmentState IsBackground IsThreadPoolThread Priority ThreadState ExecutionContext CurrentContext "
+    "CurrentPrincipal Abort Interrupt Join Start Resume Suspend SetApartmentState GetApartmentState SpinWait "
+    "Yield ResetAbort GetDomain GetDomainID MemoryBarrier VolatileRead VolatileWrite AllocateDataSlot"
+)
+
+# -- mutexes
 
 
 class Mutex(Instance):
-    """A mutex of the machine; `handle` is None once it is closed."""
+    """System.Threading.Mutex; `handle` is None once it is closed."""
 
     def __init__(self, handle: Any) -> None:
         self.handle = handle
@@ -31,59 +75,77 @@ class Mutex(Instance):
     def open(self) -> Any:
         """The handle of a mutex that is not closed."""
         if self.handle is None:
-            raise ObjectDisposedException("SafeHandle", "Safe handle has been closed")
+            raise ObjectDisposedException(None, "Safe handle has been closed")
         return self.handle
 
 
-MUTEX = dotnet("System.Threading.Mutex", Mutex, base=OBJECT)
+WAIT_HANDLE = dotnet("System.Threading.WaitHandle", kind="abstract", interfaces=[IDISPOSABLE])
+MUTEX = dotnet("System.Threading.Mutex", Mutex, base=WAIT_HANDLE)
 
 
-def _create(runtime: Runtime, owned: bool, name: str | None) -> tuple[Mutex, bool]:
-    record = ask_one(runtime, "mutex.create", name=name or "", initially_owned=owned)
-    return Mutex(record["handle"]), bool(record["created_new"])
+def _create(runtime: Runtime, owned: bool, name: str | None, created: Reference | None = None) -> Mutex:
+    record = _one(runtime, "mutex.create", name=name or "", initially_owned=owned)
+    if created is not None:
+        created.value = bool(record["created_new"])
+    return Mutex(record["handle"])
 
 
-@MUTEX.constructor("", effect=True)
-def _plain(runtime: Runtime) -> Mutex:
-    return _create(runtime, False, None)[0]
+MUTEX.constructor("", effect=True)(lambda runtime: _create(runtime, False, None))
+MUTEX.constructor("bool initiallyOwned", effect=True)(lambda runtime, owned: _create(runtime, owned, None))
+MUTEX.constructor("bool initiallyOwned, string name", effect=True)(_create)
+MUTEX.constructor("bool initiallyOwned, string name, ref bool createdNew", effect=True)(_create)
 
 
-@MUTEX.constructor("bool initiallyOwned", effect=True)
-def _owned(runtime: Runtime, owned: bool) -> Mutex:
-    return _create(runtime, owned, None)[0]
-
-
-@MUTEX.constructor("bool initiallyOwned, string name", effect=True)
-def _named(runtime: Runtime, owned: bool, name: str | None) -> Mutex:
-    return _create(runtime, owned, name)[0]
-
-
-@MUTEX.constructor("bool initiallyOwned, string name, out bool createdNew", effect=True)
-def _reported(runtime: Runtime, owned: bool, name: str | None, created: Reference) -> Mutex:
-    made, created.value = _create(runtime, owned, name)
-    return made
+@MUTEX.constructor(
+    "bool initiallyOwned, string name, ref bool createdNew, "
+    "System.Security.AccessControl.MutexSecurity mutexSecurity",
+    effect=True,
+)
+def _create_secured(runtime: Runtime, owned: bool, name: str, created: Reference, _security: Value) -> Mutex:
+    # All sessions of the lab machine may open each mutex, so its security changes nothing.
+    return _create(runtime, owned, name, created)
 
 
 @MUTEX.static_method("OpenExisting(string name)", effect=True)
 def _open(runtime: Runtime, name: str) -> Mutex:
-    return Mutex(ask_one(runtime, "mutex.open", name=name)["handle"])
+    return Mutex(_one(runtime, "mutex.open", name=name)["handle"])
 
 
-def _wait(runtime: Runtime, self: Mutex, milliseconds: int) -> bool:
+@MUTEX.static_method("TryOpenExisting(string name, out System.Threading.Mutex result)", effect=True)
+def _try_open(runtime: Runtime, name: str, out: Reference) -> bool:
+    try:
+        out.value = _open(runtime, name)
+    except WaitHandleCannotBeOpenedException:
+        out.value = None
+        return False
+    return True
+
+
+def _wait(runtime: Runtime, self: Mutex, milliseconds: int = -1, _leave: bool = False) -> bool:
     if milliseconds < -1:
-        raise ArgumentOutOfRangeException("millisecondsTimeout")
-    answer = ask_one(runtime, "mutex.wait", handle=self.open(), milliseconds=milliseconds)
+        raise ArgumentOutOfRangeException("millisecondsTimeout", BAD_TIMEOUT)
+    answer = _one(runtime, "mutex.wait", handle=self.open(), milliseconds=milliseconds)
     if answer == "abandoned":
         raise AbandonedMutexException("The wait completed due to an abandoned mutex.")
     return bool(answer == "acquired")
 
 
-MUTEX.method("WaitOne()", effect=True)(lambda runtime, self: _wait(runtime, self, -1))
-MUTEX.method("WaitOne(int millisecondsTimeout)", effect=True)(_wait)
-MUTEX.method("WaitOne(timespan timeout)", effect=True)(
-    lambda runtime, self, span: _wait(runtime, self, _milliseconds(span))
+def _wait_span(runtime: Runtime, self: Mutex, span: TimeSpan, _leave: bool = False) -> bool:
+    return _wait(runtime, self, span.ticks // 10_000)
+
+
+MUTEX.method(
+    "WaitOne()",
+    "WaitOne(int millisecondsTimeout)",
+    "WaitOne(int millisecondsTimeout, bool exitContext)",
+    effect=True,
+)(_wait)
+MUTEX.method("WaitOne(timespan timeout)", "WaitOne(timespan timeout, bool exitContext)", effect=True)(
+    _wait_span
 )
-MUTEX.method("void ReleaseMutex()", effect=True)(lambda runtime, self: ask(runtime, "mutex.release", handle=self.open()))
+MUTEX.method("void ReleaseMutex()", effect=True)(
+    lambda runtime, self: ask(runtime, "mutex.release", handle=self.open())
+)
 
 
 @MUTEX.method("void Dispose()", "void Close()", effect=True)
@@ -93,28 +155,5 @@ def _close(runtime: Runtime, self: Mutex) -> None:
         self.handle = None
 
 
-MUTEX.refuses("GetAccessControl SetAccessControl SafeWaitHandle Handle TryOpenExisting")
-
-
-def _milliseconds(span: TimeSpan) -> int:
-    return int(span.ticks // 10_000)
-
-
-class Thread(Instance):
-    """Only its static members are known."""
-
-
-THREAD = dotnet("System.Threading.Thread", Thread, base=OBJECT)
-
-
-@THREAD.static_method("void Sleep(int millisecondsTimeout)", effect=True)
-def _sleep(runtime: Runtime, milliseconds: int) -> None:
-    if milliseconds < -1:
-        raise ArgumentOutOfRangeException("millisecondsTimeout")
-    ask(runtime, "clock.sleep", milliseconds=milliseconds)
-
-
-THREAD.static_method("void Sleep(timespan timeout)", effect=True)(
-    lambda runtime, span: _sleep(runtime, _milliseconds(span))
-)
-THREAD.refuses("CurrentThread GetDomain MemoryBarrier ResetAbort Yield CurrentPrincipal")
+MUTEX.refuses("Handle SafeWaitHandle GetAccessControl SetAccessControl CreateObjRef")
+WAIT_HANDLE.refuses("WaitAll WaitAny SignalAndWait WaitTimeout")
