@@ -17,7 +17,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '9a49af0dacc6522b241e9450e7fbb841e109506366cea08f83b5fc3689352d7e'
+    Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -36,7 +36,14 @@ $steps = @(
         NodeIp     = $null
         ServerHost = '10.0.0.10'
         ServerPort = 6443
+        Updates    = @()
     }
+    $notice = @{ BadUpdates = @(
+        @{
+            first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+            what = 'the update of July 2024 broke container networking'
+        }
+    ); OwnMacs = $true }
 }; Undo = {
     Restore-FormerValue
 } }
@@ -115,6 +122,15 @@ $steps = @(
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
     $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
+}; Undo = {
+    Restore-FormerValue
+} }
+
+@{ Name = 'log-rotation'; Needs = @('directories'); Secrets = @(); Values = {
+    $rotation = @{ Logs = @(
+        'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
+        'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
+    ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
 }; Undo = {
     Restore-FormerValue
 } }
@@ -451,8 +467,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
             'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
             'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
             'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1
-            'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
+            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
+            'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
         }
     }
     $service = Complete-Service -Service $wanted -Source $source
@@ -1447,6 +1463,43 @@ function Complete-Text {
     $filled
 }
 
+# Logs of services that nobody turns over: a SYSTEM task does it every hour. containerd writes into the same file for
+# ever; NSSM and kube-log-runner begin new files but never delete an old one.
+
+function Restore-LogTask {
+    param([object]$Former)
+    if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+        Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
+# What manages a service: the control manager itself, or NSSM, whose own values lie in the subkey Parameters. A service
+# that changes its manager keeps its name, its dependents and its log, and nothing of the other manager stays.
+
+function Read-ServiceParameter {
+    # One of NSSM's values of a service. What happens after an exit is the default value of a subkey.
+    param([string]$Service, [string]$Name)
+    $path = (Get-ServicePath $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+    $value = Read-Registry $path $Name
+    if ($value -is [array]) { return , $value }
+    $value
+}
+
+function Test-NssmService {
+    # True when a service has NSSM's values, whatever starts it.
+    param([string]$Name)
+    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+}
+
+function Restore-ServiceParameters {
+    # Puts NSSM's values back as they were; removes ours where there were none.
+    param([object]$Former)
+    $path = (Get-ServicePath $Former.name) + '\Parameters'
+    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
+}
+
 # The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
 
 function Restore-ComputerName {
@@ -1850,6 +1903,17 @@ function Restore-Root {
     }
 }
 
+# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
+# the last run; nodes that come later are known from the next one on.
+
+function Restore-PodRoute {
+    param([object]$Former)
+    foreach ($route in @(Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue)) {
+        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
+        Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
+    }
+}
+
 # Windows services. A service is described by a hashtable:
 #   name, display, description, command_line, start (auto | delayed-auto | demand), depends, environment,
 #   restart_ms (delays of the recovery actions), reset_s, and parameters (NSSM's own values) where there are any.
@@ -1935,6 +1999,7 @@ function Restore-Service {
     $environment = $null
     if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
     Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+    Restore-ServiceParameters -Former $Former
     if ($Former.running) { Start-Service -Name $Former.name }
 }
 

@@ -18,7 +18,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '9a49af0dacc6522b241e9450e7fbb841e109506366cea08f83b5fc3689352d7e'
+    Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -37,7 +37,14 @@ $steps = @(
         NodeIp     = $null
         ServerHost = '10.0.0.10'
         ServerPort = 6443
+        Updates    = @()
     }
+    $notice = @{ BadUpdates = @(
+        @{
+            first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+            what = 'the update of July 2024 broke container networking'
+        }
+    ); OwnMacs = $true }
 }; Look = {
     $problems = @(Get-PreflightProblems @need)
     if ($problems.Count -gt 0) {
@@ -45,7 +52,7 @@ $steps = @(
         $hint = @($problems | ForEach-Object { $_.hint } | Select-Object -Unique) -join ' '
         Stop-Step -Id $problems[0].id -Message $message -Hint $hint
     }
-    Get-PreflightNotices
+    Get-PreflightNotices @notice
 }; Change = {
     # Nothing here is winboot's to change: a machine that does not fit fails in the look.
 } }
@@ -145,6 +152,17 @@ $steps = @(
     if ($null -ne $address) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
 }; Boot = {
     Restore-BootRoutes
+} }
+
+@{ Name = 'log-rotation'; Needs = @('directories'); Secrets = @(); Values = {
+    $rotation = @{ Logs = @(
+        'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
+        'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
+    ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+}; Look = {
+    Get-LogTaskDifference @rotation
+}; Change = {
+    Set-LogTask @rotation
 } }
 
 @{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Secrets = @(); Values = {
@@ -510,8 +528,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
             'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
             'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
             'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1
-            'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
+            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
+            'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
         }
     }
     $service = Complete-Service -Service $wanted -Source $source
@@ -1659,16 +1677,17 @@ function Get-PathHash {
 }
 
 function Read-FileText {
-    # The text of a file; nothing when there is no such file.
+    # The text of a file, with its byte order mark when it has one: ReadAllText would drop what JSON and TOML parsers
+    # stumble over. Nothing when there is no such file.
     param([string]$Path)
-    if ([IO.File]::Exists($Path)) { [IO.File]::ReadAllText($Path) }
+    if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-    # Compares a whole text file, byte for byte.
+    # Compares a whole text file, character for character; -ceq would pass over those that have no width.
     param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
     $is = Read-FileText $Path
-    if ($null -ne $is -and $is -ceq $Text) { return }
+    if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
     New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
         -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
@@ -2339,6 +2358,136 @@ function Wait-KubeProxy {
         -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding that lets it.'
 }
 
+# Logs of services that nobody turns over: a SYSTEM task does it every hour. containerd writes into the same file for
+# ever; NSSM and kube-log-runner begin new files but never delete an old one.
+
+function Invoke-LogRotation {
+    # The whole work of that task. It stands alone: the task carries nothing but this function. Endless are the logs
+    # whose writer never begins a new one.
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    foreach ($path in $Logs) {
+        $folder = [IO.Path]::GetDirectoryName($path)
+        if (-not [IO.Directory]::Exists($folder)) { continue }
+        $stem = [IO.Path]::GetFileNameWithoutExtension($path)
+        if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
+            # The writer keeps the file open, so its text is copied and then cut off; who appends goes on at the new end.
+            $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
+            try {
+                # A file that begins with a zero byte was cut off before, and its writer does not append: left alone.
+                if ($file.ReadByte() -ne 0) {
+                    $file.Position = 0
+                    $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
+                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, ('{0}-{1}.log' -f $stem, $stamp)))
+                    try { $file.CopyTo($kept) } finally { $kept.Dispose() }
+                    $file.SetLength(0)
+                }
+            }
+            finally { $file.Dispose() }
+        }
+        $old = @([IO.Directory]::GetFiles($folder, ($stem + '*')) | Where-Object { $_ -ne $path } |
+                Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
+        foreach ($one in $old) { [IO.File]::Delete($one) }
+    }
+}
+
+function New-LogTask {
+    # The task: the function above as text, and one call of it.
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
+    $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
+        (ConvertTo-QuotedList $Logs), (ConvertTo-QuotedList $Endless), $MaxBytes, $MaxFiles
+    New-SystemTask -Command ("function Invoke-LogRotation {`n" + $text + "`n}`n" + $call) -TimeoutSeconds 1800
+}
+
+function ConvertTo-QuotedList {
+    # Paths of winboot's own, which hold no quotation mark, as the items of an array.
+    param([string[]]$Paths)
+    @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
+}
+
+function Get-LogTaskDifference {
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    $task = @(Get-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
+    $is = $null
+    if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
+    Compare-Wanted -What 'task \winboot\logs: command' -Is $is -Want (Get-TextHash (New-LogTask @PSBoundParameters).Action.Arguments)
+    if ($null -ne $is -and $task[0].State.ToString() -eq 'Disabled') {
+        New-Difference -What 'task \winboot\logs: state' -Is 'Disabled' -Want 'Ready'
+    }
+}
+
+function Set-LogTask {
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
+    $task = New-LogTask @PSBoundParameters
+    # A beginning that is long over: from now on at every full hour.
+    $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+    [void](Register-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+}
+
+# What manages a service: the control manager itself, or NSSM, whose own values lie in the subkey Parameters. A service
+# that changes its manager keeps its name, its dependents and its log, and nothing of the other manager stays.
+
+function Read-ServiceParameter {
+    # One of NSSM's values of a service. What happens after an exit is the default value of a subkey.
+    param([string]$Service, [string]$Name)
+    $path = (Get-ServicePath $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+    $value = Read-Registry $path $Name
+    if ($value -is [array]) { return , $value }
+    $value
+}
+
+function Set-ServiceParameters {
+    # Writes NSSM's values, or removes what NSSM had where the control manager takes over.
+    param([hashtable]$Service)
+    $path = (Get-ServicePath $Service.name) + '\Parameters'
+    if (-not (Test-NssmWanted $Service)) {
+        if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+        return
+    }
+    foreach ($name in @($Service.parameters.Keys)) {
+        $value = $Service.parameters[$name]
+        if ($name -eq 'AppExit') { Write-Registry -Path ($path + '\AppExit') -Name '' -Value $value -Kind 'String'; continue }
+        Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
+    }
+}
+
+function Get-ParameterKind {
+    # NSSM keeps numbers as DWord, lists as MultiString and texts as ExpandString.
+    param([AllowNull()][object]$Value)
+    if ($Value -is [int]) { return 'DWord' }
+    if ($Value -is [array]) { return 'MultiString' }
+    'ExpandString'
+}
+
+function Test-NssmWanted {
+    param([hashtable]$Service)
+    @($Service.parameters.Keys).Count -gt 0
+}
+
+function Test-NssmService {
+    # True when a service has NSSM's values, whatever starts it.
+    param([string]$Name)
+    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+}
+
+function Read-ParameterTree {
+    # All values below Parameters as plain tables, so that an undo can write them again.
+    param([string]$Path)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($null -eq $key) { return }
+    try {
+        foreach ($name in $key.GetValueNames()) {
+            $value = Read-Registry $Path $name
+            if ($value -is [byte[]]) { $value = [int[]]$value }
+            @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
+        }
+        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path ($Path + '\' + $name) }
+    }
+    finally { $key.Dispose() }
+}
+
 # The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
 
 function Get-ComputerNameDifference {
@@ -2844,8 +2993,9 @@ function Write-PortRange {
 
 function Get-PreflightProblems {
     # Everything that stands in the way, each as id, message and hint. Nothing is changed and nothing is guessed.
-    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
     Test-Build -Build $Build
+    Test-Updates -Updates $Updates
     Test-Session
     Test-Space -FreeGib $FreeGib
     Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
@@ -2872,6 +3022,23 @@ function Test-Build {
     }
     if (-not [Environment]::Is64BitProcess) {
         New-PreflightProblem -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' -Hint 'Use the 64-bit endpoint Microsoft.PowerShell.'
+    }
+}
+
+function Get-Revision {
+    # The fourth part of Windows' version: which monthly update is in.
+    [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
+}
+
+function Test-Updates {
+    # What the profile wants of Windows needs an update of a certain month, or a later one.
+    param([object[]]$Updates)
+    $is = Get-Revision
+    foreach ($update in $Updates) {
+        if ($is -ge $update.revision) { continue }
+        New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
+                $is, $update.revision, $update.kb, $update.why) `
+            -Hint 'Install the current cumulative update, restart, and run the same command again.'
     }
 }
 
@@ -2927,6 +3094,13 @@ function Test-Addressing {
 
 function Get-PreflightNotices {
     # Worth knowing, in nobody's way: reported with the plan, never changed by this step.
+    param([object[]]$BadUpdates, [bool]$OwnMacs)
+    $is = Get-Revision
+    foreach ($update in $BadUpdates) {
+        if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
+        New-Difference -What ('Windows update {0}' -f $update.kb) -Is ('revision {0}: {1}' -f $is, $update.what) `
+            -Want ('revision {0} or later ({1})' -f $update.fixed, $update.fixed_kb) -Policy
+    }
     $pending = Get-PendingReboot
     if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
     if ($null -ne (Get-ServiceState -Name 'docker')) {
@@ -2938,7 +3112,7 @@ function Get-PreflightNotices {
     $year = [DateTime]::UtcNow.Year
     if ($year -lt 2025) { New-Difference -What 'clock' -Is ('the year {0}' -f $year) -Want 'the time of day' -Policy }
     # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
-    if (-not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
+    if ($OwnMacs -and -not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
         New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
             -Want 'MAC spoofing (Hyper-V) or forged transmits (VMware) allowed' -Policy
     }
@@ -3122,9 +3296,13 @@ function Get-ServiceDifference {
     Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
     Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
     Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
+    if ($null -ne $is.recovery) { Compare-Wanted -What ($what + 'recovery after a stop with an error') -Is $is.failure_flag -Want 0 }
     foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-        $value = Read-Registry ((Get-ServicePath $Service.name) + '\Parameters') $name
-        Compare-Wanted -What ($what + $name) -Is $value -Want $Service.parameters[$name] @flags
+        Compare-Wanted -What ($what + $name) -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+    }
+    if (-not (Test-NssmWanted $Service) -and (Test-NssmService -Name $Service.name)) {
+        New-Difference -What ($what + 'values of NSSM') -Is 'present' -Want $null @flags
     }
     if (Test-RestartNeed -Name $Service.name) {
         New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
@@ -3136,7 +3314,7 @@ function Read-Service {
     # The definition of a service as its registry key says it; every value is null when there is no such service.
     param([string]$Name)
     $path = Get-ServicePath $Name
-    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null }
+    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
     if (-not (Test-RegistryKey $path)) { return $is }
     $is.command_line = Read-Registry $path 'ImagePath'
     $start = Read-Registry $path 'Start'
@@ -3151,6 +3329,7 @@ function Read-Service {
     $environment = Read-Registry $path 'Environment'
     $is.environment = @($environment | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
+    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
     $is
 }
 
@@ -3188,6 +3367,8 @@ function Set-ServiceDefinition {
     Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
     $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
     if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
+    # Who changes the manager under a running service leaves a process that nobody stops.
+    if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $Service.name)) { Stop-RunningService -Name $Service.name }
     $verb = 'create'
     if (Test-RegistryKey $path) { $verb = 'config' }
     $depends = @($Service.depends) -join '/'
@@ -3199,22 +3380,12 @@ function Set-ServiceDefinition {
     Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
     $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
     Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl -Arguments @('failureflag', $Service.name, '0')
     $environment = $null
     if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
     # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
     Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
-    foreach ($name in @($Service.parameters.Keys)) {
-        Write-Registry -Path ($path + '\Parameters') -Name $name -Value $Service.parameters[$name] `
-            -Kind (Get-ParameterKind $Service.parameters[$name])
-    }
-}
-
-function Get-ParameterKind {
-    # NSSM keeps numbers as DWord, lists as MultiString and texts as ExpandString.
-    param([object]$Value)
-    if ($Value -is [int]) { return 'DWord' }
-    if ($Value -is [array]) { return 'MultiString' }
-    'ExpandString'
+    Set-ServiceParameters -Service $Service
 }
 
 function Invoke-ServiceControl {
@@ -3288,8 +3459,11 @@ function Read-FormerService {
     # What Restore-Service needs to put a service back, or only its name when there is none.
     param([string]$Name)
     $path = Get-ServicePath $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey $path); values = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
-    if ($former.exists) { $former.definition = Read-Service -Name $Name }
+    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+    if ($former.exists) {
+        $former.definition = Read-Service -Name $Name
+        $former.parameters = @(Read-ParameterTree -Path ($path + '\Parameters'))
+    }
     $former
 }
 

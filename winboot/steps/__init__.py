@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from winboot.steps.artifacts import ARTIFACTS
+from winboot.steps.azure_state import AZURE_STATE
 from winboot.steps.cni_config import CNI_CONFIG
 from winboot.steps.computer_name import COMPUTER_NAME
 from winboot.steps.containerd import CONTAINERD
@@ -27,6 +28,7 @@ from winboot.steps.node_preflight import NODE_PREFLIGHT
 from winboot.steps.operator_network import OPERATOR_NETWORK
 from winboot.steps.pause_image import PAUSE_IMAGE
 from winboot.steps.pod_network import POD_NETWORK
+from winboot.steps.pod_routes import POD_ROUTES
 from winboot.steps.postboot_task import POSTBOOT_TASK
 from winboot.steps.registration import REGISTRATION
 from winboot.steps.startup_taint import STARTUP_TAINT_LIFT
@@ -58,6 +60,8 @@ STEPS: Final[tuple[Step, ...]] = (
     FLANNELD_CONFIG,
     FLANNELD,
     POD_NETWORK,
+    AZURE_STATE,
+    POD_ROUTES,
     OPERATOR_NETWORK,
     IPAM_RESERVATIONS,
     CNI_CONFIG,

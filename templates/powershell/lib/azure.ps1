@@ -1,0 +1,42 @@
+# What azure-vnet and azure-vnet-ipam keep in files: which pod has which endpoint and address.
+
+function Get-BootTime {
+    # When this machine started, by the record that the event log writes then; nothing when the log was cleared.
+    $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
+    foreach ($started in @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)) {
+        $started.TimeCreated.ToUniversalTime()
+    }
+}
+
+function Get-AzureStateFiles {
+    # The plugin's files, their locks among them.
+    param([string[]]$Folders)
+    foreach ($folder in $Folders) {
+        if (-not [IO.Directory]::Exists($folder)) { continue }
+        foreach ($path in [IO.Directory]::GetFiles($folder, 'azure-vnet*.json*')) {
+            if ($path -match '\.json(\.lock)?$') { $path }
+        }
+    }
+}
+
+function Get-AzureStateDifference {
+    # Files that nobody has written since the start of the machine speak of pods before it.
+    param([string[]]$Folders, [string]$Network)
+    $started = Get-BootTime
+    if ($null -eq $started) { return }
+    foreach ($path in @(Get-AzureStateFiles -Folders $Folders)) {
+        if ($path -like '*.lock' -or [IO.File]::GetLastWriteTimeUtc($path) -ge $started) { continue }
+        New-Difference -What ('file {0}: state of pods before the restart' -f $path) -Is 'present' -Want $null
+    }
+}
+
+function Clear-AzureState {
+    # Removes the files together with the plugin's network, while no kubelet starts a pod. The network comes back with
+    # the next pod; the first switch below it stays, so the adapter is not rewired.
+    param([string[]]$Folders, [string]$Network, [switch]$All)
+    $running = (Get-ServiceState -Name 'kubelet') -eq 'Running'
+    if ($running) { Stop-RunningService -Name 'kubelet' }
+    Remove-PodNetwork -Name $Network
+    foreach ($path in @(Get-AzureStateFiles -Folders $Folders)) { [IO.File]::Delete($path) }
+    if ($running -and -not $All) { Start-CurrentService -Name 'kubelet' }
+}

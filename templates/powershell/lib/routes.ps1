@@ -1,0 +1,94 @@
+# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
+# the last run; nodes that come later are known from the next one on.
+
+function Read-OtherNodes {
+    # Name, pod networks and addresses of the other nodes; nothing while this machine is no node itself.
+    param([hashtable]$Source)
+    if ($null -eq (Get-NodeObject -Source $Source)) { return }
+    $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
+    $ended = Invoke-Program -Path $Source.kubectl -TimeoutSeconds 60 -Arguments @('--kubeconfig', $Source.kubeconfig,
+        '--request-timeout=30s', 'get', 'nodes', ('--output=jsonpath=' + $columns))
+    if ($ended.ExitCode -ne 0) {
+        Stop-Step -Id 'NodesForbidden' -Message ('the nodes of the cluster cannot be listed: ' + $ended.ErrorOutput.Trim()) `
+            -Hint 'A node may read only itself unless the cluster lets it: `winboot manifests rbac` prints the role and its binding.'
+    }
+    foreach ($line in @($ended.Output -split '\r?\n')) {
+        $name, $cidrs, $addresses = $line.Split("`t")
+        if (-not $name -or $name -eq $Source.node -or -not $cidrs) { continue }
+        @{ name = $name; cidrs = $cidrs.Split(' '); addresses = ([string]$addresses).Split(' ') }
+    }
+}
+
+function Get-WantedRoutes {
+    # One route per pod network of another node: prefix, next hop, and whether that is a neighbour.
+    param([hashtable]$Source)
+    $subnet = Expand-Known -Text '<<node_subnet>>' -Source $Source
+    foreach ($node in @(Read-OtherNodes -Source $Source)) {
+        foreach ($cidr in $node.cidrs) {
+            $family = Get-AddressFamily $cidr
+            $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily $_) -eq $family } | Select-Object -First 1)
+            if ($hop.Count -eq 0) { continue }
+            $near = $family -eq 'IPv6' -or ($null -ne $subnet -and (Test-CidrMember -Cidr $subnet -Address $hop[0]))
+            @{ prefix = $cidr; hop = $hop[0]; near = $near; node = $node.name }
+        }
+    }
+}
+
+function Read-PodRoutes {
+    # The routes inside the pod networks that lead to another machine.
+    param([string[]]$Cidrs)
+    foreach ($route in @(Get-NetRoute -ErrorAction SilentlyContinue)) {
+        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
+        $base, $length = $route.DestinationPrefix.Split('/')
+        foreach ($cidr in $Cidrs) {
+            if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { $route }
+        }
+    }
+}
+
+function Get-PodRouteDifference {
+    # Routes that are missing, lead to the wrong machine, or lead to nobody any more.
+    param([string[]]$Cidrs, [hashtable]$Source)
+    if ($null -eq (Get-NodeObject -Source $Source)) {
+        New-Difference -What 'routes to the pods of other nodes' -Is $null -Want '(known after join)'
+        return
+    }
+    $is = @{}
+    foreach ($route in @(Read-PodRoutes -Cidrs $Cidrs)) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
+    foreach ($route in @(Get-WantedRoutes -Source $Source)) {
+        $what = 'route to {0}' -f $route.prefix
+        $found = $is[$route.prefix]
+        $is.Remove($route.prefix)
+        if ($route.near) { Compare-Wanted -What $what -Is $found -Want ('via ' + $route.hop) }
+        elseif ($null -eq $found) {
+            # A machine behind a router cannot be a next hop; that router has to know the way.
+            New-Difference -What $what -Is $null -Want ('by a router: {0} is in another network' -f $route.node) -Policy
+        }
+    }
+    foreach ($prefix in @($is.Keys | Sort-Object)) { New-Difference -What ('route to {0}' -f $prefix) -Is $is[$prefix] -Want $null }
+}
+
+function Set-PodRoutes {
+    # Takes wrong routes away and adds those that are missing (undone by Restore-PodRoute).
+    param([string[]]$Cidrs, [hashtable]$Source)
+    $wanted = @{}
+    foreach ($route in @(Get-WantedRoutes -Source $Source)) { $wanted[$route.prefix] = $route }
+    foreach ($route in @(Read-PodRoutes -Cidrs $Cidrs)) {
+        $right = $wanted[$route.DestinationPrefix]
+        if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
+        else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }
+    }
+    $index = @(Find-Address (Assert-Known -Text '<<node_ip>>' -Source $Source))[0].InterfaceIndex
+    foreach ($route in @($wanted.Values | Where-Object { $_.near })) {
+        Save-FormerValue -Kind 'PodRoute' -Key $route.prefix -Value @{ prefix = $route.prefix }
+        [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $index -NextHop $route.hop)
+    }
+}
+
+function Restore-PodRoute {
+    param([object]$Former)
+    foreach ($route in @(Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue)) {
+        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
+        Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
+    }
+}
