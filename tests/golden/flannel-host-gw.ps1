@@ -1645,12 +1645,12 @@ function Enable-OneFeature {
     try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
     catch {
         # DISM's codes are the same in every language.
-        switch ($_.Exception.HResult) {
-            0x800f081f {
+        switch ('{0:x8}' -f $_.Exception.HResult) {
+            '800f081f' {
                 Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
                     -Hint 'WSUS does not offer them: set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
             }
-            0x800f0922 {
+            '800f0922' {
                 Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
                     -Hint 'Restart the machine to finish pending servicing, and see to free space on C: and the system partition.'
             }
@@ -1812,7 +1812,7 @@ function Get-FirewallDifference {
 function ConvertTo-FirewallShown {
     # A wanted rule in the form of ConvertFrom-FirewallText.
     param([hashtable]$Rule)
-    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | Sort-Object) -join ',')
+    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
 }
 
 function ConvertFrom-FirewallText {
@@ -1840,13 +1840,16 @@ function ConvertFrom-FirewallText {
 }
 
 function ConvertTo-Prefix {
-    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; everything else as it is.
+    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8, a single address without a mask; everything else as it is.
     param([string]$Text)
     $address, $mask = $Text.Split('/')
-    if (-not $mask -or $mask -notmatch '^\d+\.\d+\.\d+\.\d+$') { return $Text }
-    $bits = 0
-    foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
-    '{0}/{1}' -f $address, $bits
+    if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
+        $bits = 0
+        foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
+        $mask = [string]$bits
+    }
+    if (-not $mask -or $mask -eq '32') { return $address }
+    '{0}/{1}' -f $address, $mask
 }
 
 function Set-FirewallRules {

@@ -1,5 +1,6 @@
 """Make the folders that the later steps write to, with the access rules they need."""
 
+from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from winboot.steps.directories import DIRECTORIES
 
@@ -21,3 +22,36 @@ def test_every_service_has_a_folder_for_its_log():
     paths = {one["path"] for one in DIRECTORIES.inputs(spec)["folders"]}
 
     assert {service.log_file.rpartition("\\")[0] for service in spec.services.all} <= paths
+
+
+STEP = "directories"
+
+
+def test_folders_are_made_once(bench: Bench):
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_nobody_but_system_and_administrators_has_rights_on_a_private_folder(bench: Bench):
+    bench.run(STEP)
+    rules = bench.machine.console.invoke("acl.get", {"path": r"C:\k"}).objects[0]["rules"]
+
+    assert {rule["identity"] for rule in rules} == {"S-1-5-18", "S-1-5-32-544"}
+
+
+def test_a_private_folder_that_was_opened_is_closed_again(bench: Bench):
+    bench.run(STEP)
+    bench.machine.console.invoke("acl.set", {"path": r"C:\k", "protected": False})
+
+    assert r"folder C:\k: others with rights" in bench.look(STEP).differences(STEP)
+    assert bench.run(STEP).states == {STEP: "changed"}
+
+
+def test_undo_removes_the_folders_that_are_empty_and_ours(bench: Bench):
+    bench.run(STEP)
+    bench.machine.console.invoke("file.write", {"path": r"C:\opt\cni\bin\theirs.exe", "content": b"x"})
+    bench.undo(STEP)
+
+    missing = bench.look(STEP).differences(STEP)
+    assert r"folder C:\k" in missing
+    assert r"folder C:\opt\cni\bin" not in missing

@@ -1,5 +1,6 @@
 """Open what the kubelet, kube-proxy and the network must be able to receive, and nothing else."""
 
+from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from winboot.steps.firewall_rules import FIREWALL_RULES
 
@@ -18,3 +19,52 @@ def test_rules_are_open_to_everyone_unless_the_profile_says_who_may_come():
     assert {tuple(rule["sources"]) for rule in FIREWALL_RULES.inputs(a_spec(**scoped))["rules"]} == {
         ("10.0.0.0/16",)
     }
+
+
+STEP = "firewall-rules"
+
+
+def test_rules_are_made_once(bench: Bench):
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_a_rule_that_was_changed_by_hand_is_made_anew(bench: Bench):
+    bench.run(STEP)
+    bench.machine.console.invoke("Disable-NetFirewallRule", {"Name": ["winboot-kubelet"]})
+
+    assert bench.look(STEP).differences(STEP) == {
+        "firewall rule winboot-kubelet": ("inactive", "in TCP 10250 from Any")
+    }
+    assert bench.run(STEP).states == {STEP: "changed"}
+
+
+def test_rules_with_source_ranges_read_back_as_they_were_meant():
+    scoped = {
+        "update_hold: false": "update_hold: false\n  firewall: {sources: [10.0.0.0/16, 192.168.1.7/32]}"
+    }
+    bench = Bench(spec=a_spec(**scoped))
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_a_policy_that_ignores_local_rules_is_told(bench: Bench):
+    key = r"HKEY_LOCAL_MACHINE\SOFTWARE\Policies\Microsoft\WindowsFirewall\DomainProfile"
+    bench.machine.console.invoke("registry.create", {"key": key})
+    bench.machine.console.invoke(
+        "registry.set", {"key": key, "name": "AllowLocalPolicyMerge", "kind": "DWord", "value": 0}
+    )
+    bench.run(STEP)
+
+    told = bench.run(STEP)
+
+    assert told.states == {STEP: "ok"}
+    assert told.differences(STEP)["firewall DomainProfile: local rules"][0] == "ignored by Group Policy"
+
+
+def test_undo_removes_our_rules(bench: Bench):
+    bench.run(STEP)
+    bench.undo(STEP)
+
+    assert len(bench.look(STEP).differences(STEP)) == 4

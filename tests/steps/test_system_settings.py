@@ -1,5 +1,6 @@
 """Settings of Windows that a node wants: page file, long paths, crash dumps, power, time, updates, known fixes."""
 
+from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from winboot.steps.system_settings import SYSTEM_SETTINGS
 
@@ -36,3 +37,44 @@ def test_a_crash_dump_setting_takes_a_restart():
 
 def test_a_profile_that_says_nothing_of_them_sets_no_registry_value():
     assert SYSTEM_SETTINGS.inputs(a_spec())["settings"] == []
+
+
+STEP = "system-settings"
+
+
+def a_bench(**windows: str) -> Bench:
+    return Bench(
+        spec=a_spec(
+            **{"update_hold: false": "\n  ".join(f"{key}: {value}" for key, value in windows.items())}
+        )
+    )
+
+
+def test_a_profile_that_asks_for_nothing_finds_nothing_on_a_fresh_machine(bench: Bench):
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_settings_without_a_restart_are_changed_at_once_and_undone():
+    bench = a_bench(update_hold="true", long_paths="true", power_plan="high-performance")
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    bench.undo(STEP)
+    assert len(bench.look(STEP).differences(STEP)) == 3
+
+
+def test_a_page_file_of_a_fixed_size_takes_a_restart():
+    bench = Bench(spec=a_spec(**{"page_file_mib: system": "page_file_mib: 8192"}))
+
+    assert bench.run(STEP).ended == "reboot"
+    bench.reboot()
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_time_servers_are_set_and_the_service_runs():
+    bench = a_bench(time_servers="[time.corp.example]")
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    parameters = r"SYSTEM\CurrentControlSet\Services\W32Time\Parameters"
+    assert bench.registry(parameters, "NtpServer") == "time.corp.example,0x8"

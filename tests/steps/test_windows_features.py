@@ -1,5 +1,6 @@
 """Turn on the Windows features that containers need."""
 
+from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from winboot.steps.windows_features import WINDOWS_FEATURES
 
@@ -8,3 +9,28 @@ def test_features_are_asked_for_by_the_names_of_dism():
     spec = a_spec(**{"features: [Containers]": "features: [Containers, Hyper-V]"})
 
     assert WINDOWS_FEATURES.inputs(spec)["features"] == ["Containers", "Microsoft-Hyper-V"]
+
+
+STEP = "windows-features"
+
+
+def test_the_containers_feature_takes_one_restart(bench: Bench):
+    assert bench.look(STEP).differences(STEP) == {"feature Containers": ("Disabled", "Enabled")}
+    assert bench.run(STEP).ended == "reboot"
+    bench.reboot()
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_a_feature_that_waits_for_the_restart_says_so(bench: Bench):
+    bench.run(STEP)
+
+    assert bench.look(STEP).differences(STEP) == {"feature Containers": ("EnablePending", "Enabled")}
+
+
+def test_missing_feature_files_are_explained(bench: Bench):
+    bench.machine.features.find("Containers").payload = False
+
+    problem = bench.run(STEP).step(STEP)["problem"]
+
+    assert problem["id"] == "FeatureSource"
+    assert "features_source" in problem["hint"]

@@ -16,16 +16,17 @@ function Get-PathHash {
 }
 
 function Read-FileText {
-    # The text of a file; nothing when there is no such file.
+    # The text of a file, with its byte order mark when it has one: ReadAllText would drop what JSON and TOML parsers
+    # stumble over. Nothing when there is no such file.
     param([string]$Path)
-    if ([IO.File]::Exists($Path)) { [IO.File]::ReadAllText($Path) }
+    if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-    # Compares a whole text file, byte for byte.
+    # Compares a whole text file, character for character; -ceq would pass over those that have no width.
     param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
     $is = Read-FileText $Path
-    if ($null -ne $is -and $is -ceq $Text) { return }
+    if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
     New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
         -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
 }

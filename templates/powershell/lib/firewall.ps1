@@ -19,7 +19,7 @@ function Get-FirewallDifference {
 function ConvertTo-FirewallShown {
     # A wanted rule in the form of ConvertFrom-FirewallText.
     param([hashtable]$Rule)
-    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | Sort-Object) -join ',')
+    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
 }
 
 function ConvertFrom-FirewallText {
@@ -47,13 +47,16 @@ function ConvertFrom-FirewallText {
 }
 
 function ConvertTo-Prefix {
-    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; everything else as it is.
+    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8, a single address without a mask; everything else as it is.
     param([string]$Text)
     $address, $mask = $Text.Split('/')
-    if (-not $mask -or $mask -notmatch '^\d+\.\d+\.\d+\.\d+$') { return $Text }
-    $bits = 0
-    foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
-    '{0}/{1}' -f $address, $bits
+    if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
+        $bits = 0
+        foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
+        $mask = [string]$bits
+    }
+    if (-not $mask -or $mask -eq '32') { return $address }
+    '{0}/{1}' -f $address, $mask
 }
 
 function Set-FirewallRules {

@@ -1,0 +1,120 @@
+"""A lab machine with the steps' scripts run on it, without a network protocol in between."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tests.steps.builders import a_spec
+from winboot.lab.engine.run import run_script
+from winboot.lab.programs import install_programs
+from winboot.lab.programs.outside import Outside
+from winboot.lab.windows.clock import LabTime
+from winboot.lab.windows.machine import Machine
+from winboot.lab.windows.programs_api import Programs
+from winboot.lab.windows.sockets import World
+from winboot.plan import make_plan
+from winboot.script import render
+from winboot.spec import NodeSpec
+from winboot.steps import STEPS
+
+Event = dict[str, Any]
+Release = Literal["2019", "2022", "2025"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one run told: its events, and the steps by name."""
+
+    events: list[Event]
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Each step's state, the preflight's (which is always there) left out when it is fine."""
+        found = {event["step"]: event["state"] for event in self.events if event["event"] == "step"}
+        if found.get("node-preflight") == "ok":
+            del found["node-preflight"]
+        return found
+
+    def step(self, name: str) -> Event:
+        """The event of one step."""
+        return next(event for event in self.events if event.get("step") == name and event["event"] == "step")
+
+    def differences(self, name: str) -> dict[str, tuple[str | None, str | None]]:
+        """What a step found: what → (is, want)."""
+        return {one["what"]: (one["is"], one["want"]) for one in self.step(name)["differences"]}
+
+    @property
+    def ended(self) -> str:
+        """Why the run ended."""
+        return self.events[-1]["reason"]
+
+
+@dataclass
+class Bench:
+    """One machine, its surroundings, and a spec. The API server's port answers from the start."""
+
+    release: Release = "2022"
+    spec: NodeSpec = field(default_factory=a_spec)
+    world: World = field(default_factory=World)
+
+    def __post_init__(self) -> None:
+        programs = Programs()
+        install_programs(programs, Outside(self.world))
+        self.world.listen(self.spec.cluster.server_host, self.spec.cluster.server_port)
+        self.machine = Machine(
+            "WIN-OLD", release=self.release, time=LabTime(scale=0), world=self.world, programs=programs
+        )
+
+    def run(
+        self,
+        *names: str,
+        mode: str = "Change",
+        facts: Mapping[str, object] | None = None,
+        secrets: Mapping[str, object] | None = None,
+    ) -> Told:
+        """Run the script of these steps (and the preflight) and read what it tells."""
+        plan = make_plan(self.spec, STEPS, only=names)
+        text = render(plan, self.spec, undo=mode == "Undo").text
+        arguments = {"Mode": mode, "RunId": "r1", "Facts": dict(facts or {}), "Secrets": dict(secrets or {})}
+        output: list[object] = []
+        session = self.machine.session("Administrator")
+        try:
+            with self.machine.acting():
+                ended = run_script(session, text, arguments, emit=lambda stream, value: output.append(value))
+        finally:
+            session.close()
+        assert ended.state == "completed", (getattr(ended.error, "message", ""), output)
+        return Told([json.loads(str(line)) for line in output])
+
+    def look(self, *names: str) -> Told:
+        """The same in mode Look."""
+        return self.run(*names, mode="Look")
+
+    def undo(self, *names: str) -> Told:
+        """The script of `remove`."""
+        return self.run(*names, mode="Undo")
+
+    def registry(self, path: str, name: str) -> object:
+        """A value below HKEY_LOCAL_MACHINE; None when there is none."""
+        return next(
+            (
+                one["value"]
+                for one in self._invoke("registry.get", key=rf"HKEY_LOCAL_MACHINE\{path}", name=name)
+            ),
+            None,
+        )
+
+    def file(self, path: str) -> bytes | None:
+        """The bytes of a file; None when there is none."""
+        if not self._invoke("file.stat", path=path):
+            return None
+        return self._invoke("file.read", path=path)[0]
+
+    def reboot(self) -> None:
+        """Restart the machine and wait until it is up."""
+        self.machine.reboot(seconds=1)
+        self.machine.settle(5)
+
+    def _invoke(self, command: str, **parameters: Any) -> list[Any]:
+        return self.machine.console.invoke(command, parameters).objects

@@ -1,0 +1,38 @@
+"""Give the machine its name before anything remembers the old one."""
+
+from tests.steps.bench import Bench
+
+STEP = "computer-name"
+
+
+def test_a_rename_takes_a_restart_and_is_then_done(bench: Bench):
+    told = bench.run(STEP)
+
+    assert told.states == {STEP: "changed"}
+    assert told.ended == "reboot"
+    bench.reboot()
+    again = bench.run(STEP)
+    assert again.states == {STEP: "ok"}
+    assert again.events[0]["computer_name"] == "WIN-A1"
+
+
+def test_the_boot_id_changes_with_the_restart_and_with_nothing_else(bench: Bench):
+    first, second = bench.look().events[0], bench.look().events[0]
+    bench.reboot()
+    third = bench.look().events[0]
+
+    assert first["boot_id"] == second["boot_id"]
+    assert third["boot_id"] != first["boot_id"]
+    assert len(third["boot_id"]) == 36
+
+
+def test_a_restart_that_is_pending_for_us_is_not_told_as_somebody_elses(bench: Bench):
+    bench.run(STEP)
+
+    assert "pending restart" not in bench.look(STEP).differences("node-preflight")
+
+
+def test_a_second_run_before_the_restart_asks_for_it_again(bench: Bench):
+    bench.run(STEP)
+
+    assert bench.run(STEP).ended == "reboot"

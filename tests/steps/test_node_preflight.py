@@ -1,0 +1,52 @@
+"""Look whether the machine can become this node at all, before anything is written."""
+
+from tests.steps.bench import Bench
+from winboot.lab.windows.snapshot import diff
+
+
+def test_a_machine_that_fits_passes(bench: Bench):
+    told = bench.look()
+
+    assert told.step("node-preflight")["state"] == "ok"
+    assert told.events[0]["build"].startswith("20348.")
+
+
+def test_a_build_that_is_not_the_declared_one_stops_the_node():
+    told = Bench(release="2025").look("directories")
+
+    assert told.states == {"node-preflight": "failed", "directories": "blocked"}
+    problem = told.step("node-preflight")["problem"]
+    assert problem["id"] == "WrongBuild"
+    assert "26100" in problem["message"]
+    assert "inventory" in problem["hint"]
+
+
+def test_an_api_server_that_does_not_answer_is_named(bench: Bench):
+    bench.world.close("10.0.0.10", 6443)
+
+    problem = bench.look().step("node-preflight")["problem"]
+
+    assert problem["id"] == "NoServer"
+    assert "10.0.0.10:6443" in problem["message"]
+
+
+def test_a_pending_restart_that_is_not_ours_is_named_before_the_first_write(bench: Bench):
+    bench.machine.console.invoke(
+        "registry.create",
+        {
+            "key": r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired"
+        },
+    )
+
+    told = bench.look()
+
+    assert told.differences("node-preflight")["pending restart"] == ("Windows Update", None)
+    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+
+
+def test_a_look_leaves_the_machine_as_it_was(bench: Bench):
+    bench.look("directories")
+    before = bench.machine.snapshot()
+    bench.look("directories", "firewall-rules", "system-settings", "windows-features")
+
+    assert diff(before, bench.machine.snapshot()) == []
