@@ -1,24 +1,27 @@
 """Specs for tests: the shipped profiles, resolved, with a CA that stands in this repository."""
 
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from urllib.parse import urlsplit
 
 from winboot.inventory import load_inventory
+from winboot.lab.mirror import sha256_of
 from winboot.spec import NodeSpec, resolve
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 
 
-def a_spec(host: str = "win-a1", *, inventory: str = "canonical", **replace: str) -> NodeSpec:
-    """A node of a shipped inventory. `replace` changes texts of its profiles: old="new"."""
-    return _spec(host, inventory, tuple(replace.items()))
+def a_spec(host: str = "win-a1", *, inventory: str = "canonical", **texts: str) -> NodeSpec:
+    """A node of a shipped inventory. `texts` changes its profiles: old="new"."""
+    return _spec(host, inventory, tuple(texts.items()))
 
 
 @cache
-def _spec(host: str, inventory: str, replace: tuple[tuple[str, str], ...]) -> NodeSpec:
+def _spec(host: str, inventory: str, texts: tuple[tuple[str, str], ...]) -> NodeSpec:
     folder = Path(mkdtemp())
     try:
         shutil.copytree(ROOT / "profiles", folder / "profiles")
@@ -26,10 +29,51 @@ def _spec(host: str, inventory: str, replace: tuple[tuple[str, str], ...]) -> No
         shutil.copy(GOLDEN / "ca.crt", folder / "profiles" / "ca.crt")
         for path in (folder / "profiles").glob("*.yaml"):
             text = path.read_text(encoding="utf-8")
-            for old, new in replace:
+            for old, new in texts:
                 text = text.replace(old, new)
             path.write_text(text, encoding="utf-8")
         machine = load_inventory(folder / "inventories" / f"{inventory}.yaml")[host]
         return resolve(machine.profile, machine)
     finally:
         shutil.rmtree(folder)
+
+
+_INVENTORY = """
+groups:
+  pool:
+    profile: ./profiles/{profile}.yaml
+    os: "{release}"
+    connection: {{user: Administrator, password: {{env: UNUSED}}}}
+    hosts: {{win-a1: {{address: {address}}}}}
+"""
+
+
+@cache
+def a_spec_of(profile: str, release: str = "2022", *, address: str = "10.224.0.11") -> NodeSpec:
+    """A node with a shipped profile on a Windows release. InvalidInput where the two do not go together."""
+    folder = Path(mkdtemp())
+    try:
+        shutil.copytree(ROOT / "profiles", folder / "profiles")
+        shutil.copy(GOLDEN / "ca.crt", folder / "profiles" / "ca.crt")
+        text = _INVENTORY.format(profile=profile, release=release, address=address)
+        (folder / "inventory.yaml").write_text(text, encoding="utf-8")
+        machine = load_inventory(folder / "inventory.yaml")["win-a1"]
+        return resolve(machine.profile, machine)
+    finally:
+        shutil.rmtree(folder)
+
+
+def with_a_mirror(spec: NodeSpec) -> NodeSpec:
+    """The same node with downloads from `http://mirror.lab` and the hashes of what the lab's mirror gives."""
+    return replace(
+        spec,
+        artifacts=tuple(
+            replace(
+                one,
+                url=f"http://mirror.lab/{urlsplit(one.url).path.lstrip('/')}",
+                sha256=sha256_of(urlsplit(one.url).path),
+            )
+            for one in spec.artifacts
+        ),
+        proxy=replace(spec.proxy, no_proxy=(*spec.proxy.no_proxy, "mirror.lab")),
+    )

@@ -1,8 +1,12 @@
 """Download the programs, check their hashes and put them in their places."""
 
+import hashlib
+
 import pytest
 
-from tests.steps.builders import a_spec
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec, with_a_mirror
+from winboot.lab.mirror import Mirror
 from winboot.steps.artifacts import ARTIFACTS, _matches
 
 
@@ -42,3 +46,110 @@ def test_downloads_take_the_proxy_of_the_profile():
 )
 def test_no_proxy_is_read_as_go_programs_read_it(host: str, entry: str, covered: bool):
     assert _matches(host, entry) is covered
+
+
+STEP = "artifacts"
+
+
+class Site(Bench):
+    """A machine that downloads from the lab's mirror."""
+
+    def __init__(self) -> None:
+        super().__init__(spec=with_a_mirror(a_spec()))
+        self.mirror = Mirror()
+        self.world.serve("mirror.lab", 80, self.mirror.handle)
+
+    def hashes(self) -> dict[str, str]:
+        """Each destination and the hash of what is there."""
+        paths = [member.destination for one in self.spec.artifacts for member in one.members]
+        return {path: hashlib.sha256(self.file(path) or b"").hexdigest() for path in paths}
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def test_a_bare_machine_lacks_every_program(site: Site):
+    found = site.look(STEP).differences(STEP)
+
+    assert found[r"file C:\k\kubelet.exe: sha256"] == (
+        None,
+        "as in kubernetes-node-windows-amd64.tar.gz 1.34.2",
+    )
+    assert len(found) == sum(len(one.members) for one in site.spec.artifacts)
+
+
+def test_everything_is_placed_once(site: Site):
+    assert site.run(STEP).states == {STEP: "changed"}
+    asked = len(site.mirror.log)
+    assert site.run(STEP).states == {STEP: "ok"}
+
+    assert len(site.mirror.log) == asked, "nothing is downloaded twice"
+    assert site.file(r"C:\opt\cni\bin\flannel.exe") is not None
+
+
+def test_nothing_of_a_download_stays_behind(site: Site):
+    site.run(STEP)
+
+    left = site.machine.console.invoke("file.list", {"path": r"C:\ProgramData\winboot\downloads"}).objects
+    assert left == []
+
+
+def test_a_program_that_was_replaced_is_seen_and_put_right(site: Site):
+    site.run(STEP)
+    right = site.hashes()
+    site.machine.console.invoke("file.write", {"path": r"C:\k\kubectl.exe", "content": b"something else"})
+
+    told = site.run(STEP)
+
+    assert list(told.differences(STEP)) == [r"file C:\k\kubectl.exe: sha256"]
+    assert told.states == {STEP: "changed"}
+    assert site.hashes() == right
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_ended(site: Site):
+    url = next(one.url for one in site.spec.artifacts if one.name == "kubernetes")
+    site.mirror.faults.breaks[url.rpartition("/")[2]] = 100
+
+    assert site.run(STEP).states == {STEP: "changed"}
+    ranges = [
+        asked for path, asked in site.mirror.log if path.endswith("kubernetes-node-windows-amd64.tar.gz")
+    ]
+    assert ranges == ["", "bytes=100-"]
+
+
+def test_a_wrong_hash_is_refused_and_nothing_is_placed(site: Site):
+    site.mirror.faults.wrong.add("kubectl.exe")
+
+    told = site.run(STEP)
+
+    assert told.step(STEP)["problem"]["id"] == "HashMismatch"
+    assert site.file(r"C:\k\kubectl.exe") is None
+    site.mirror.faults.wrong.clear()
+    assert site.run(STEP).states == {STEP: "changed"}
+
+
+def test_a_missing_file_names_its_address(site: Site):
+    site.mirror.faults.missing.add("kubectl.exe")
+
+    problem = site.run(STEP).step(STEP)["problem"]
+
+    assert problem["id"] == "DownloadFailed"
+    assert "kubectl.exe" in problem["message"]
+
+
+def test_undo_removes_what_was_placed(site: Site):
+    site.run(STEP)
+    site.undo(STEP)
+
+    assert site.file(r"C:\k\kubelet.exe") is None
+
+
+def test_undo_puts_back_a_program_that_was_there_before(site: Site):
+    site.machine.console.invoke("file.make-directory", {"path": r"C:\k"})
+    site.machine.console.invoke("file.write", {"path": r"C:\k\kubectl.exe", "content": b"theirs" * 20000})
+    site.run(STEP)
+    site.undo(STEP)
+
+    assert site.file(r"C:\k\kubectl.exe") == b"theirs" * 20000

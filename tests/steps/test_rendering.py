@@ -1,0 +1,54 @@
+"""Every shipped profile, on every Windows release it may have, gives scripts that Windows PowerShell 5.1 can run."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.steps.builders import ROOT, a_spec_of
+from winboot.errors import InvalidInput
+from winboot.plan import make_plan
+from winboot.powershell.check import check_script, check_template
+from winboot.script import render, templates_root
+from winboot.spec import NodeSpec
+from winboot.steps import STEPS
+
+PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
+RELEASES = ("2019", "2022", "2025")
+# Profile and release that do not go together, with a part of the reason.
+REFUSED = {
+    ("win-bridge", "2019"): "IPv4 and IPv6 together",
+    ("win-bridge-nssm", "2019"): "IPv4 and IPv6 together",
+    ("ltsc-2019", "2022"): "wcifs-2019",
+    ("ltsc-2019", "2025"): "wcifs-2019",
+}
+
+
+def specs() -> list[tuple[str, str]]:
+    return [(p, r) for p in PROFILES for r in RELEASES if (p, r) not in REFUSED]
+
+
+@pytest.fixture(scope="module")
+def spec(request: pytest.FixtureRequest) -> NodeSpec:
+    profile, release = request.param
+    return a_spec_of(profile, release)
+
+
+@pytest.mark.parametrize("spec", specs(), indirect=True, ids="-".join)
+@pytest.mark.parametrize("undo", [False, True], ids=["join", "remove"])
+def test_the_script_passes_the_strict_check(spec: NodeSpec, undo: bool) -> None:
+    text = render(make_plan(spec, STEPS), spec, undo=undo).text
+
+    assert [str(one) for one in check_script(text, origin="script")] == []
+
+
+@pytest.mark.parametrize(("profile", "release"), REFUSED, ids="-".join)
+def test_what_cannot_be_together_is_refused_with_its_reason(profile: str, release: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        a_spec_of(profile, release)
+
+    assert REFUSED[profile, release] in "\n".join(map(str, (refused.value, *refused.value.problems)))
+
+
+@pytest.mark.parametrize("path", sorted(templates_root().rglob("*.j2")), ids=lambda path: path.name)
+def test_a_template_puts_values_only_where_an_expression_may_stand(path: Path) -> None:
+    assert [str(one) for one in check_template(path.read_text(encoding="utf-8"), origin=path.name)] == []
