@@ -1,0 +1,62 @@
+"""What each shipped profile does otherwise than the one next to it; the whole script of flannel-host-gw stands here too.
+
+The steps part of its script as a diff, short enough to be read when it changes: a profile with NSSM against the same
+without, that one against `minimal`, and minimal against flannel-host-gw.
+`WINBOOT_GOLDEN=write pytest tests/golden` writes them.
+"""
+
+import difflib
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.steps.builders import ROOT, a_spec_of
+from winboot.plan import make_plan
+from winboot.script import render
+from winboot.steps import STEPS
+
+FOLDER = Path(__file__).parent / "steps"
+WHOLE = "flannel-host-gw"
+PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml") if path.stem != WHOLE)
+
+
+def reference(profile: str) -> str:
+    """The profile that this one is compared with."""
+    if profile.endswith("-nssm"):
+        return profile.removesuffix("-nssm")
+    return WHOLE if profile == "minimal" else "minimal"
+
+
+@cache
+def steps_part(profile: str) -> list[str]:
+    """The steps of a profile's script, without digest and library."""
+    spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
+    lines = render(make_plan(spec, STEPS), spec).text.splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.startswith("$node = "))
+    end = next(at for at, line in enumerate(lines) if line.startswith("#region Library"))
+    return lines[begin:end]
+
+
+def difference(profile: str) -> str:
+    """A unified diff with one line around each change."""
+    other = reference(profile)
+    lines = difflib.unified_diff(steps_part(other), steps_part(profile), other, profile, n=1, lineterm="")
+    # Positions say nothing to a reader and move with every change elsewhere.
+    return "\n".join("@@" if line.startswith("@@") else line for line in lines) + "\n"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_steps_are_those_that_were_reviewed(profile: str) -> None:
+    path = FOLDER / f"{profile}.diff"
+    text = difference(profile)
+    if os.environ.get("WINBOOT_GOLDEN") == "write":
+        FOLDER.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+    assert text == path.read_text(encoding="utf-8"), "WINBOOT_GOLDEN=write pytest tests/golden"
+
+
+def test_there_is_no_file_of_a_profile_that_is_gone() -> None:
+    assert {path.stem for path in FOLDER.glob("*.diff")} == set(PROFILES)
