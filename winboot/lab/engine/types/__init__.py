@@ -4,6 +4,7 @@ from winboot.lab.engine.types import (
     enums,  # first: the others name enums in their signatures
 )
 from winboot.lab.engine.types import (
+    access,
     basics,
     blocks,
     collections,
@@ -32,6 +33,7 @@ from winboot.lab.engine.types import (
 )
 
 __all__ = [
+    "access",
     "basics",
     "blocks",
     "collections",

@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from winboot.lab.engine.comparison import compared_by_value
 from winboot.lab.engine.door import ask_one
 from winboot.lab.engine.dotnet import OBJECT, DotNetType, Runtime, dotnet
-from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException, SystemException, declare_exception
-from winboot.lab.engine.values import Array, Instance
+from winboot.lab.engine.exceptions import (
+    ArgumentException,
+    ArgumentNullException,
+    SystemException,
+    declare_exception,
+)
+from winboot.lab.engine.refusal import Refusal
+from winboot.lab.engine.values import Array, EnumValue, Instance
 
 Value = Any
 
-IdentityNotMappedException = declare_exception("System.Security.Principal.IdentityNotMappedException", SystemException)
+IdentityNotMappedException = declare_exception(
+    "System.Security.Principal.IdentityNotMappedException", SystemException
+)
 _UNMAPPED = "Some or all identity references could not be translated."
 
 REFERENCE = dotnet("System.Security.Principal.IdentityReference", kind="abstract")
@@ -43,19 +52,149 @@ class NTAccount(Instance):
     def __str__(self) -> str:
         return self.value
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NTAccount) and self.value.lower() == other.value.lower()
 
+    def __hash__(self) -> int:
+        return hash(self.value.lower())
+
+
+ABBREVIATIONS = {
+    "SY": "S-1-5-18",
+    "BA": "S-1-5-32-544",
+    "BU": "S-1-5-32-545",
+    "BG": "S-1-5-32-546",
+    "PU": "S-1-5-32-547",
+    "AO": "S-1-5-32-548",
+    "SO": "S-1-5-32-549",
+    "PO": "S-1-5-32-550",
+    "BO": "S-1-5-32-551",
+    "RE": "S-1-5-32-552",
+    "RU": "S-1-5-32-554",
+    "RD": "S-1-5-32-555",
+    "NO": "S-1-5-32-556",
+    "MU": "S-1-5-32-558",
+    "LU": "S-1-5-32-559",
+    "WD": "S-1-1-0",
+    "CO": "S-1-3-0",
+    "CG": "S-1-3-1",
+    "OW": "S-1-3-4",
+    "NU": "S-1-5-2",
+    "IU": "S-1-5-4",
+    "SU": "S-1-5-6",
+    "AN": "S-1-5-7",
+    "ED": "S-1-5-9",
+    "PS": "S-1-5-10",
+    "AU": "S-1-5-11",
+    "RC": "S-1-5-12",
+    "LS": "S-1-5-19",
+    "NS": "S-1-5-20",
+    "AC": "S-1-15-2-1",
+}
+"""The two letters that stand for a well-known SID in SDDL."""
+
+
+def sddl_sid(sid: str) -> str:
+    """A SID as SDDL writes it."""
+    return next((short for short, long in ABBREVIATIONS.items() if long == sid), sid)
+
+
+def sid_of_sddl(text: str) -> str | None:
+    """The SID behind two letters or an `S-1-...`, or None."""
+    text = text.strip().upper()
+    if text in ABBREVIATIONS:
+        return ABBREVIATIONS[text]
+    return text if _SID.fullmatch(text) is not None else None
+
+
+_SID = re.compile(r"S-1-\d+(-\d+)+", re.IGNORECASE)
 SID = dotnet("System.Security.Principal.SecurityIdentifier", SecurityIdentifier, base=REFERENCE)
 ACCOUNT = dotnet("System.Security.Principal.NTAccount", NTAccount, base=REFERENCE)
-_SID = re.compile(r"S-1-\d+(-\d+)+", re.IGNORECASE)
 
 
 @SID.constructor("string sddlForm")
 def _sid(text: str | None) -> SecurityIdentifier:
     if text is None:
         raise ArgumentNullException("sddlForm")
-    if _SID.fullmatch(text) is None:
+    found = sid_of_sddl(text)
+    if found is None:
         raise ArgumentException("Value was invalid.", "sddlForm")
-    return SecurityIdentifier(text.upper())
+    return SecurityIdentifier(found)
+
+
+_WELL_KNOWN = {
+    "NullSid": "S-1-0-0",
+    "WorldSid": "S-1-1-0",
+    "LocalSid": "S-1-2-0",
+    "CreatorOwnerSid": "S-1-3-0",
+    "CreatorGroupSid": "S-1-3-1",
+    "NetworkSid": "S-1-5-2",
+    "BatchSid": "S-1-5-3",
+    "InteractiveSid": "S-1-5-4",
+    "ServiceSid": "S-1-5-6",
+    "AnonymousSid": "S-1-5-7",
+    "SelfSid": "S-1-5-10",
+    "AuthenticatedUserSid": "S-1-5-11",
+    "RestrictedCodeSid": "S-1-5-12",
+    "TerminalServerSid": "S-1-5-13",
+    "LocalSystemSid": "S-1-5-18",
+    "LocalServiceSid": "S-1-5-19",
+    "NetworkServiceSid": "S-1-5-20",
+    "BuiltinDomainSid": "S-1-5-32",
+    "BuiltinAdministratorsSid": "S-1-5-32-544",
+    "BuiltinUsersSid": "S-1-5-32-545",
+    "BuiltinGuestsSid": "S-1-5-32-546",
+    "BuiltinPowerUsersSid": "S-1-5-32-547",
+    "BuiltinBackupOperatorsSid": "S-1-5-32-551",
+    "BuiltinReplicatorSid": "S-1-5-32-552",
+    "BuiltinRemoteDesktopUsersSid": "S-1-5-32-555",
+    "BuiltinNetworkConfigurationOperatorsSid": "S-1-5-32-556",
+}
+
+
+def _well_known(kind: EnumValue) -> str:
+    found = _WELL_KNOWN.get(str(kind))
+    if found is None:
+        raise Refusal("value", str(kind), "well-known SID")
+    return found
+
+
+@SID.constructor(
+    "System.Security.Principal.WellKnownSidType sidType, System.Security.Principal.SecurityIdentifier domainSid"
+)
+def _known_sid(kind: EnumValue, _domain: SecurityIdentifier | None) -> SecurityIdentifier:
+    return SecurityIdentifier(_well_known(kind))
+
+
+@SID.constructor("byte[] binaryForm, int offset")
+def _binary_sid(data: Value, offset: int) -> SecurityIdentifier:
+    raw = bytes(data)[offset:]
+    authority = int.from_bytes(raw[2:8], "big")
+    parts = [int.from_bytes(raw[8 + 4 * at : 12 + 4 * at], "little") for at in range(raw[1])]
+    return SecurityIdentifier("-".join(["S", str(raw[0]), str(authority), *map(str, parts)]))
+
+
+@SID.method("void GetBinaryForm(byte[] binaryForm, int offset)")
+def _binary_form(self: SecurityIdentifier, target: Value, offset: int) -> None:
+    numbers = [int(part) for part in self.value.split("-")[1:]]
+    raw = bytes([numbers[0], len(numbers) - 2]) + numbers[1].to_bytes(6, "big")
+    raw += b"".join(number.to_bytes(4, "little") for number in numbers[2:])
+    target[offset : offset + len(raw)] = raw
+
+
+def _is_account(self: SecurityIdentifier) -> bool:
+    return self.value.startswith("S-1-5-21-") and self.value.count("-") >= 7
+
+
+SID.method("IsAccountSid()")(_is_account)
+SID.method("IsWellKnown(System.Security.Principal.WellKnownSidType type)")(
+    lambda self, kind: self.value == _well_known(kind)
+)
+SID.prop(
+    "AccountDomainSid",
+    "System.Security.Principal.SecurityIdentifier",
+    lambda self: SecurityIdentifier(self.value.rpartition("-")[0]) if _is_account(self) else None,
+)
 
 
 @ACCOUNT.constructor("string name")
@@ -75,7 +214,11 @@ for _kind in (SID, ACCOUNT):
     _kind.method("ToString()")(str)
 SID.method("Equals(object o)")(lambda self, other: self == other)
 SID.prop("BinaryLength", "int", lambda self: 8 + 4 * (self.value.count("-") - 2))
-SID.refuses("AccountDomainSid CompareTo GetBinaryForm IsAccountSid IsEqualDomainSid IsWellKnown")
+SID.refuses("CompareTo IsEqualDomainSid")
+ACCOUNT.complete()
+compared_by_value(SecurityIdentifier, NTAccount)
+for _kind in (SID, ACCOUNT):
+    _kind.method("IsValidTargetType(type targetType)")(lambda self, target: target in (SID, ACCOUNT))
 
 
 @SID.method("Translate(type targetType)", effect=True)
@@ -131,9 +274,13 @@ IDENTITY.prop("IsAuthenticated", "bool", lambda self: True)
 IDENTITY.prop("IsSystem", "bool", lambda self: self.record["sid"] == "S-1-5-18")
 IDENTITY.prop("User", SID.name, lambda self: SecurityIdentifier(str(self.record["sid"])))
 IDENTITY.prop("Owner", SID.name, lambda self: SecurityIdentifier(str(self.record["sid"])))
-IDENTITY.prop("Groups", "object", lambda self: Array([SecurityIdentifier(str(sid)) for sid in self.record["groups"]]))
+IDENTITY.prop(
+    "Groups", "object", lambda self: Array([SecurityIdentifier(str(sid)) for sid in self.record["groups"]])
+)
 IDENTITY.method("void Dispose()")(lambda self: None)
-IDENTITY.refuses("AccessToken Token Claims UserClaims DeviceClaims Impersonate ImpersonationLevel RunImpersonated")
+IDENTITY.refuses(
+    "AccessToken Token Claims UserClaims DeviceClaims Impersonate ImpersonationLevel RunImpersonated"
+)
 PRINCIPAL.constructor(f"{IDENTITY.name} ntIdentity")(WindowsPrincipal)
 PRINCIPAL.prop("Identity", IDENTITY.name, lambda self: self.identity)
 _ADMINISTRATOR = 544
