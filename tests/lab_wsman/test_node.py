@@ -49,6 +49,17 @@ def test_a_script_runs_on_the_machine(wire):
     assert list(wire.run(script, {"Name": "you"}, {})) == ["hello you from WIN-A1"]
 
 
+def test_a_secret_can_be_read_there(wire):
+    """As a SecureString, by the calls that the templates use."""
+    script = r"""
+param([hashtable]$Secrets)
+$pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($Secrets['token'])
+try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
+finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
+"""
+    assert list(wire.run(script, {}, {"token": Secret("päss")})) == ["päss"]
+
+
 def test_an_error_keeps_its_id_and_place(wire):
     """The engine's record, over the wire, as an error of ours."""
     with pytest.raises(ScriptFailed) as caught:
