@@ -93,7 +93,8 @@ def without_chance(tree: Tree, top: bool = True) -> Tree:
         return {
             key: without_chance(value, top=False)
             for key, value in tree.items()
-            if not _CHANCE_KEYS.match(key) and not (top and key in _CHANCE_PARTS)
+            # The name of a file, a key or a task says nothing about chance, whatever words are in it.
+            if ("\\" in key or not _CHANCE_KEYS.match(key)) and not (top and key in _CHANCE_PARTS)
         }
     if isinstance(tree, list):
         return [without_chance(value, top=False) for value in tree]

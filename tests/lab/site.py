@@ -1,0 +1,379 @@
+"""A lab without a wire: the same machines, engine, cluster and product code, in one process and on the lab's time.
+
+Scripts run on the thread of the one who sends them, requests to the cluster are function calls, and when the
+controller waits, lab time passes. What it proves is the same as over WinRM, except for WinRM itself; a join takes a
+fraction of the time, and nothing depends on how fast this computer is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace, TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx2
+
+from winboot.cli.staging import stage
+from winboot.cluster.base import ExpectedNode, Verdict
+from winboot.cluster.lightkube import LightkubeCluster
+from winboot.errors import ConnectionLost, ScriptFailed, Unreachable
+from winboot.events import Event
+from winboot.inventory import load_inventory
+from winboot.join import Options, World, join, survey
+from winboot.lab.cluster import ApiFailure, LabCluster
+from winboot.lab.cluster.cluster import ClusterPlan, decode_body
+from winboot.lab.cluster.identity import ADMIN
+from winboot.lab.cluster.kinds import CSRS
+from winboot.lab.cluster.kubeconfig import write_kubeconfig
+from winboot.lab.engine.refusal import Refusal
+from winboot.lab.engine.run import run_script
+from winboot.lab.engine.values import SecureString
+from winboot.lab.mirror import Mirror
+from winboot.lab.node import USER, powershell
+from winboot.lab.programs import Outside, install_programs
+from winboot.lab.up import MIRROR_HOST, NodePlan
+from winboot.lab.windows.clock import LabTime
+from winboot.lab.windows.door import Interrupted, MachineStopped
+from winboot.lab.windows.machine import Machine
+from winboot.lab.windows.programs_api import Programs
+from winboot.lab.windows.sockets import World as Internet
+from winboot.report import NodeReport, Report
+from winboot.run import Patience, Stop
+from winboot.secret import Secret
+from winboot.spec import NodeSpec, resolve
+
+WIN_1 = NodePlan("win-1", "2022", "10.0.1.11")
+
+
+class Killed(BaseException):
+    """The controller's process is gone. Not an Exception: nothing in the product may get hold of it."""
+
+
+@dataclass
+class Ears:
+    """A listener that keeps everything it hears."""
+
+    events: list[Event] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def event(self, node: str, event: Event) -> None:
+        self.events.append(event)
+
+    def say(self, node: str, text: str) -> None:
+        self.said.append(f"{node}: {text}")
+
+
+class Site:
+    """Machines, a cluster, a mirror, and winboot's own files for them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *plans: NodePlan,
+        cluster: ClusterPlan | None = None,
+        wishes: Mapping[str, Any] | None = None,
+        profile: Path | None = None,
+    ) -> None:
+        self.folder = folder
+        self.plans = plans or (WIN_1,)
+        self.password = "the password of a lab"
+        self.mirror_url = f"http://{MIRROR_HOST}"
+        self.time = LabTime(scale=0, real=False)
+        self.internet = Internet()
+        self.mirror = Mirror()
+        self.internet.serve(MIRROR_HOST, 80, self.mirror.handle)
+        self.cluster = LabCluster(cluster, now=self.time.datetime)
+        self.outside = Outside(self.internet)
+        self.outside.attach(self.cluster)
+        self._programs = Programs()
+        install_programs(self._programs, self.outside)
+        self.machines = {plan.name: self._machine(plan) for plan in self.plans}
+        self.machine = self.machines[self.plans[0].name]
+        self.files = stage(self._as_lab(), folder, profile, wishes=wishes)
+        self.controllers: list[Controller] = []
+
+    def _machine(self, plan: NodePlan) -> Machine:
+        machine = Machine(
+            f"WIN-{plan.name.upper().replace('-', '')[:8]}X",
+            release=plan.release,
+            address=plan.address,
+            prefix_length=16,
+            gateway="10.0.0.1",
+            time=self.time,
+            world=self.internet,
+            programs=self._programs,
+        )
+        machine.run_powershell = powershell
+        return machine
+
+    def _as_lab(self) -> Any:
+        """As much of a `winboot.lab.up.Lab` as staging its files takes."""
+        endpoint = SimpleNamespace(settings=SimpleNamespace(address="127.0.0.1"), http_port=5985)
+        kubeconfig = SimpleNamespace(write_admin_kubeconfig=self._write_kubeconfig)
+        nodes = {plan.name: SimpleNamespace(endpoint=endpoint) for plan in self.plans}
+        return SimpleNamespace(
+            plans=self.plans,
+            nodes=nodes,
+            cluster=self.cluster,
+            server=kubeconfig,
+            password=self.password,
+            mirror_url=self.mirror_url,
+        )
+
+    def _write_kubeconfig(self, path: Path) -> None:
+        write_kubeconfig(path, self.cluster.plan.server, self.cluster.authority.pem, self.cluster.admin())
+
+    # ---- winboot ---------------------------------------------------------------------------------------
+
+    def specs(self) -> list[NodeSpec]:
+        """The inventory's nodes, resolved."""
+        return [resolve(machine.profile, machine) for machine in load_inventory(self.files.inventory)]
+
+    def controller(self, **changes: Any) -> Controller:
+        """A new winboot process on some laptop."""
+        made = Controller(self, **changes)
+        self.controllers.append(made)
+        return made
+
+    def join(self, **options: Any) -> Report:
+        """`winboot join` by a controller that nothing happens to."""
+        return self.controller().join(**options)
+
+    def plan(self) -> Report:
+        """`winboot plan`."""
+        return self.controller().plan()
+
+    # ---- the surroundings ------------------------------------------------------------------------------
+
+    def admin(self, method: str, path: str, body: Any = None, **rest: Any) -> Any:
+        """Ask the cluster as its administrator."""
+        return self.cluster.request(ADMIN, method, path, body, **rest).body
+
+    def node(self, name: str = "win-1") -> Any:
+        """The Node object."""
+        return self.admin("GET", f"/api/v1/nodes/{name}")
+
+    def settle(self, seconds: float) -> None:
+        """Nobody does anything for a while."""
+        for machine in self.machines.values():
+            machine.tasks.wait_idle()
+            machine.settle(seconds)
+            machine.tasks.wait_idle()
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """What the lab was asked for and does not know."""
+        return [refusal for machine in self.machines.values() for refusal in machine.refusals]
+
+
+class Controller:
+    """One winboot process: its files are the site's, its life is its own.
+
+    `hear` is called with each line a script says, at the moment it falls; it may raise Killed, or do something to
+    the machine. `rewrite` makes another script of the one that is about to run.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        hear: Callable[[str], None] = lambda line: None,
+        rewrite: Callable[[str], str] = lambda script: script,
+        holder: str = "me@laptop",
+    ) -> None:
+        self.site = site
+        self.hear = hear
+        self.rewrite = rewrite
+        self.ears = Ears()
+        self.alive = True
+        self.pipelines: list[Mapping[str, object]] = []
+        self.scripts: list[str] = []
+        self.run = uuid.uuid4().hex[:12]
+        self._world = World(
+            connect=lambda spec: Direct(self, spec),
+            cluster=lambda spec: Inside(self),
+            listener=self.ears,
+            journals=site.folder / "journals",
+            run=self.run,
+            holder=holder,
+            stop=LabStop(self),
+        )
+
+    def join(self, **options: Any) -> Report:
+        """`winboot join`, on the lab's time."""
+        return join(self.site.specs(), self._world, self._options(**options))
+
+    def plan(self, **options: Any) -> Report:
+        """`winboot plan`."""
+        return survey(self.site.specs(), self._world, self._options(**options))
+
+    @property
+    def journal(self) -> Path:
+        """The folder of this run's journals."""
+        return self.site.folder / "journals" / self.run
+
+    def check(self) -> None:
+        """A dead process does nothing more."""
+        if not self.alive:
+            raise Killed
+
+    def _options(self, **changes: Any) -> Options:
+        return Options(workers=1, patience=Patience(poll=5.0), **changes)
+
+
+class LabStop(Stop):
+    """Waiting lets the lab's time pass, and costs nothing else."""
+
+    def __init__(self, controller: Controller) -> None:
+        super().__init__()
+        self._controller = controller
+
+    def wait(self, seconds: float) -> bool:
+        self._controller.check()
+        self._controller.site.settle(seconds)
+        self._controller.check()
+        return self.requested
+
+
+class Direct:
+    """A transport that is a function call. It sees a machine that is down or cut off as WinRM would."""
+
+    def __init__(self, controller: Controller, spec: NodeSpec) -> None:
+        self._controller = controller
+        self._name = spec.node.name
+        self._machine = controller.site.machines[self._name]
+
+    def run(
+        self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]
+    ) -> Iterator[str]:
+        controller, machine = self._controller, self._machine
+        controller.check()
+        machine.tasks.wait_idle()
+        if not machine.reachable():
+            raise Unreachable(f"{self._name}: does not answer", node=self._name)
+        parameters: dict[str, object] = dict(arguments)
+        if secrets:
+            parameters["Secrets"] = {name: SecureString(each.reveal()) for name, each in secrets.items()}
+        script = controller.rewrite(script)
+        controller.scripts.append(script)
+        controller.pipelines.append(arguments)
+        lines: list[str] = []
+
+        def emit(stream: str, value: object) -> None:
+            line = str(value) if stream == "output" else f"{stream}: {value}"
+            lines.append(line)
+            controller.hear(line)
+
+        try:
+            with machine.session(USER) as session, machine.acting():
+                ended = run_script(session, script, parameters, emit=emit)
+        except Refusal as refusal:
+            machine.refusals.append(refusal)
+            raise ScriptFailed(f"{self._name}: the lab refuses: {refusal}", node=self._name) from None
+        except (MachineStopped, Interrupted):
+            yield from lines
+            raise ConnectionLost(f"{self._name}: cut off", node=self._name) from None
+        controller.check()
+        yield from lines
+        if ended.state == "failed":
+            raise ScriptFailed(f"{self._name}: {ended.error}", node=self._name)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Calls(httpx2.BaseTransport):
+    """Requests to the API server as function calls."""
+
+    def __init__(self, cluster: LabCluster) -> None:
+        self._cluster = cluster
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        parts = urlsplit(str(request.url))
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        content_type = request.headers.get("Content-Type") or "application/json"
+        headers = {"Date": f"{self._cluster.now():%a, %d %b %Y %H:%M:%S GMT}"}
+        try:
+            body = decode_body(request.read(), content_type)
+            answer = self._cluster.request(
+                ADMIN, request.method, parts.path, body, query=query, content_type=content_type
+            )
+        except ApiFailure as failure:
+            return httpx2.Response(failure.code, headers=headers, json=failure.status())
+        return httpx2.Response(answer.code, headers=headers, json=answer.body)
+
+
+class Inside:
+    """The cluster client of one controller: the real one, without its sockets.
+
+    Certificate requests are looked at on the lab's time: the product's own thread, which looks every few real
+    seconds, tells only whose requests are expected.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._expected: ExpectedNode | None = None
+        self._seen = -1
+        site = controller.site
+        self._client = LightkubeCluster(site.files.kubeconfig, transport=_Calls(site.cluster))
+        self._look()
+
+    def __getattr__(self, name: str) -> Any:
+        self._controller.check()
+        return getattr(self._client, name)
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        self._expected = expected
+        return ()
+
+    def _look(self) -> None:
+        site = self._controller.site
+        if not self._controller.alive:
+            return
+        latest = site.cluster.store.latest(CSRS)
+        if self._expected is not None and latest != self._seen:
+            self._client.settle_requests(self._expected)
+            self._seen = latest
+        site.machine.after(1.0, self._look, lasting=True)
+
+
+def only(report: Report) -> NodeReport:
+    """The one node of a report."""
+    (node,) = report.nodes
+    return node
+
+
+def differences(report: Report) -> dict[str, list[str]]:
+    """What a report found to differ: step to its `what`s, policy left out."""
+    return {
+        step.name: [d.what for d in step.differences if not d.policy]
+        for node in report.nodes
+        for step in node.steps
+        if any(not d.policy for d in step.differences)
+    }
+
+
+def problems(report: Report) -> list[str]:
+    """Everything that went wrong, in words."""
+    found = []
+    for node in report.nodes:
+        if node.failure is not None:
+            found.append(f"{node.node}: {node.failure.name}: {node.failure.message}")
+        found += [
+            f"{node.node}: {step.name} {step.state}: {step.problem.id}: {step.problem.message} ({step.problem.hint})"
+            for step in node.steps
+            if step.problem is not None
+        ]
+    return found

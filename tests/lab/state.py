@@ -1,0 +1,77 @@
+"""What a machine and its Node are, without what differs between two equal joins: ids, times, logs and history."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from tests.lab.site import Site
+from winboot.lab.cluster.kinds import CSRS, NODES, SECRETS
+from winboot.lab.windows.snapshot import Tree, diff, without_chance
+
+# Files of which only their presence and their access rules count: keys and certificates are new each time.
+_BY_CHANCE: Final = re.compile(r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem)$")
+# What happened, not how it is: logs, winboot's journal, fence and notes of runs that are over.
+_HISTORY: Final = re.compile(
+    r"(?i)^C:\\(var\\log\\|ProgramData\\winboot\\"
+    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|reboot\.json|detached\\|former\\|downloads\\))"
+)
+_DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
+
+
+def state(site: Site) -> dict[str, Tree]:
+    """Machines and Nodes of a site as one tree that is equal for equal states."""
+    return {
+        "machines": {name: _machine(site, name) for name in site.machines},
+        "nodes": {node["metadata"]["name"]: _node(node) for node in site.cluster.store.all(NODES)},
+        "pending requests": sum(not csr.get("status", {}).get("certificate") for csr in _all(site, CSRS)),
+        "bootstrap tokens": sorted(
+            secret["metadata"]["name"]
+            for secret in _all(site, SECRETS)
+            if secret["metadata"]["name"].startswith("bootstrap-token-")
+        ),
+    }
+
+
+def changes(before: dict[str, Tree], after: dict[str, Tree]) -> list[str]:
+    """What differs between two states, a line each."""
+    return diff(before, after)
+
+
+def _all(site: Site, kind: Any) -> list[Any]:
+    return list(site.cluster.store.all(kind))
+
+
+def _machine(site: Site, name: str) -> Tree:
+    tree = without_chance(site.machines[name].snapshot())
+    assert isinstance(tree, dict)
+    files = tree["files"]
+    assert isinstance(files, dict)
+    tree["files"] = {
+        _DATED.sub("-<date>", path): _file(path, shown)
+        for path, shown in files.items()
+        if not _HISTORY.match(path)
+    }
+    return tree
+
+
+def _file(path: str, shown: Tree) -> Tree:
+    assert isinstance(shown, dict)
+    if not _BY_CHANCE.search(path):
+        return shown
+    return {key: _DATED.sub("-<date>", str(value)) for key, value in shown.items() if key != "content"}
+
+
+def _node(node: dict[str, Any]) -> Tree:
+    metadata, spec, status = node["metadata"], node["spec"], node["status"]
+    ready = next(c for c in status["conditions"] if c["type"] == "Ready")
+    return {
+        "labels": metadata.get("labels") or {},
+        "annotations": metadata.get("annotations") or {},
+        "taints": spec.get("taints") or [],
+        "pod CIDRs": spec.get("podCIDRs") or [],
+        "unschedulable": spec.get("unschedulable", False),
+        "addresses": status.get("addresses") or [],
+        "ready": ready["status"],
+        "reason": ready["message"],
+    }
