@@ -80,8 +80,8 @@ function Get-KubeconfigDifference {
     try { $config = ConvertFrom-Json -InputObject $text }
     # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
     catch [ArgumentException] { New-Difference -What ($what + 'form') -Is 'other text' -Want 'JSON'; return }
-    $cluster = Read-Member @(Read-Member $config 'clusters')[0] 'cluster'
-    $user = Read-Member @(Read-Member $config 'users')[0] 'user'
+    $cluster = Read-Member (Read-Items $config 'clusters' | Select-Object -First 1) 'cluster'
+    $user = Read-Member (Read-Items $config 'users' | Select-Object -First 1) 'user'
     Compare-Wanted -What ($what + 'server') -Is (Read-Member $cluster 'server') -Want $Wanted.server
     Compare-Wanted -What ($what + 'CA') -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
     $end = Get-CredentialEnd -User $user

@@ -31,6 +31,13 @@ function Read-Member {
     $Object
 }
 
+function Read-Items {
+    # The items of a list inside an object from JSON, one by one.
+    param([AllowNull()][object]$Object, [string]$Name)
+    $found = Read-Member $Object $Name
+    foreach ($item in @($found)) { if ($null -ne $item) { $item } }
+}
+
 function Get-PodCidr {
     # The pod networks the cluster gave this node, IPv4 first as the cluster orders them; nothing before that.
     param([hashtable]$Source)

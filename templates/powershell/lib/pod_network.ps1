@@ -23,7 +23,7 @@ function Get-NetworkFault {
     $flags = @{ Disrupts = $true; Disturbs = $true }
     # HNS writes its types in lower case or in mixed case, as the one who made the network did.
     Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @($Network.Subnets | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
+    $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
     Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
@@ -34,7 +34,7 @@ function Get-NetworkFault {
 function Get-NetworkVni {
     # The virtual network ids of an overlay, as text.
     param([object]$Network)
-    $policies = @($Network.Subnets | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ })
+    $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
     @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 

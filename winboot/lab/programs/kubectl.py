@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from winboot.lab.cluster import ApiFailure
 from winboot.lab.cluster.kinds import KINDS, Kind
+from winboot.lab.programs import jsonpath
 from winboot.lab.programs.base import GoError, Run, go_text
 from winboot.lab.programs.goflags import Flags, pflags
 from winboot.lab.programs.kubeclient import KubeClient, load_kubeconfig
@@ -135,4 +136,6 @@ def _shown(run: Run, found: dict[str, Any], flags: Flags) -> bytes:
     if output == "name":
         items = found.get("items", [found])
         return go_text(*(f"{i['kind'].lower()}/{i['metadata']['name']}" for i in items))
+    if output.startswith("jsonpath="):
+        return jsonpath.show(output.removeprefix("jsonpath="), found).encode("utf-8")
     raise run.refuse(f"get --output={output or 'table'}")
