@@ -218,7 +218,7 @@ def plain(value: object) -> object:
         case None | bool():
             return value
         case PSSecureString():
-            return SecureText(value.decrypt())
+            return SecureText(str.__str__(value.decrypt()))
         case int():
             return int(value)
         case float():
