@@ -6,7 +6,6 @@ from typing import Any
 
 from winboot.lab.engine.exceptions import DotNetException, exception_class
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.engine.scopes import Scope
 
 Value = Any
 
@@ -20,7 +19,7 @@ def ask(scope: Any, primitive: str, **parameters: Any) -> list[Any]:
     return objects
 
 
-def ask_one(scope: Scope, primitive: str, **parameters: Any) -> Any:
+def ask_one(scope: Any, primitive: str, **parameters: Any) -> Any:
     """The one object a primitive answers, or None when there is none."""
     found = ask(scope, primitive, **parameters)
     return found[0] if found else None

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from winboot.lab.engine.door import ask_one
-from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet
+from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet, named
 from winboot.lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
@@ -17,7 +17,7 @@ from winboot.lab.engine.exceptions import (
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.streams import STREAM, MemoryStream
 from winboot.lab.engine.uri import Uri
-from winboot.lab.engine.values import EnumValue, Instance, Int64, enum_value, named
+from winboot.lab.engine.values import EnumValue, Instance, Int64, enum_value
 
 Value = Any
 
