@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from winboot.lab.engine.convert import to_string
+from winboot.lab.engine.dotnet import Property
 from winboot.lab.engine.exceptions import DotNetException, ErrorRecord
 from winboot.lab.engine.formatting import dotnet_text
 from winboot.lab.engine.moments import DateTime, TimeSpan
@@ -215,7 +216,18 @@ def _value(value: Any) -> Any:
         return json.dumps(_as_json(value, 6), separators=(",", ":"))
     if isinstance(value, DotNetException):
         return value.message
+    properties = _plain_properties(value)
+    if properties and dotnet_text(value) == type_of(value).name:
+        return json.dumps(_as_json(value, 6), separators=(",", ":"))
     return dotnet_text(value)
+
+
+def _plain_properties(value: Any) -> dict[str, Property]:
+    """The properties of a .NET object that can be read without a machine."""
+    if not isinstance(value, Instance):
+        return {}
+    members = type_of(value).all_members()
+    return {member.name: member for member in members if type(member) is Property and not member.effect}
 
 
 def _as_json(value: Any, depth: int) -> Any:
@@ -239,6 +251,9 @@ def _as_json(value: Any, depth: int) -> Any:
     items = enumerate_value(value)
     if items is not None:
         return [_as_json(item, depth - 1) for item in items]
+    properties = _plain_properties(value)
+    if properties:
+        return {name: _as_json(member.get(value), depth - 1) for name, member in properties.items()}
     return dotnet_text(value)
 
 

@@ -1,6 +1,7 @@
 """The cmdlets of the lab, by family. Importing this package declares them all."""
 
 from winboot.lab.engine.cmdlets import (
+    acl,
     add_type,
     contents,
     converting,
@@ -9,6 +10,7 @@ from winboot.lab.engine.cmdlets import (
     looping,
     making,
     matching,
+    modules,
     moving,
     out_file,
     output,
@@ -24,6 +26,7 @@ from winboot.lab.engine.cmdlets import (
 )
 
 __all__ = [
+    "acl",
     "add_type",
     "contents",
     "converting",
@@ -32,6 +35,7 @@ __all__ = [
     "looping",
     "making",
     "matching",
+    "modules",
     "moving",
     "out_file",
     "output",
