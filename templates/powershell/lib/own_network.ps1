@@ -13,21 +13,6 @@ function New-PodNetwork {
     Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
 }
 
-function Wait-NodeAddress {
-    # The node's address with its adapter, once it is settled: HNS would take an unsettled one for good.
-    param([hashtable]$Source, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($true) {
-        $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
-        if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
-                -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
-        }
-        Start-Sleep -Milliseconds 1000
-    }
-}
-
 function New-NetworkRequest {
     # What HNS is asked for.
     param([hashtable]$Wanted, [hashtable]$Source, [string]$Uplink)

@@ -169,14 +169,42 @@ function Start-NetworkAgent {
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
+    # The agent keeps a network that has the right subnet, whatever else is wrong with it.
+    if (@(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+        Remove-PodNetwork -Name $Wanted.name
+    }
+    [void](Wait-NodeAddress -Source $Source -TimeoutSeconds 60)
     Start-CurrentService -Name $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+}
+
+function Wait-NodeAddress {
+    # The node's address with its adapter, once it is settled: HNS would take an unsettled one for good.
+    param([hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ($true) {
+        Restore-Uplink
+        $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+        if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
+                -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
+        }
+        Start-Sleep -Milliseconds 1000
+    }
+}
+
+function Restore-Uplink {
+    # A switch that takes the adapter over may lose a static address. Put back at once, HNS still finds it; after some
+    # seconds it would make do with an address of its own invention.
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
+        Restore-Uplink
         $script:Run.Cache = @{}
         $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
         if ($left.Count -eq 0) { return }
@@ -185,7 +213,7 @@ function Wait-PodNetwork {
             Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
                 -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
         }
-        Start-Sleep -Milliseconds 2000
+        Start-Sleep -Milliseconds 1000
     }
 }
 
