@@ -38,6 +38,7 @@ from winboot.lab.engine.values import (
     NOTHING,
     NUMBER_CLASSES,
     EnumValue,
+    Instance,
     PSCustomObject,
     Structured,
     _Mapping,
