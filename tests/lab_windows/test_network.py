@@ -170,7 +170,7 @@ def test_a_static_address_is_lost_behind_a_switch_on_older_systems(release: Any,
     machine = Machine("WIN-3", time=still(), release=release)
     machine.features.install_now("Containers")
     machine.hns.create_network({"Name": "cbr0", "Type": "L2Bridge", "Subnets": []})
-    machine.settle(30)
+    machine.settle(70)
     assert machine.reachable() is kept
     virtual = machine.network.adapter("vEthernet (Ethernet)")
     assert virtual is not None

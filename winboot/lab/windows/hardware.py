@@ -58,6 +58,8 @@ class Hardware:
     bitlocker: Literal["Off", "On"] = "Off"
     boot_seconds: float = 45.0
     dhcp_seconds: float = 4.0
+    # Without an answer Windows gives the interface an automatic private address (169.254/16) after about a minute.
+    autoconfiguration_seconds: float = 60.0
     disk_delay: float = 0.0
     installation: Literal["Server", "Server Core"] = "Server Core"
     kbs: tuple[str, ...] = field(default=("KB5063880", "KB5064010"))

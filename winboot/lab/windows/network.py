@@ -322,7 +322,9 @@ class Network:
         self.routes = [r for r in self.routes if not (r.interface == adapter.index and r.protocol == "Dhcp")]
 
     def _ask_lease(self, adapter: Adapter) -> None:
-        self._machine.after(self._machine.hardware.dhcp_seconds, lambda: self._leased(adapter))
+        hardware = self._machine.hardware
+        seconds = hardware.dhcp_seconds if self.dhcp_served else hardware.autoconfiguration_seconds
+        self._machine.after(seconds, lambda: self._leased(adapter))
 
     def _leased(self, adapter: Adapter) -> None:
         if not adapter.dhcp or adapter not in self.adapters or adapter.switch is not None:
