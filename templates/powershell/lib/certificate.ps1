@@ -28,7 +28,7 @@ function Get-CredentialFault {
     param([hashtable]$Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    $server = [regex]::Match($kubeconfig, '(?m)^\s*server:\s*"?([^\s"]+)')
+    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
     if (-not $server.Success -or $server.Groups[1].Value -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
     $ca = Get-PathHash $Credential.ca_path
