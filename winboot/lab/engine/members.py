@@ -12,7 +12,7 @@ properties_of(value)                         names of all properties, in order: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from winboot.lab.engine import convert as conversion
 from winboot.lab.engine.convert import NOT_CONVERTED, cast, convert, to_bool, to_string
@@ -22,6 +22,7 @@ from winboot.lab.engine.exceptions import (
     DotNetException,
     GetValueInvocationException,
     IndexOutOfRangeException,
+    MethodException,
     OverflowException,
     PropertyNotFoundException,
     PSInvalidCastException,
@@ -83,6 +84,21 @@ def adds(type_name: str, member: CodeProperty | AliasProperty | PropertySet) -> 
     """Declare a member that PowerShell's own type data adds to a .NET type."""
     TYPE_DATA.setdefault(type_name.lower(), {})[member.name.lower()] = member
 
+
+class Adapter(Protocol):
+    """How a class of objects shows properties that are not members of its type (XML nodes do)."""
+
+    def read(self, value: Value, name: str) -> tuple[Value] | None:
+        """(value,) of a property, or None."""
+
+    def write(self, value: Value, name: str, new: Value) -> bool:
+        """Set a property; answers whether there is one."""
+
+    def names(self, value: Value) -> list[str]:
+        """The names, in order."""
+
+
+ADAPTERS: dict[type, Adapter] = {}
 
 # -- errors
 
@@ -239,6 +255,11 @@ def lookup(value: Value, name: str, runtime: Runtime) -> Value:
         note = bare.properties.get(key)
         if note is not None:
             return note.value
+    adapter = ADAPTERS.get(type(bare))
+    if adapter is not None:
+        got = adapter.read(bare, name)
+        if got is not None:
+            return got[0]
     return _lookup_adapted(value, bare, name, key, runtime)
 
 
@@ -268,18 +289,13 @@ def type_data(value: Value, key: str) -> CodeProperty | AliasProperty | Property
 
 
 def _read_property(member: Property, value: Value, runtime: Runtime) -> Value:
+    """The value of a property; what its getter throws is swallowed, as PowerShell does: then there is no value."""
     try:
         return member.get(runtime, value) if member.effect else member.get(value)
-    except (GetValueInvocationException, RuntimeException):
+    except (MethodException, PropertyNotFoundException):
         raise
-    except DotNetException as cause:
-        raise GetValueInvocationException(
-            f'Exception getting "{member.name}": "{cause.message}"',
-            "ExceptionWhenGetting",
-            "NotSpecified",
-            None,
-            cause,
-        ) from cause
+    except DotNetException:
+        return None
 
 
 def _read_added(value: Value, member: Any, runtime: Runtime) -> Value:
@@ -288,7 +304,12 @@ def _read_added(value: Value, member: Any, runtime: Runtime) -> Value:
     if type(member) is ScriptProperty:
         if member.getter is None:
             raise _no_accessor("Get", member.name)
-        return runtime.call(member.getter, [], value)
+        try:
+            return runtime.call(member.getter, [], value)
+        except (MethodException, PropertyNotFoundException):
+            raise
+        except DotNetException:
+            return None
     if type(member) is AliasProperty:
         found = get_member(value, member.target, runtime)
         return found if member.convert_to is None else convert(found, member.convert_to)
@@ -354,7 +375,10 @@ def properties_of(value: Value) -> Iterator[str]:
     names: list[str] = []
     if isinstance(bare, Structured):
         names.extend(note.name for note in bare.properties.values())
-    if not isinstance(bare, PSCustomObject):
+    adapter = ADAPTERS.get(type(bare))
+    if adapter is not None:
+        names.extend(adapter.names(bare))
+    elif not isinstance(bare, PSCustomObject):
         names.extend(
             member.name
             for member in type_of(bare).all_members()
@@ -423,6 +447,9 @@ def _set_own(value: Value, name: str, new: Value, runtime: Runtime) -> bool:
         if note is not None:
             note.value = new
             return True
+    adapter = ADAPTERS.get(type(bare))
+    if adapter is not None and adapter.write(bare, name, new):
+        return True
     member_ = type_of(bare).find(name)
     if type(member_) is Property:
         _write_property(member_, bare, new, runtime)

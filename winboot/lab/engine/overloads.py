@@ -42,7 +42,7 @@ from winboot.lab.engine.values import (
 # How well an argument fits, best first; the names are PowerShell's conversion ranks.
 _IDENTITY, _TO_CHARS, _ASSIGNABLE = 287, 282, 255
 _NUMERIC_UP, _NUMERIC_DOWN, _NULL_REFERENCE, _NULL_VALUE = 239, 207, 191, 175
-_NUMERIC_TEXT, _LANGUAGE, _PARSE, _CONSTRUCT, _CUSTOM, _TO_STRING, _UNRELATED = 163, 159, 127, 111, 47, 31, 15
+_NUMERIC_TEXT, _LANGUAGE, _PARSE, _CONSTRUCT, _CUSTOM, _TO_STRING, _UNRELATED = 170, 159, 127, 111, 47, 31, 15
 _SCALAR_TO_ARRAY = 8
 """What a lone value loses when it must become an array."""
 

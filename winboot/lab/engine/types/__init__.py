@@ -15,6 +15,7 @@ from winboot.lab.engine.types import (
     fileinfo,
     files,
     hns,
+    linq,
     net,
     numbers,
     paths,
@@ -30,6 +31,7 @@ from winboot.lab.engine.types import (
     threads,
     time,
     web,
+    xml,
 )
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "fileinfo",
     "files",
     "hns",
+    "linq",
     "net",
     "numbers",
     "paths",
@@ -60,4 +63,5 @@ __all__ = [
     "threads",
     "time",
     "web",
+    "xml",
 ]

@@ -1,11 +1,11 @@
-"""Delegates: Func, Action, Predicate and the named ones, made from script blocks by casting."""
+"""Delegates (Func, Action, Predicate and the named ones), made from script blocks by casting; and Nullable[T]."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from winboot.lab.engine.convert import NOT_CONVERTED, convert, converts
-from winboot.lab.engine.dotnet import DotNetType, Runtime, dotnet, generic
+from winboot.lab.engine.convert import CONVERTERS, NOT_CONVERTED, convert, converts
+from winboot.lab.engine.dotnet import VALUE_TYPE, DotNetType, Runtime, dotnet, generic
 from winboot.lab.engine.values import NOTHING, Instance, ScriptBlock, Value
 
 
@@ -73,6 +73,16 @@ def _declare_generic(name: str) -> None:
     generic(name, make)
 
 
+def _nullable(arguments: tuple[DotNetType, ...]) -> DotNetType:
+    made = DotNetType(
+        f"System.Nullable`1[{arguments[0].name}]", base=VALUE_TYPE, kind="value", arguments=arguments
+    )
+    made.complete()
+    CONVERTERS[made] = lambda value: convert(value, arguments[0])
+    return made
+
+
+generic("System.Nullable", _nullable)
 for _name in ("Func", "Action", "Predicate", "Converter", "Comparison", "EventHandler"):
     _declare_generic("System." + _name)
 for _name in (

@@ -77,6 +77,12 @@ _PLAIN = {
     "System.Net.Sockets.AddressFamily": "Unknown=-1 Unspecified=0 Unix InterNetwork InterNetworkV6=23",
     "System.Net.Sockets.SocketType": "Unknown=-1 Stream=1 Dgram Raw Rdm Seqpacket",
     "System.Net.Sockets.ProtocolType": "Unknown=-1 IP=0 Icmp=1 Tcp=6 Udp=17 IPv6=41",
+    "System.Net.Sockets.SocketError": "Success=0 SocketError=-1 Interrupted=10004 AccessDenied=10013 Fault=10014 "
+    "InvalidArgument=10022 TooManyOpenSockets=10024 WouldBlock=10035 InProgress=10036 AlreadyInProgress=10037 "
+    "NotSocket=10038 AddressAlreadyInUse=10048 AddressNotAvailable=10049 NetworkDown=10050 NetworkUnreachable=10051 "
+    "NetworkReset=10052 ConnectionAborted=10053 ConnectionReset=10054 NotConnected=10057 TimedOut=10060 "
+    "ConnectionRefused=10061 HostDown=10064 HostUnreachable=10065 HostNotFound=11001 TryAgain=11002 NoRecovery=11003 "
+    "NoData=11004",
     "System.Net.WebExceptionStatus": "Success NameResolutionFailure ConnectFailure ReceiveFailure SendFailure "
     "PipelineFailure RequestCanceled ProtocolError ConnectionClosed TrustFailure SecureChannelFailure "
     "ServerProtocolViolation KeepAliveFailure Pending Timeout ProxyNameResolutionFailure UnknownError "

@@ -204,7 +204,11 @@ _type("System.Management.Automation.ItemNotFoundException").prop(
 _type("System.Management.Automation.ParameterBindingException").refuses(
     "ParameterName ParameterType TypeSpecified ErrorId Line Offset CommandInvocation"
 )
-_type("System.Net.Sockets.SocketException").prop("SocketErrorCode", "int", lambda self: self.code)
+_type("System.Net.Sockets.SocketException").prop(
+    "SocketErrorCode",
+    "System.Net.Sockets.SocketError",
+    lambda self: enum_value("System.Net.Sockets.SocketError", _native_code(self)),
+)
 
 
 @converts(EXCEPTION)

@@ -271,6 +271,8 @@ def _current(runtime: Runtime) -> WindowsIdentity:
 IDENTITY.prop("Name", "string", lambda self: str(self.record["name"]))
 IDENTITY.prop("AuthenticationType", "string", lambda self: str(self.record["authentication"]))
 IDENTITY.prop("IsAuthenticated", "bool", lambda self: True)
+IDENTITY.prop("IsAnonymous", "bool", lambda self: False)
+IDENTITY.prop("IsGuest", "bool", lambda self: False)
 IDENTITY.prop("IsSystem", "bool", lambda self: self.record["sid"] == "S-1-5-18")
 IDENTITY.prop("User", SID.name, lambda self: SecurityIdentifier(str(self.record["sid"])))
 IDENTITY.prop("Owner", SID.name, lambda self: SecurityIdentifier(str(self.record["sid"])))
