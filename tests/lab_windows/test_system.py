@@ -64,6 +64,12 @@ def test_only_the_owner_releases_a_mutex(machine: Machine) -> None:
     assert refused(machine, "mutex.release", handle=handle).exception == "System.ApplicationException"
 
 
+def test_a_backslash_in_the_name_of_a_mutex_looks_like_a_folder(machine: Machine) -> None:
+    """Only the prefixes may have one."""
+    problem = refused(machine, "mutex.create", name=r"winboot\lock")
+    assert problem.exception == "System.IO.DirectoryNotFoundException"
+
+
 # ---- tasks ---------------------------------------------------------------------------------------------
 
 

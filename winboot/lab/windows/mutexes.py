@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from winboot.lab.windows.accounts import SYSTEM, Token
-from winboot.lab.windows.failure import failure
+from winboot.lab.windows.failure import failure, io_failure
 
 if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
@@ -136,5 +136,9 @@ class Mutexes:
 
 
 def _plain(name: str) -> str:
+    # A backslash only follows one of the two prefixes; anywhere else it looks like a folder that is not there.
     prefix, _, rest = name.partition("\\")
-    return rest if prefix in ("Global", "Local") and rest else name
+    plain = rest if prefix in ("Global", "Local") and rest else name
+    if "\\" in plain:
+        raise io_failure(3, name)
+    return plain
