@@ -758,6 +758,7 @@ function Invoke-Guarded {
     $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
     $snapshot = Read-NetworkSnapshot -Address $address
     Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+    $script:Run['Snapshot'] = $snapshot
     $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
     try { [void]@(Invoke-Block -Step $step -Block 'Detached') }

@@ -931,7 +931,7 @@ function Get-CredentialFault {
     param([hashtable]$Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    $server = [regex]::Match($kubeconfig, '(?m)^\s*server:\s*"?([^\s"]+)')
+    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
     if (-not $server.Success -or $server.Groups[1].Value -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
     $ca = Get-PathHash $Credential.ca_path
@@ -1184,6 +1184,7 @@ function Invoke-Guarded {
     $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
     $snapshot = Read-NetworkSnapshot -Address $address
     Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+    $script:Run['Snapshot'] = $snapshot
     $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
     try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
@@ -2701,6 +2702,13 @@ function Read-Member {
     $Object
 }
 
+function Read-Items {
+    # The items of a list inside an object from JSON, one by one.
+    param([AllowNull()][object]$Object, [string]$Name)
+    $found = Read-Member $Object $Name
+    foreach ($item in @($found)) { if ($null -ne $item) { $item } }
+}
+
 function Get-PodCidr {
     # The pod networks the cluster gave this node, IPv4 first as the cluster orders them; nothing before that.
     param([hashtable]$Source)
@@ -2798,7 +2806,7 @@ function Get-NetworkFault {
     $flags = @{ Disrupts = $true; Disturbs = $true }
     # HNS writes its types in lower case or in mixed case, as the one who made the network did.
     Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @($Network.Subnets | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
+    $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
     Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
@@ -2809,7 +2817,7 @@ function Get-NetworkFault {
 function Get-NetworkVni {
     # The virtual network ids of an overlay, as text.
     param([object]$Network)
-    $policies = @($Network.Subnets | ForEach-Object { Read-Member $_ 'Policies' } | ForEach-Object { $_ })
+    $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
     @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
@@ -2937,14 +2945,42 @@ function Start-NetworkAgent {
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
+    # The agent keeps a network that has the right subnet, whatever else is wrong with it.
+    if (@(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+        Remove-PodNetwork -Name $Wanted.name
+    }
+    [void](Wait-NodeAddress -Source $Source -TimeoutSeconds 60)
     Start-CurrentService -Name $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+}
+
+function Wait-NodeAddress {
+    # The node's address with its adapter, once it is settled: HNS would take an unsettled one for good.
+    param([hashtable]$Source, [int]$TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    while ($true) {
+        Restore-Uplink
+        $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+        if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
+                -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
+        }
+        Start-Sleep -Milliseconds 1000
+    }
+}
+
+function Restore-Uplink {
+    # A switch that takes the adapter over may lose a static address. Put back at once, HNS still finds it; after some
+    # seconds it would make do with an address of its own invention.
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
+        Restore-Uplink
         $script:Run.Cache = @{}
         $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
         if ($left.Count -eq 0) { return }
@@ -2953,8 +2989,19 @@ function Wait-PodNetwork {
             Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
                 -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
         }
-        Start-Sleep -Milliseconds 2000
+        Start-Sleep -Milliseconds 1000
     }
+}
+
+function Remove-PodNetwork {
+    # Removes a network with all that hangs on it. Load balancers go first: some builds of HNS hang the other way round.
+    param([string]$Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
+    if ($networks.Count -eq 0) { return }
+    # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
 # The range of ports that Windows gives to clients.
