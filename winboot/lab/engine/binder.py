@@ -221,7 +221,7 @@ class Binding:
 
     def _positional(self, arguments: Sequence[Argument]) -> tuple[list[Argument], DotNetException | None]:
         """Bind what has no name by position; what finds no place is left."""
-        values = [argument for argument in arguments if argument.name is None]
+        values = _positional_arguments(arguments)
         if not values:
             return list(arguments), None
         taken: set[int] = set()
@@ -764,6 +764,17 @@ class Binding:
         made.error_id = short
         made.command = self.spec.name
         return made
+
+
+def _positional_arguments(arguments: Sequence[Argument]) -> list[Argument]:
+    """What has no name; the value behind a name that is not known yet is taken to belong to that name."""
+    values: list[Argument] = []
+    belongs = False
+    for argument in arguments:
+        if argument.name is None and not belongs:
+            values.append(argument)
+        belongs = argument.name is not None and argument.value is ABSENT
+    return values
 
 
 def _as_value(argument: Argument) -> Argument:

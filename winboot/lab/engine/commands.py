@@ -309,8 +309,10 @@ def _outside(scope: Scope, name: str) -> Command | None:
         path = locations.file_path(name)
         if path is None:
             return None
-        found = scope.machine.invoke("program.find", {"name": path}).objects
-        full = found[0] if found else _existing_file(scope, path)
+        full = _existing_file(scope, path)
+        if full is None:
+            found = scope.machine.invoke("program.find", {"name": path}).objects
+            full = found[0] if found else None
     else:
         found = scope.machine.invoke("program.find", {"name": name}).objects
         full = found[0] if found else None
@@ -326,7 +328,7 @@ def _existing_file(scope: Scope, path: str) -> str | None:
     for candidate in (path, path + ".ps1"):
         stat = scope.machine.invoke("file.stat", {"path": candidate})
         if stat.objects and stat.objects[0]["kind"] == "file":
-            return str(stat.objects[0]["path"])
+            return candidate  # with the case it was called by
     return None
 
 

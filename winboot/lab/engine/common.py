@@ -168,8 +168,6 @@ def _act(
     command: str,
     collected: Sequence[ArrayList] = (),
 ) -> None:
-    if action in ("Inquire", "Suspend"):
-        raise Refusal("value", f"{what} {action}")
     if action == "Ignore":
         return
     for collector in collected:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from winboot.lab.engine.exceptions import IOException, UnauthorizedAccessException
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.session import Emit, Streams, nowhere
 
@@ -29,7 +30,7 @@ _NAMES = {2: "error", 3: "warning", 4: "verbose", 5: "debug", 6: "information"}
 @contextmanager
 def redirected(scope: Scope, targets: Sequence[Target], out: Emit) -> Iterator[tuple[Emit, Streams]]:
     """The output and the streams while the redirections are in force; files are written when it ends."""
-    from winboot.lab.engine.cmdlets.out_file import FileSink
+    from winboot.lab.engine.cmdlets.out_file import FileSink, open_failure
 
     streams = scope.session.streams.copy()
     inner = out
@@ -41,7 +42,10 @@ def redirected(scope: Scope, targets: Sequence[Target], out: Emit) -> Iterator[t
             continue
         sink: Emit = nowhere
         if target.path is not None:
-            file = FileSink(scope, target.path, append=target.append)
+            try:
+                file = FileSink(scope, target.path, append=target.append)
+            except (IOException, UnauthorizedAccessException) as failure:
+                raise open_failure(failure, "OutFileCommand", target.path) from None
             files.append(file)
             sink = file.write
         if target.stream in (0, 1):

@@ -9,6 +9,7 @@ from winboot.lab.engine.dotnet import DotNetType
 from winboot.lab.engine.errors import as_runtime, copy_record, find_handler, record_of
 from winboot.lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
 from winboot.lab.engine.flow import BreakLoop, ContinueLoop
+from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import ComputedVariable, Scope, Variable, not_writable
 from winboot.lab.engine.values import ArrayList, EnumValue
 from winboot.powershell.syntax import Extent, Node
@@ -154,9 +155,17 @@ class Session:
         del self.errors[MAX_ERRORS:]
 
     def preference(self, scope: Scope, key: str, default: str) -> str:
-        """A preference variable as one of ActionPreference's names."""
+        """A preference variable as one of ActionPreference's names.
+
+        5.1 throws NotSupportedException where a variable that says Ignore or Suspend is looked at; Inquire asks a person.
+        """
         variable = scope.find(key)
-        return default if variable is None else action_name(variable.value, default)
+        if variable is None:
+            return default
+        action = action_name(variable.value, default)
+        if action in ("Ignore", "Suspend", "Inquire"):
+            raise Refusal("value", f"${variable.name} = '{action}'")
+        return action
 
     def failed(self, scope: Scope, failure: DotNetException, node: Node, out: Emit) -> None:
         """A statement failed: hand the error on (raise) or report it and let the next statement run.
@@ -183,7 +192,7 @@ class Session:
         else:
             trapped = True
         runtime.settled = True
-        if action in ("SilentlyContinue", "Ignore"):
+        if action == "SilentlyContinue":
             return
         if action == "Stop" or (runtime.was_thrown_from_throw_statement and not trapped):
             raise runtime

@@ -9,7 +9,10 @@ from winboot.lab.engine.adapted import property_of
 from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
 from winboot.lab.engine.convert import to_string
+from winboot.lab.engine.door import ask
 from winboot.lab.engine.encodings import decode, encode
+from winboot.lab.engine.exceptions import IOException, UnauthorizedAccessException
+from winboot.lab.engine.locations import full_path
 from winboot.lab.engine.members import properties_of
 from winboot.lab.engine.values import (
     NoteProperty,
@@ -118,18 +121,20 @@ class ExportCsv:
             call.refuse("-Append")
         self.writer = _CsvWriter(call, str(call["Delimiter"] or ","))
         self.lines: list[str] = []
+        path = call["Path"] or call["LiteralPath"]
+        self.path = full_path(call.scope, path)
+        try:
+            ask(call.scope, "file.write", path=self.path, content=b"")
+        except (IOException, UnauthorizedAccessException) as failure:
+            call.fail(failure, "FileOpenFailure", "OpenError", path)
 
     def process(self) -> None:
         self.lines.extend(self.writer.lines(self.call["InputObject"]))
 
     def end(self) -> None:
-        from winboot.lab.engine.door import ask
-        from winboot.lab.engine.locations import full_path
-
-        call = self.call
-        path = full_path(call.scope, call["Path"] or call["LiteralPath"])
-        content = encode("".join(line + "\r\n" for line in self.lines), call["Encoding"] or "ascii")
-        ask(call.scope, "file.write", path=path, content=content)
+        text = "".join(line + "\r\n" for line in self.lines)
+        content = encode(text, self.call["Encoding"] or "ascii")
+        ask(self.call.scope, "file.write", path=self.path, content=content)
 
 
 @cmdlet(
@@ -169,9 +174,6 @@ class ConvertFromCsv:
     default_set="Delimiter",
 )
 def import_csv(call: Call) -> None:
-    from winboot.lab.engine.door import ask
-    from winboot.lab.engine.locations import full_path
-
     for path in call.items("Path") + call.items("LiteralPath"):
         content = ask(call.scope, "file.read", path=full_path(call.scope, path))[0]
         write_csv_objects(call, decode(bytes(content), call["Encoding"] or "default"))

@@ -12,7 +12,8 @@ from winboot.lab.engine.cmdlet import Call
 from winboot.lab.engine.commands import cmdlet
 from winboot.lab.engine.door import ask, ask_one
 from winboot.lab.engine.encodings import body, mark_of
-from winboot.lab.engine.exceptions import DotNetException, ErrorRecord, IOException
+from winboot.lab.engine.errors import cmdlet_failure
+from winboot.lab.engine.exceptions import DotNetException, ErrorRecord, IOException, RuntimeException
 from winboot.lab.engine.locations import full_path
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
@@ -30,6 +31,7 @@ from winboot.lab.engine.wildcards import has_wildcards
 
 Value = Any
 
+_READ_ONLY, _FOLDER, _NORMAL = 0x1, 0x10, 0x80
 _SIMPLE = NUMBER_CLASSES | {str, bool, Char}
 
 
@@ -77,21 +79,36 @@ class FileSink:
     """The file behind `>`, Out-File and Tee-Object: UTF-16 with a mark unless an encoding is named, CRLF."""
 
     def __init__(
-        self, scope: Scope, path: str, *, append: bool, encoding: str = "unicode", newline: str = "\r\n"
+        self,
+        scope: Scope,
+        path: str,
+        *,
+        append: bool = False,
+        encoding: str = "unicode",
+        newline: str = "\r\n",
+        force: bool = False,
     ) -> None:
         self.scope = scope
+        self.given = path
         self.path = full_path(scope, path)
         self.encoding = encoding
         self.newline = newline
         self.lines: list[str] = []
-        self.fresh = True
-        if append:
-            stat = ask_one(scope, "file.stat", path=self.path)
-            self.fresh = stat is None or stat["length"] == 0
-            if stat is None:
-                self._store(b"", "file.write")
-        else:
-            self._store(b"", "file.write")
+        self.old: int | None = None
+        stat = ask_one(scope, "file.stat", path=self.path)
+        self.fresh = not append or stat is None or stat["length"] == 0
+        if (
+            stat is not None
+            and force
+            and stat["attributes"] & _READ_ONLY
+            and not stat["attributes"] & _FOLDER
+        ):
+            self.old = stat["attributes"]
+            self._mark(self.old & ~_READ_ONLY or _NORMAL)
+        self._store(b"", "file.append" if append and stat is not None else "file.write")
+
+    def _mark(self, attributes: int) -> None:
+        ask(self.scope, "file.set-attributes", path=self.path, attributes=attributes)
 
     def _store(self, content: bytes, primitive: str) -> None:
         ask(self.scope, primitive, path=self.path, content=content)
@@ -102,11 +119,20 @@ class FileSink:
 
     def close(self) -> None:
         """Write what has come."""
-        if not self.lines:
-            return
-        content = body("".join(line + self.newline for line in self.lines), self.encoding)
-        self.lines.clear()
-        self._store(mark_of(self.encoding) + content if self.fresh else content, "file.append")
+        if self.lines:
+            content = body("".join(line + self.newline for line in self.lines), self.encoding)
+            self.lines.clear()
+            self._store(mark_of(self.encoding) + content if self.fresh else content, "file.append")
+        if self.old is not None:
+            self._mark(self.old)
+
+
+def open_failure(failure: DotNetException, command: str, path: str) -> RuntimeException:
+    """What a cmdlet that writes text throws when its file cannot be opened."""
+    record = ErrorRecord(
+        failure, f"FileOpenFailure,Microsoft.PowerShell.Commands.{command}", "OpenError", path
+    )
+    return cmdlet_failure(record)
 
 
 _ENCODINGS = "words=unknown,string,unicode,bigendianunicode,utf8,utf7,utf32,ascii,default,oem"
@@ -150,6 +176,7 @@ class OutFile:
                 append=call.flag("Append"),
                 encoding=call["Encoding"] or "unicode",
                 newline="" if call.flag("NoNewline") else "\r\n",
+                force=call.flag("Force"),
             )
         except DotNetException as failure:
             call.fail(failure, "FileOpenFailure", "OpenError", path)

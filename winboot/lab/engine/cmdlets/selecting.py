@@ -14,8 +14,10 @@ from winboot.lab.engine.convert import convert, to_bool, to_string
 from winboot.lab.engine.exceptions import (
     ArgumentException,
     DotNetException,
+    IOException,
     PSArgumentException,
     RuntimeException,
+    UnauthorizedAccessException,
 )
 from winboot.lab.engine.flow import StopUpstream
 from winboot.lab.engine.introsort import introsort
@@ -727,14 +729,17 @@ class TeeObject:
     """Pass objects on and keep them in a variable or file."""
 
     def __init__(self, call: Call) -> None:
-        from winboot.lab.engine.cmdlets.out_file import FileSink
+        from winboot.lab.engine.cmdlets.out_file import FileSink, open_failure
 
         self.call = call
         self.items: list[Value] = []
         self.sink: FileSink | None = None
         path = call["FilePath"] or call["LiteralPath"]
         if path is not None:
-            self.sink = FileSink(call.scope, path, append=call.flag("Append"))
+            try:
+                self.sink = FileSink(call.scope, path, append=call.flag("Append"))
+            except (IOException, UnauthorizedAccessException) as failure:
+                raise open_failure(failure, "OutFileCommand", path) from None
 
     def process(self) -> None:
         item = self.call.bound.get("inputobject")

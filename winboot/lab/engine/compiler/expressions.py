@@ -322,6 +322,11 @@ def _array_expression(node: syntax.ArrayExpression) -> Eval:
     statements = node.body.statements
     if not statements:
         return lambda _scope: Array()
+    pure = _pure_expression(node.body)
+    if pure is not None:
+        # No statement of its own: what it throws ends the whole expression.
+        value = expression(pure)
+        return lambda scope: _in_array(value(scope))
     body = body_of(node.body)
 
     def run(scope: Scope) -> Value:
@@ -332,8 +337,24 @@ def _array_expression(node: syntax.ArrayExpression) -> Eval:
     return run
 
 
+def _pure_expression(body: syntax.StatementBlock) -> syntax.Expression | None:
+    if body.traps or len(body.statements) != 1:
+        return None
+    only = body.statements[0]
+    return only.expression if isinstance(only, syntax.Pipeline) else None
+
+
+def _in_array(value: Value) -> Array:
+    if value is NOTHING:
+        return Array()
+    items = enumerate_value(value)
+    return Array([value]) if items is None else Array(items)
+
+
 @compiles_expression(syntax.SubExpression)
 def _sub_expression(node: syntax.SubExpression) -> Eval:
+    if not node.body.statements:
+        return lambda _scope: None
     body = body_of(node.body)
 
     def run(scope: Scope) -> Value:
