@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powershell.show import read, show
+from tests.powershell.show import read, show
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import (
     Break,
