@@ -631,7 +631,7 @@ def _enum_from_number(number: int, value: Value, target: DotNetType) -> EnumValu
 def _is_defined(number: int, target: DotNetType) -> bool:
     if number in target.constants.values():
         return True
-    if not target.flags or number == 0:
+    if not target.flags:
         return False
     every = 0
     for constant in target.constants.values():

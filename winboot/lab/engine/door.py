@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot.lab.engine.exceptions import DotNetException, exception_class
+from winboot.lab.engine.exceptions import DotNetException, Win32Exception, exception_class
 from winboot.lab.engine.refusal import Refusal
 
 Value = Any
@@ -41,6 +41,8 @@ def failure_of(problem: Any) -> DotNetException:
     for name_, value in _EXTRA.items():
         if not hasattr(made, name_):
             setattr(made, name_, value)
+    if isinstance(made, Win32Exception) and isinstance(problem.target, int):
+        made.code = problem.target
     return made
 
 
