@@ -22,15 +22,13 @@ from winboot.lab.engine.exceptions import (
     DivideByZeroException,
     DotNetException,
     FormatException,
-    OverflowException,
     InvalidCastException,
-    PSInvalidCastException,
+    OverflowException,
     RuntimeException,
 )
 from winboot.lab.engine.moments import TIME_SPAN, DateTime, DateTimeOffset, TimeSpan
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
-    BYTE,
     DECIMAL,
     INT32,
     INT64,
@@ -614,6 +612,3 @@ def number_range(left: Value, right: Value, runtime: Runtime | None = None) -> A
             )
     first, last = cast(bare(left), INT32), cast(bare(right), INT32)
     return Array(range(first, last + 1) if first <= last else range(first, last - 1, -1))
-
-
-_ = (BYTE, PSInvalidCastException)

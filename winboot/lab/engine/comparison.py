@@ -19,13 +19,11 @@ from winboot.lab.engine.dotnet import DotNetType, Runtime
 from winboot.lab.engine.exceptions import DotNetException, RuntimeException
 from winboot.lab.engine.moments import DateTime, DateTimeOffset, TimeSpan
 from winboot.lab.engine.values import (
-    BOOLEAN,
     NUMBER_CLASSES,
     Array,
     Char,
     EnumValue,
     IPAddress,
-    Single,
     SwitchParameter,
     Uri,
     Value,
@@ -73,7 +71,7 @@ def compare_text(left: str, right: str, *, case: bool = False) -> int:
     if left == right:
         return 0
     first, second = culture_key(left, case=case), culture_key(right, case=case)
-    return (first > second) - (first < second)
+    return int(first > second) - int(first < second)
 
 
 def same_text(left: str, right: str, *, case: bool = False) -> bool:
@@ -202,7 +200,7 @@ compared_by_value(DateTime, DateTimeOffset, TimeSpan, Version, IPAddress, Uri)
 def compare(left: Value, right: Value, runtime: Runtime | None = None, *, case: bool = False) -> int:
     """Order of two single values. Raises ComparisonFailure or the cast error."""
     if type(left) is int and type(right) is int:
-        return (left > right) - (left < right)
+        return int(left > right) - int(left < right)
     left, right = bare(left), bare(right)
     if left is None:
         return -_against_null(right)
@@ -222,7 +220,7 @@ def compare(left: Value, right: Value, runtime: Runtime | None = None, *, case: 
         return _order_numbers(left, number)
     if kind is bool:
         other = to_bool(right)
-        return (left > other) - (left < other)
+        return int(left > other) - int(left < other)
     return _compare_objects(left, right)
 
 
@@ -237,7 +235,7 @@ def _against_null(value: Value) -> int:
 def _order_numbers(left: Value, right: Value) -> int:
     if isinstance(left, float) != isinstance(right, float):
         left, right = _exact(left), _exact(right)
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def _exact(number: Value) -> Value:
@@ -349,6 +347,3 @@ def contains(*, case: bool, negated: bool, swapped: bool) -> Operate:
         return found is not negated
 
     return operate
-
-
-_ = (BOOLEAN, Single)

@@ -10,7 +10,6 @@ Further target types are taught with `@converts(TYPE)`: a function that gives th
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -24,7 +23,7 @@ from winboot.lab.engine.exceptions import (
     PSInvalidCastException,
     RuntimeException,
 )
-from winboot.lab.engine.formatting import dotnet_text, exception_text, number_text
+from winboot.lab.engine.formatting import dotnet_text, number_text
 from winboot.lab.engine.moments import (
     DATE_TIME,
     DATE_TIME_OFFSET,
@@ -33,7 +32,6 @@ from winboot.lab.engine.moments import (
     DateTimeOffset,
     TimeSpan,
 )
-from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.typenames import try_find_type, type_text
 from winboot.lab.engine.values import (
     BOOLEAN,
@@ -89,7 +87,6 @@ from winboot.lab.engine.values import (
     Value,
     _Mapping,
     enumerate_value,
-    extension_of,
     plain,
     type_of,
 )
@@ -840,6 +837,3 @@ def _to_uri(value: Value) -> Value:
 @converts(SCRIPT_BLOCK)
 def _to_script_block(value: Value) -> Value:
     return NOT_CONVERTED
-
-
-_ = (uuid, exception_text, Refusal, extension_of)

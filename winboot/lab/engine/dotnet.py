@@ -29,12 +29,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 Value: TypeAlias = Any
 """Anything a PowerShell variable can hold (see values.py)."""
 
 Function: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 class Runtime(Protocol):
@@ -275,28 +276,26 @@ class DotNetType:
 
     # -- declaring members
 
-    def constructor(self, signature: str = "", *, effect: bool = False) -> Callable[[Function], Function]:
+    def constructor(self, signature: str = "", *, effect: bool = False) -> Callable[[F], F]:
         """Declare `new(signature)`; the decorated function makes the value."""
 
-        def add(function: Function) -> Function:
+        def add(function: F) -> F:
             self.constructors.overloads.append(Overload(signature, function, effect))
             return function
 
         return add
 
-    def method(self, *signatures: str, effect: bool = False) -> Callable[[Function], Function]:
+    def method(self, *signatures: str, effect: bool = False) -> Callable[[F], F]:
         """Declare an instance method: `Substring(int startIndex, int length)`, `void Clear()` (no result at all)."""
         return self._methods(self.members, signatures, effect)
 
-    def static_method(self, *signatures: str, effect: bool = False) -> Callable[[Function], Function]:
+    def static_method(self, *signatures: str, effect: bool = False) -> Callable[[F], F]:
         """Declare a static method by its signature."""
         return self._methods(self.statics, signatures, effect)
 
     @staticmethod
-    def _methods(
-        table: dict[str, Member], signatures: Sequence[str], effect: bool
-    ) -> Callable[[Function], Function]:
-        def add(function: Function) -> Function:
+    def _methods(table: dict[str, Member], signatures: Sequence[str], effect: bool) -> Callable[[F], F]:
+        def add(function: F) -> F:
             for signature in signatures:
                 head, _, rest = signature.rpartition(")")[0].partition("(")
                 void = head.startswith("void ")

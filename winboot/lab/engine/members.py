@@ -392,9 +392,8 @@ def properties_of(value: Value) -> Iterator[str]:
             if not isinstance(member, (ScriptMethod, PropertySet))
         )
     for type_name in type_names_of(value):
-        for added in TYPE_DATA.get(type_name.lower(), {}).values():
-            if not isinstance(added, PropertySet):
-                names.append(added.name)
+        table = TYPE_DATA.get(type_name.lower(), {})
+        names.extend(added.name for added in table.values() if not isinstance(added, PropertySet))
     for name in names:
         if name.lower() not in seen:
             seen.add(name.lower())
@@ -1011,7 +1010,9 @@ def _type_names(value: Value, runtime: Runtime) -> Value:
 
 
 class TypeNameList(Collection):
-    """PSObject.TypeNames: a list of names that stays connected with its object."""
+    """PSObject.TypeNames: a list of names that stays connected with its object: `source` is where it keeps them."""
+
+    source: list[str]
 
 
 def type_names_list(value: Value) -> Value:
@@ -1031,7 +1032,7 @@ def type_names_list(value: Value) -> Value:
 
 def _connected(names: list[str]) -> Value:
     view = TypeNameList((), STRING)
-    view.source = names  # type: ignore[attr-defined]
+    view.source = names
     view.extend(names)
     return view
 

@@ -14,7 +14,6 @@ from winboot.lab.engine.arithmetic import bare, step
 from winboot.lab.engine.comparison import compare, contains, equality, equals, ordering
 from winboot.lab.engine.convert import to_bool, to_string, try_convert
 from winboot.lab.engine.dotnet import DotNetType, Runtime
-from winboot.lab.engine.exceptions import RuntimeException
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.textops import (
     format_operator,
@@ -140,6 +139,3 @@ def unary(operator: str) -> Unary:
     if found is None:
         raise Refusal("operator", operator)
     return found
-
-
-_ = RuntimeException

@@ -349,6 +349,3 @@ def _argument(argument: Value, kind: DotNetType, slot: Slot, name: str) -> Value
             None,
             cause,
         ) from None
-
-
-_ = _CUSTOM

@@ -21,7 +21,6 @@ from winboot.lab.engine.values import (
     PSCustomObject,
     ScriptBlock,
     Value,
-    enum_value,
     enumerate_value,
     named,
 )
@@ -183,9 +182,7 @@ def cast_option(value: Value, type_name: str) -> Value:
     try:
         return cast(value, named(type_name))
     except RuntimeException as cause:
-        raise RuntimeException(
-            cause.message, "RuntimeException", "NotSpecified", None, cause.inner
-        ) from None
+        raise RuntimeException(cause.message, "RuntimeException", "NotSpecified", None, cause.inner) from None
 
 
 def _option_bits(value: Value) -> int:
@@ -244,6 +241,3 @@ def _format_argument(value: Value, runtime: Runtime | None) -> Value:
     if type(value) is Decorated:
         value = value.base
     return text_of(value, runtime) if type(value) is PSCustomObject else value
-
-
-_ = enum_value

@@ -20,7 +20,7 @@ For the author of a cmdlet
 Objects never compare by content here: `==` on arrays is Python's list equality, identity is `is`; PowerShell's `-eq` lives
 in operators.py. A decorated scalar (Add-Member on a string) is a `Decorated`: `plain(value)` takes the wrapper off.
 
-`enumerate_value(value)` says what a pipeline takes apart: arrays, lists, queues, sets ...; never strings, dictionaries, XML nodes.
+`enumerate_value(value)` says what a pipeline takes apart: arrays, lists, queues, sets; no strings, dictionaries, XML nodes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,10 @@ from typing import Any, ClassVar
 from winboot.lab.engine import exceptions, moments
 from winboot.lab.engine.dotnet import (
     ARRAY,
-    ENUM,
     OBJECT,
     VALUE_TYPE,
     DotNetType,
     Reference,
-    Runtime,
     Value,
     accelerate,
     array_of,
@@ -57,6 +55,8 @@ from winboot.lab.engine.uri import Uri
 
 __all__ = [
     "NOTHING",
+    "OBJECT",
+    "VALUE_TYPE",
     "Array",
     "ArrayList",
     "BigInteger",
@@ -95,10 +95,13 @@ __all__ = [
     "UInt64",
     "Uri",
     "Value",
+    "array_of",
+    "close_generic",
     "enum_value",
     "enumerate_value",
     "from_plain",
     "is_enumerable",
+    "named",
     "plain",
     "type_of",
 ]
@@ -921,7 +924,9 @@ class EnumValue:
         """The name; of a flags enum the names, smallest value first; the number when names do not cover it."""
         constants = self.dotnet_type.constants.items()
         # Of two names for one number a flags enum shows the later one, another enum the earlier.
-        names = {number: name for name, number in (constants if self.dotnet_type.flags else reversed(constants))}
+        names = {
+            number: name for name, number in (constants if self.dotnet_type.flags else reversed(constants))
+        }
         exact = names.get(self.number)
         if exact is not None:
             return exact
@@ -1243,5 +1248,3 @@ for _name, _arity, _faces in (
     (KEY_VALUE_PAIR, 2, []),
 ):
     _generic_maker(_name, _arity, _faces)
-
-_ = (ENUM, Runtime, exceptions)

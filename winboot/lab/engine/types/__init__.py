@@ -1,8 +1,7 @@
 """The .NET types of the lab, one module per family of namespaces. Importing this package declares them all."""
 
-from winboot.lab.engine.types import (
-    enums,  # first: the others name enums in their signatures
-)
+# First the enums: the other modules name them when they declare their members.
+import winboot.lab.engine.types.enums  # noqa: F401
 from winboot.lab.engine.types import (
     access,
     basics,
@@ -10,6 +9,7 @@ from winboot.lab.engine.types import (
     collections,
     crypto,
     delegates,
+    enums,
     environment,
     failures,
     fileinfo,

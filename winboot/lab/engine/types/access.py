@@ -18,7 +18,6 @@ from winboot.lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
 )
-from winboot.lab.engine.members import adds
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.principals import (
     ACCOUNT,
@@ -29,7 +28,7 @@ from winboot.lab.engine.types.principals import (
     sddl_sid,
     sid_of_sddl,
 )
-from winboot.lab.engine.values import CodeProperty, EnumValue, Instance, Value, View, enum_value
+from winboot.lab.engine.values import EnumValue, Instance, Value, View, enum_value
 from winboot.lab.windows.door import Record
 
 _NS = "System.Security.AccessControl."
@@ -457,7 +456,7 @@ def _of_path(runtime: Runtime, path: str, sections: EnumValue) -> Security:
 def _sid_of(runtime: Runtime, identity: Value) -> str:
     if isinstance(identity, SecurityIdentifier):
         return identity.value
-    found = ask_one(runtime, "acl.sid", name=identity.value)  # type: ignore[arg-type]
+    found = ask_one(runtime, "acl.sid", name=identity.value)
     if found is None:
         raise IdentityNotMappedException("Some or all identity references could not be translated.")
     return str(found)
@@ -534,7 +533,7 @@ def _named(runtime: Runtime, sid: str, target: DotNetType) -> Value:
         return SecurityIdentifier(sid)
     if target is not ACCOUNT:
         raise ArgumentException("The targetType parameter must be of IdentityReference type.", "targetType")
-    name = ask_one(runtime, "acl.name", sid=sid)  # type: ignore[arg-type]
+    name = ask_one(runtime, "acl.name", sid=sid)
     return SecurityIdentifier(sid) if name is None else NTAccount(str(name))
 
 
@@ -697,6 +696,3 @@ RAW_LIST.refuses(
 
 def _maybe_sid(sid: str | None) -> Value:
     return None if sid is None else SecurityIdentifier(sid)
-
-
-_ = (adds, CodeProperty)

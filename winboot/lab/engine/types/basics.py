@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from winboot.lab.engine.comparison import compare, equals
-from winboot.lab.engine.convert import cast, convert, new_array, to_enum, to_string
+from winboot.lab.engine.comparison import compare
+from winboot.lab.engine.convert import cast, convert, new_array
 from winboot.lab.engine.dotnet import (
     ARRAY,
     ENUM,
@@ -27,22 +27,19 @@ from winboot.lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
     IndexOutOfRangeException,
-    PSInvalidCastException,
     RankException,
 )
 from winboot.lab.engine.formatting import dotnet_text, format_enum
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.engine.types.collections import Comparer, order_by
 from winboot.lab.engine.typenames import try_find_type
+from winboot.lab.engine.types.collections import order_by
 from winboot.lab.engine.values import (
-    BOOLEAN,
     NULL_TYPE,
     STRING,
     Array,
     ByteArray,
     Enumerator,
     EnumValue,
-    GenericList,
     Instance,
     MultiArray,
     PSCustomObject,
@@ -86,7 +83,7 @@ def _hash_code(self: Value) -> int:
 @OBJECT.static_method("Equals(object objA, object objB)")
 def _static_equals(first: Value, second: Value) -> bool:
     if first is None or second is None:
-        return first is second
+        return bool(first is second)
     return same_object(first, second)
 
 
@@ -244,7 +241,6 @@ ARRAY.method("Contains(object value)")(
         same_object(item, value) for item in enumerate_value(self) or () if item is not None
     )
 )
-ARRAY.method("IndexOf(object value)")(lambda self, value: index_of(self, value))
 FIXED_SIZE = "Collection was of a fixed size."
 
 
@@ -276,6 +272,9 @@ def index_of(items: Value, value: Value, start: int = 0, count: int | None = Non
     end = len(every) if count is None else start + count
     key = key_of(value)
     return next((at for at in range(start, end) if key_of(every[at]) == key), -1)
+
+
+ARRAY.method("IndexOf(object value)")(index_of)
 
 
 @ARRAY.static_method(
@@ -466,7 +465,6 @@ def full_name(kind: DotNetType) -> str:
 
 
 _TYPE.prop("Name", "string", lambda self: self.short_name)
-_TYPE.prop("FullName", "string", lambda self: _full_name(self))
 _TYPE.prop("Namespace", "string", lambda self: self.namespace)
 _TYPE.prop("BaseType", "type", lambda self: self.base)
 _TYPE.prop("IsEnum", "bool", lambda self: self.kind == "enum")
@@ -484,9 +482,24 @@ _TYPE.prop("IsPrimitive", "bool", lambda self: self.name in _PRIMITIVES)
 _TYPE.prop("UnderlyingSystemType", "type", lambda self: self)
 _TYPE.prop("GenericTypeArguments", "type[]", lambda self: Array(self.arguments, _TYPE))
 
-_PRIMITIVES = frozenset(
+_PRIMITIVES: frozenset[str] = frozenset(
     "System." + name
-    for name in "Boolean Byte SByte Int16 UInt16 Int32 UInt32 Int64 UInt64 IntPtr UIntPtr Char Double Single".split()
+    for name in [
+        "Boolean",
+        "Byte",
+        "SByte",
+        "Int16",
+        "UInt16",
+        "Int32",
+        "UInt32",
+        "Int64",
+        "UInt64",
+        "IntPtr",
+        "UIntPtr",
+        "Char",
+        "Double",
+        "Single",
+    ]
 )
 
 
@@ -498,6 +511,9 @@ def _full_name(kind: DotNetType) -> str:
     return f"{kind.name.partition('[')[0]}[{inner}]"
 
 
+_TYPE.prop("FullName", "string", _full_name)
+
+
 _TYPE.method("ToString()")(lambda self: self.name)
 _TYPE.method("GetElementType()")(lambda self: self.element)
 _TYPE.method("GetGenericArguments()")(lambda self: Array(self.arguments, _TYPE))
@@ -506,9 +522,9 @@ _TYPE.method("IsSubclassOf(type c)")(lambda self, other: self is not other and o
 _TYPE.method("IsInstanceOfType(object o)")(
     lambda self, value: value is not None and type_of(value).is_a(self)
 )
-_TYPE.method("GetEnumNames()")(lambda self: _names(self))
-_TYPE.method("GetEnumValues()")(lambda self: _values(self))
-_TYPE.method("GetEnumName(object value)")(lambda self, value: _name(self, value))
+_TYPE.method("GetEnumNames()")(_names)
+_TYPE.method("GetEnumValues()")(_values)
+_TYPE.method("GetEnumName(object value)")(_name)
 _TYPE.method("GetEnumUnderlyingType()")(lambda self: self.underlying)
 _TYPE.method("MakeArrayType()")(array_of)
 _TYPE.method("GetInterfaces()")(lambda self: Array(dict.fromkeys(self.all_interfaces()), _TYPE))
@@ -591,4 +607,3 @@ def _get_type(name: str, throw: bool = False) -> Value:
 _TYPE.static_field("EmptyTypes", "type[]", Array((), _TYPE))
 RUNTIME_TYPE.refuses("TypeHandle")
 NULL_TYPE.complete()
-_ = (BOOLEAN, Comparer, GenericList, PSInvalidCastException, to_enum, to_string, equals)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from winboot.lab.engine.dotnet import DotNetType, Reference, Runtime, dotnet, generic
 from winboot.lab.engine.exceptions import ParseException
-from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     NOTHING,
     PS_REFERENCE,
     SCRIPT_BLOCK,
     SWITCH_PARAMETER,
-    Array,
     Instance,
     ScriptBlock,
     SwitchParameter,
@@ -144,4 +142,3 @@ for _count in range(1, 8):
     TUPLE.static_method(f"Create({', '.join(f'object item{n + 1}' for n in range(_count))})")(_make_tuple)
 TUPLE.method("ToString()")(str)
 TUPLE.refuses("Rest CompareTo")
-_ = (Array, Refusal)

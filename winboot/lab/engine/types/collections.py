@@ -15,7 +15,6 @@ from winboot.lab.engine.exceptions import (
     ArgumentOutOfRangeException,
     InvalidOperationException,
     KeyNotFoundException,
-    NotSupportedException,
 )
 from winboot.lab.engine.values import (
     ARRAY_LIST,
@@ -39,7 +38,6 @@ from winboot.lab.engine.values import (
     SORTED_SET,
     STACK,
     STACK_TYPE,
-    STRING,
     Array,
     ArrayList,
     Collection,
@@ -60,7 +58,6 @@ from winboot.lab.engine.values import (
     enumerate_value,
     fold,
     key_of,
-    plain,
 )
 
 # -- comparers
@@ -180,7 +177,7 @@ def _list_members(kind: DotNetType, item: str) -> None:
     kind.prop("SyncRoot", "object", lambda self: self)
     kind.method(f"Contains({item} item)")(lambda self, value: find_equal(self, value) >= 0)
     kind.method(f"IndexOf({item} item)")(find_equal)
-    kind.method("GetEnumerator()")(lambda self: Enumerator(self))
+    kind.method("GetEnumerator()")(Enumerator)
     kind.method("void CopyTo(Array array)")(lambda self, target: _copy_into(self, target, 0))
     kind.method("void CopyTo(Array array, int arrayIndex)")(_copy_into)
 
@@ -289,9 +286,9 @@ def _array_list_remove(self: ArrayList, value: Value) -> None:
         del self[at]
 
 
-ARRAY_LIST.method("ToArray()")(lambda self: Array(self))
+ARRAY_LIST.method("ToArray()")(Array)
 ARRAY_LIST.method("ToArray(type type)")(lambda self, kind: convert(Array(self), array_of(kind)))
-ARRAY_LIST.method("Clone()")(lambda self: ArrayList(self))
+ARRAY_LIST.method("Clone()")(ArrayList)
 ARRAY_LIST.method("GetRange(int index, int count)")(
     lambda self, index, count: ArrayList(self[index : index + count])
 )
@@ -408,7 +405,7 @@ def _queue_members(kind: DotNetType, item: str) -> None:
     kind.method("void Clear()")(lambda self: self.clear())
     kind.method(f"Contains({item} item)")(lambda self, value: find_equal(self, value) >= 0)
     kind.method("GetEnumerator()")(lambda self: Enumerator(enumerate_value(self) or ()))
-    kind.method("ToArray()")(lambda self: _as_array(self))
+    kind.method("ToArray()")(_as_array)
     kind.method("void TrimExcess()")(lambda self: None)
 
 
@@ -436,9 +433,9 @@ for _kind, _item in ((STACK_TYPE, "object"), (definition(STACK, 1), "T")):
     _kind.method("Peek()")(lambda self: _take(self, -1, "Stack", keep=True))
     _kind.refuses("CopyTo IsSynchronized SyncRoot Clone Synchronized")
 
-QUEUE_TYPE.constructor("")(lambda: Queue())
+QUEUE_TYPE.constructor("")(Queue)
 QUEUE_TYPE.constructor("System.Collections.ICollection col")(lambda source: Queue(_items(source)))
-STACK_TYPE.constructor("")(lambda: Stack())
+STACK_TYPE.constructor("")(Stack)
 STACK_TYPE.constructor("System.Collections.ICollection col")(lambda source: Stack(_items(source)))
 definition(QUEUE, 1).constructor("")(lambda kind: Queue((), kind.arguments[0]))
 definition(STACK, 1).constructor("")(lambda kind: Stack((), kind.arguments[0]))
@@ -635,7 +632,7 @@ for _kind, _key, _value in (
     _kind.prop("Value", _value, lambda self: self.value)
     _kind.complete()
 DICTIONARY_ENTRY.prop("Name", "object", lambda self: self.key)
-DICTIONARY_ENTRY.constructor("object key, object value")(lambda key, value: Entry(key, value))
+DICTIONARY_ENTRY.constructor("object key, object value")(Entry)
 definition(KEY_VALUE_PAIR, 2).constructor("TKey key, TValue value")(
     lambda kind, key, value: Entry(key, value, kind.arguments)
 )
@@ -653,7 +650,7 @@ for _name in (
     _kind.prop("Count", "int", len)
     _kind.prop("IsSynchronized", "bool", lambda self: False)
     _kind.prop("SyncRoot", "object", lambda self: self)
-    _kind.method("GetEnumerator()")(lambda self: Enumerator(self))
+    _kind.method("GetEnumerator()")(Enumerator)
     _kind.method("void CopyTo(Array array, int index)")(
         lambda self, target, index: _copy_into(list(self), target, index)
     )
@@ -686,7 +683,7 @@ for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
     _kind.method("Contains(T item)")(lambda self, value: self.has(value))
     _kind.method("Remove(T item)")(lambda self, value: self.drop(value))
     _kind.method("void Clear()")(lambda self: self.table.clear())
-    _kind.method("GetEnumerator()")(lambda self: Enumerator(self))
+    _kind.method("GetEnumerator()")(Enumerator)
     _kind.method("void CopyTo(Array array)")(lambda self, target: _copy_into(list(self), target, 0))
     _kind.refuses(
         "Comparer CopyTo GetObjectData OnDeserialization RemoveWhere TrimExcess Max Min GetViewBetween Reverse "
@@ -781,4 +778,3 @@ ENUMERATOR.prop("Key", "object", lambda self: _current(self).key if self.of_entr
 ENUMERATOR.prop("Value", "object", lambda self: _current(self).value if self.of_entries else None)
 ENUMERATOR.method("void Dispose()")(lambda self: None)
 ENUMERATOR.refuses("Clone Entry")
-_ = (NotSupportedException, STRING, plain, OBJECT)

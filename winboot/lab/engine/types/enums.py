@@ -66,8 +66,6 @@ _PLAIN = {
     "System.Security.Cryptography.X509Certificates.StoreLocation": "CurrentUser=1 LocalMachine=2",
     "System.Security.Cryptography.X509Certificates.StoreName": "AddressBook=1 AuthRoot CertificateAuthority Disallowed My "
     "Root TrustedPeople TrustedPublisher",
-    "System.Security.Cryptography.X509Certificates.X509NameType": "SimpleName EmailName UpnName DnsName "
-    "DnsFromAlternativeName UrlName",
     "System.Security.Cryptography.X509Certificates.X509FindType": "FindByThumbprint FindBySubjectName "
     "FindBySubjectDistinguishedName FindByIssuerName FindByIssuerDistinguishedName FindBySerialNumber FindByTimeValid "
     "FindByTimeNotYetValid FindByTimeExpired FindByTemplateName FindByApplicationPolicy FindByCertificatePolicy "

@@ -12,15 +12,11 @@ from winboot.lab.engine.exceptions import (
     ArgumentNullException,
 )
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.engine.types.text import OEM, UTF8, Encoding
+from winboot.lab.engine.types.text import OEM, Encoding
 from winboot.lab.engine.values import (
-    BIG_INTEGER,
-    STRING,
     EnumValue,
     Hashtable,
     Instance,
-    Int64,
-    Structured,
     Value,
     Version,
     enum_value,
@@ -28,7 +24,7 @@ from winboot.lab.engine.values import (
 
 
 def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
-    return ask_one(runtime, primitive, **parameters)  # type: ignore[arg-type]
+    return ask_one(runtime, primitive, **parameters)
 
 
 # -- Environment
@@ -95,7 +91,7 @@ def _info(runtime: Runtime, key: str) -> Any:
 def _os_version(runtime: Runtime) -> Value:
     facts = _one(runtime, "computer.info")
     numbers = [int(part) for part in re.findall(r"\d+", str(facts["os_version"]))[:3]]
-    version = Version(*(numbers + [0])) if len(numbers) == 3 else Version(10, 0, int(facts["build"]), 0)
+    version = Version(*([*numbers, 0])) if len(numbers) == 3 else Version(10, 0, int(facts["build"]), 0)
     return OperatingSystem(version)
 
 
@@ -202,4 +198,3 @@ GC.static_method("void WaitForPendingFinalizers()")(lambda: None)
 GC.refuses(
     "GetTotalMemory SuppressFinalize KeepAlive CollectionCount MaxGeneration GetGeneration AddMemoryPressure"
 )
-_ = (BIG_INTEGER, Int64, STRING, Structured, UTF8)

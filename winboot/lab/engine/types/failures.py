@@ -29,7 +29,6 @@ from winboot.lab.engine.values import (
 
 EXCEPTION = exceptions.EXCEPTION
 EXCEPTION.prop("Message", "string", lambda self: self.message)
-EXCEPTION.prop("Data", "System.Collections.IDictionary", lambda self: _data(self))
 EXCEPTION.prop("InnerException", "System.Exception", lambda self: self.inner)
 EXCEPTION.prop("HResult", "int", lambda self: self.hresult)
 EXCEPTION.prop(
@@ -52,16 +51,22 @@ def _data(self: DotNetException) -> Hashtable:
     return data
 
 
+EXCEPTION.prop("Data", "System.Collections.IDictionary", _data)
+
+
 def _constructors(python: type[DotNetException], kind: DotNetType) -> None:
     plain = python.__init__ is DotNetException.__init__ or issubclass(python, RuntimeException)
 
     def make(message: str | None = None, inner: DotNetException | None = None) -> DotNetException:
         made = python.__new__(python)
-        for parent in (Win32Exception, ArgumentException):
-            if isinstance(made, parent):
-                parent.__init__(made, message)
-                made.inner = inner
-                return made
+        if isinstance(made, Win32Exception):
+            Win32Exception.__init__(made, message)
+            made.inner = inner
+            return made
+        if isinstance(made, ArgumentException):
+            ArgumentException.__init__(made, message)
+            made.inner = inner
+            return made
         if isinstance(made, RuntimeException):
             RuntimeException.__init__(made, message, inner=inner)
         elif plain:
@@ -87,7 +92,7 @@ def _defaults(made: DotNetException) -> None:
 
 
 def _declare_all() -> None:
-    for python, kind in list(exceptions._TYPES.items()):  # noqa: SLF001
+    for python, kind in list(exceptions._TYPES.items()):
         if not kind.constructors.overloads:
             _constructors(python, kind)
             if not kind.closed:
@@ -119,7 +124,6 @@ _type("System.IO.FileNotFoundException").constructor("string message, string fil
     exceptions.FileNotFoundException
 )
 _WIN32 = _type("System.ComponentModel.Win32Exception")
-_WIN32.prop("NativeErrorCode", "int", lambda self: _native_code(self))
 _WIN32.prop("ErrorCode", "int", lambda self: self.hresult)
 
 
@@ -128,6 +132,9 @@ def _native_code(self: Win32Exception) -> int:
     if self.code:
         return self.code
     return self.hresult & 0xFFFF if (self.hresult & 0xFFFF0000) in (0x80070000, 0) else 0
+
+
+_WIN32.prop("NativeErrorCode", "int", _native_code)
 
 
 _WIN32_TEXTS = {
@@ -232,6 +239,12 @@ class CategoryInfo(Instance):
         return type_of(self.record.exception).short_name
 
     @property
+    def activity(self) -> str:
+        """What was being done: set by hand, or the name of the command that failed."""
+        command = getattr(self.record.invocation, "command", None)
+        return self.record.activity or getattr(command, "name", "")
+
+    @property
     def target_name(self) -> str:
         if self.record.target_name is not None:
             return self.record.target_name
@@ -245,7 +258,7 @@ class CategoryInfo(Instance):
 
     def __str__(self) -> str:
         target = f"({self.target_name}:{self.target_type})" if self.target_name or self.target_type else "(:)"
-        return f"{self.record.category}: {target} [{self.record.activity}], {self.reason}"
+        return f"{self.record.category}: {target} [{self.activity}], {self.reason}"
 
 
 CATEGORY_INFO = dotnet("System.Management.Automation.ErrorCategoryInfo", CategoryInfo)
@@ -257,7 +270,7 @@ CATEGORY_INFO.prop(
 CATEGORY_INFO.prop(
     "Activity",
     "string",
-    lambda self: self.record.activity,
+    lambda self: self.activity,
     lambda self, value: setattr(self.record, "activity", value),
 )
 CATEGORY_INFO.prop(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from winboot.lab.engine.door import ask, ask_one
-from winboot.lab.engine.dotnet import Runtime, dotnet, named
+from winboot.lab.engine.dotnet import Runtime, dotnet
 from winboot.lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
@@ -15,7 +15,6 @@ from winboot.lab.engine.exceptions import (
     FileNotFoundException,
 )
 from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
-from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.paths import checked, directory_name, full_path, root_length
 from winboot.lab.engine.types.streams import (
     READ,
@@ -23,7 +22,6 @@ from winboot.lab.engine.types.streams import (
     WRITE,
     FileStream,
     StreamReader,
-    StreamWriter,
     descriptor,
     mode_name,
     new_writer,
@@ -51,7 +49,7 @@ _ENCODING = "System.Text.Encoding encoding"
 
 
 def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
-    return ask_one(runtime, primitive, **parameters)  # type: ignore[arg-type]
+    return ask_one(runtime, primitive, **parameters)
 
 
 def read_bytes(runtime: Runtime, path: str | None) -> bytes:
@@ -280,7 +278,7 @@ FILE.static_method(
         runtime, path, "Create", READ_WRITE, "None", security=descriptor(security)
     )
 )
-FILE.static_method("CreateText(string path)", effect=True)(lambda runtime, path: new_writer(runtime, path))
+FILE.static_method("CreateText(string path)", effect=True)(new_writer)
 FILE.static_method("AppendText(string path)", effect=True)(
     lambda runtime, path: new_writer(runtime, path, True)
 )
@@ -528,4 +526,3 @@ DRIVE.static_method("GetDrives()", effect=True)(
     lambda runtime: Array((Drive(record["name"]) for record in ask(runtime, "file.volumes")), DRIVE)
 )
 DRIVE.complete()
-_ = (Refusal, StreamWriter, named)

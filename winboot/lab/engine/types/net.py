@@ -8,7 +8,6 @@ import re
 from urllib.parse import quote, unquote
 
 from winboot.lab.engine import parsing
-from winboot.lab.engine.convert import to_string
 from winboot.lab.engine.dotnet import Reference, dotnet
 from winboot.lab.engine.exceptions import (
     ArgumentException,
@@ -31,7 +30,6 @@ from winboot.lab.engine.values import (
     IPAddress,
     Value,
     enum_value,
-    named,
 )
 
 # -- Uri
@@ -90,7 +88,11 @@ def _host_kind(self: Uri) -> Value:
             address = ipaddress.ip_address(self.host.strip("[]"))
             kind = "IPv4" if address.version == 4 else "IPv6"
         except ValueError:
-            kind = "Dns" if re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?", self.host) else "Unknown"
+            kind = (
+                "Dns"
+                if re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?", self.host)
+                else "Unknown"
+            )
     return enum_value("System.UriHostNameType", kind)
 
 
@@ -215,13 +217,9 @@ def _builder(uri: Uri) -> UriBuilder:
     return made
 
 
-BUILDER.constructor("string schemeName, string hostName")(lambda scheme, host: UriBuilder(scheme, host))
-BUILDER.constructor("string scheme, string host, int portNumber")(
-    lambda scheme, host, port: UriBuilder(scheme, host, port)
-)
-BUILDER.constructor("string scheme, string host, int port, string pathValue")(
-    lambda scheme, host, port, path: UriBuilder(scheme, host, port, path)
-)
+BUILDER.constructor("string schemeName, string hostName")(UriBuilder)
+BUILDER.constructor("string scheme, string host, int portNumber")(UriBuilder)
+BUILDER.constructor("string scheme, string host, int port, string pathValue")(UriBuilder)
 
 
 def _prefixed(mark: str, value: str) -> str:
@@ -430,4 +428,3 @@ MAIL.prop("Address", "string", str)
 MAIL.prop("DisplayName", "string", lambda self: "")
 MAIL.method("ToString()")(str)
 MAIL.refuses("GetHashCode")
-_ = (to_string, named)

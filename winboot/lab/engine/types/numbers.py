@@ -17,12 +17,10 @@ from winboot.lab.engine.convert import (
     INTEGER_CLASSES,
     cast,
     convert,
-    decimal_of,
     single,
     to_bool,
-    to_string,
 )
-from winboot.lab.engine.dotnet import OBJECT, DotNetType, Reference, dotnet, named
+from winboot.lab.engine.dotnet import DotNetType, Reference, dotnet, named
 from winboot.lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
@@ -41,6 +39,7 @@ from winboot.lab.engine.values import (
     BOOLEAN,
     BYTE,
     CHAR,
+    DBNULL_VALUE,
     DECIMAL,
     DOUBLE,
     GUID,
@@ -55,12 +54,9 @@ from winboot.lab.engine.values import (
     UINT32,
     UINT64,
     VERSION,
-    Array,
     BigInteger,
-    Byte,
     ByteArray,
     Char,
-    DBNULL_VALUE,
     EnumValue,
     Instance,
     Int16,
@@ -286,10 +282,10 @@ for _type in _SIGNED:
     MATH.static_method(f"Sign({_type} value)")(lambda value: (value > 0) - (value < 0))
 for _type in _ALL:
     MATH.static_method(f"Max({_type} val1, {_type} val2)")(
-        lambda first, second: math.nan if first != first or second != second else max(first, second)  # noqa: PLR0124
+        lambda first, second: math.nan if first != first or second != second else max(first, second)
     )
     MATH.static_method(f"Min({_type} val1, {_type} val2)")(
-        lambda first, second: math.nan if first != first or second != second else min(first, second)  # noqa: PLR0124
+        lambda first, second: math.nan if first != first or second != second else min(first, second)
     )
 
 
@@ -317,8 +313,7 @@ def _round(value: Value, digits: int = 0, mode: EnumValue | None = None) -> Valu
     away = mode is not None and mode.number == 1
     if type(value) is Decimal:
         step = Decimal(1).scaleb(-digits)
-        made = value.quantize(step, rounding=ROUND_HALF_UP if away else ROUND_HALF_EVEN)
-        return made if -made.as_tuple().exponent <= -value.as_tuple().exponent or digits else made  # type: ignore[operator]
+        return value.quantize(step, rounding=ROUND_HALF_UP if away else ROUND_HALF_EVEN)
     return _round_double(value, digits, away=away)
 
 
@@ -775,13 +770,13 @@ GUID.method(
     "ToString()", "ToString(string format)", "ToString(string format, System.IFormatProvider provider)"
 )(lambda self, spec="", provider=None: format_guid(self, spec or ""))
 GUID.method("ToByteArray()")(lambda self: ByteArray(self.bytes_le))
-GUID.method("CompareTo(object value)")(lambda self, other: compare(self, other))
+GUID.method("CompareTo(object value)")(compare)
 GUID.refuses("GetHashCode ParseExact TryParseExact")
 
 # -- Version
 
 for _name in ("Major", "Minor", "Build", "Revision"):
-    VERSION.prop(_name, "int", lambda self, _name=_name.lower(): getattr(self, _name))
+    VERSION.prop(_name, "int", lambda self, _name=_name: getattr(self, _name.lower()))
 VERSION.prop("MajorRevision", "int16", lambda self: Int16(self.revision >> 16))
 VERSION.prop(
     "MinorRevision", "int16", lambda self: Int16(self.revision & 0xFFFF if self.revision >= 0 else -1)
@@ -871,4 +866,3 @@ def _next_bytes(self: Random, buffer: Value) -> None:
 
 
 RANDOM.complete()
-_ = (Array, Byte, OBJECT, decimal_of, to_string)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from winboot.lab.engine.dotnet import Runtime, dotnet
 from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException
 from winboot.lab.engine.refusal import Refusal
-from winboot.lab.engine.values import CHAR, STRING, Array, Char, Value
+from winboot.lab.engine.values import CHAR, Array, Char
 
 PATH = dotnet("System.IO.Path", kind="static")
 PROCESS_DIRECTORY: ContextVar[str | None] = ContextVar("process directory", default=None)
@@ -46,7 +46,7 @@ def root_length(path: str) -> int:
 
 def is_rooted(path: str) -> bool:
     """Does the path begin with a root (a drive or a separator)?"""
-    return path[:1] in ("\\", "/") and bool(path) or path[1:2] == ":"
+    return (path[:1] in ("\\", "/") and bool(path)) or path[1:2] == ":"
 
 
 def _combine(first: str, second: str) -> str:
@@ -74,7 +74,7 @@ def full_path(path: str | None) -> str:
     if not path.strip():
         raise ArgumentException("The path is not of a legal form.")
     text = path.replace("/", "\\")
-    if text.startswith("\\\\?\\") or text.startswith("\\\\.\\"):
+    if text.startswith(("\\\\?\\", "\\\\.\\")):
         return text
     root = root_length(text)
     if root == 0 or (root == 2 and text[1] == ":"):
@@ -205,7 +205,7 @@ def _temp_path(runtime: Runtime) -> str:
 
     found = None
     for name in ("TMP", "TEMP", "USERPROFILE"):
-        found = found or ask_one(runtime, "environment.get", name=name)  # type: ignore[arg-type]
+        found = found or ask_one(runtime, "environment.get", name=name)
     return str(found or "C:\\Windows").rstrip("\\") + "\\"
 
 
@@ -237,4 +237,3 @@ for _name, _letter in (
 ):
     PATH.static_field(_name, "char", Char(_letter))
 PATH.refuses("InvalidPathChars")
-_ = STRING

@@ -26,7 +26,7 @@ from winboot.lab.engine.values import IDISPOSABLE, Array, Hashtable, Instance, V
 
 
 def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
-    return ask_one(runtime, primitive, **parameters)  # type: ignore[arg-type]
+    return ask_one(runtime, primitive, **parameters)
 
 
 # -- what to start
@@ -401,9 +401,7 @@ def _input(self: StartedProcess) -> ProcessInput:
     return self.input
 
 
-PROCESS.prop(
-    "StandardOutput", "System.IO.StreamReader", _output("stdout", "RedirectStandardOutput", "Out")
-)
+PROCESS.prop("StandardOutput", "System.IO.StreamReader", _output("stdout", "RedirectStandardOutput", "Out"))
 PROCESS.prop("StandardError", "System.IO.StreamReader", _output("stderr", "RedirectStandardError", "Error"))
 PROCESS.prop("StandardInput", "System.IO.StreamWriter", _input)
 
@@ -417,4 +415,6 @@ def _task(reader: Value) -> TextTask:
 
 TASK.prop("Result", "string", lambda runtime, self: self.result(runtime), effect=True)
 TASK.method("void Wait()", effect=True)(lambda runtime, self: self.result(runtime))
-TASK.refuses("Status IsCompleted IsFaulted IsCanceled GetAwaiter ContinueWith Exception Id AsyncState Dispose")
+TASK.refuses(
+    "Status IsCompleted IsFaulted IsCanceled GetAwaiter ContinueWith Exception Id AsyncState Dispose"
+)

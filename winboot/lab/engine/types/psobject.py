@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from winboot.lab.engine import members
-from winboot.lab.engine.convert import NOT_CONVERTED, converts, to_string
+from winboot.lab.engine.convert import NOT_CONVERTED, converts
 from winboot.lab.engine.dotnet import DotNetType, Method, Property, Runtime, dotnet
 from winboot.lab.engine.exceptions import SetValueException
 from winboot.lab.engine.formatting import dotnet_text
@@ -13,6 +13,7 @@ from winboot.lab.engine.members import PSObjectView, TypeNameList
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     COLLECTION,
+    NULL_STRING_VALUE,
     NULL_TYPE,
     PS_OBJECT,
     STRING,
@@ -20,15 +21,12 @@ from winboot.lab.engine.values import (
     CodeProperty,
     Decorated,
     Enumerator,
-    Extension,
     Instance,
-    NULL_STRING_VALUE,
     NoteProperty,
     NullString,
     PropertySet,
     PSCustomObject,
     PSMethod,
-    ScriptBlock,
     ScriptMethod,
     ScriptProperty,
     Structured,
@@ -167,7 +165,6 @@ PROPERTY_INFO.prop(
     ),
     effect=True,
 )
-_KINDS[AliasProperty].prop("ReferencedMemberName", "string", lambda self: _referenced(self))
 
 
 def _referenced(self: Value) -> Value:
@@ -176,6 +173,9 @@ def _referenced(self: Value) -> Value:
     extension = extension_of(self.target)
     found = extension.find(self.name) if extension is not None else None
     return found.target if isinstance(found, AliasProperty) else None
+
+
+_KINDS[AliasProperty].prop("ReferencedMemberName", "string", _referenced)
 
 
 for _kind in (MEMBER_INFO, PROPERTY_INFO, _ADAPTED, *_KINDS.values()):
@@ -257,7 +257,7 @@ def _match(self: MemberCollection, pattern: str) -> Value:
     return View(_SMA + "ReadOnlyPSMemberInfoCollection`1", lambda: found)
 
 
-_MEMBERS.method("GetEnumerator()")(lambda self: Enumerator(self))
+_MEMBERS.method("GetEnumerator()")(Enumerator)
 _MEMBERS.refuses("Count")
 _MATCHED = dotnet(_SMA + "ReadOnlyPSMemberInfoCollection`1")
 _MATCHED.prop("Count", "int", len)
@@ -377,6 +377,3 @@ NULL_STRING.complete()
 @converts(NULL_STRING)
 def _no_null_string(value: Value) -> Value:
     return NOT_CONVERTED
-
-
-_ = (Extension, ScriptBlock, to_string)

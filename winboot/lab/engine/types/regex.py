@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from winboot.lab.engine import regexes
-from winboot.lab.engine.convert import NOT_CONVERTED, convert, converts, to_string
+from winboot.lab.engine.convert import NOT_CONVERTED, converts, to_string
 from winboot.lab.engine.dotnet import Runtime, dotnet
-from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException
+from winboot.lab.engine.exceptions import (
+    ArgumentException,
+    ArgumentNullException,
+    ArgumentOutOfRangeException,
+)
 from winboot.lab.engine.regexes import Capture, Group, Match, Regex, regex
 from winboot.lab.engine.types.delegates import Delegate
-from winboot.lab.engine.values import INT32, STRING, Array, EnumValue, Instance, Value, View
+from winboot.lab.engine.values import INT32, STRING, Array, Instance, Value, View
 from winboot.lab.engine.wildcards import (
     compile_wildcard,
     escape_wildcards,
@@ -152,7 +156,6 @@ GROUP.prop("Success", "bool", lambda self: self.success)
 GROUP.prop("Captures", "object", lambda self: CaptureCollection(self.captures))
 GROUP.prop("Name", "string", lambda self: self.name)
 GROUP.complete()
-MATCH.prop("Groups", "object", lambda self: GroupCollection(self))
 MATCH.method("NextMatch()")(lambda self: self.next())
 MATCH.method("Result(string replacement)")(lambda self, new: self.expand(new))
 MATCH.static_field("Empty", _NS + "Match", regex("(?!)").search(""))
@@ -177,19 +180,16 @@ class GroupCollection(View):
     """Match.Groups: by number or name."""
 
     def __init__(self, match: Match) -> None:
-        super().__init__(_NS + "GroupCollection", match.groups)  # type: ignore[arg-type]
+        super().__init__(_NS + "GroupCollection", match.groups)
         self.match = match
+
+
+MATCH.prop("Groups", "object", GroupCollection)
 
 
 _COLLECTIONS = {
     name: dotnet(_NS + name) for name in ("MatchCollection", "CaptureCollection", "GroupCollection")
 }
-for _kind in _COLLECTIONS.values():
-    _kind.prop("Count", "int", len)
-    _kind.method("Item(int i)")(lambda self, index: _item(self, index))
-    _kind.refuses(
-        "IsReadOnly IsSynchronized SyncRoot CopyTo GetEnumerator Keys Values ContainsKey TryGetValue"
-    )
 
 
 def _item(self: View, index: int) -> Value:
@@ -197,10 +197,16 @@ def _item(self: View, index: int) -> Value:
     if isinstance(self, GroupCollection):
         return items[index] if 0 <= index < len(items) else Group(self.match, 10**6)
     if not 0 <= index < len(items):
-        from winboot.lab.engine.exceptions import ArgumentOutOfRangeException
-
         raise ArgumentOutOfRangeException("i")
     return items[index]
+
+
+for _kind in _COLLECTIONS.values():
+    _kind.prop("Count", "int", len)
+    _kind.method("Item(int i)")(_item)
+    _kind.refuses(
+        "IsReadOnly IsSynchronized SyncRoot CopyTo GetEnumerator Keys Values ContainsKey TryGetValue"
+    )
 
 
 @_COLLECTIONS["GroupCollection"].method("Item(string groupname)")
@@ -232,4 +238,3 @@ WILDCARD.static_method("Escape(string pattern)")(escape_wildcards)
 WILDCARD.static_method("Unescape(string pattern)")(unescape_wildcards)
 WILDCARD.static_method("ContainsWildcardCharacters(string pattern)")(has_wildcards)
 WILDCARD.refuses("ToWql")
-_ = (EnumValue, convert)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot.lab.engine.dotnet import dotnet
+from winboot.lab.engine.dotnet import VALUE_TYPE, dotnet
 from winboot.lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
@@ -15,7 +15,6 @@ from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     PS_CREDENTIAL,
     SECURE_STRING,
-    VALUE_TYPE,
     Instance,
     PSCredential,
     SecureString,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from winboot.lab.engine.convert import to_string
 from winboot.lab.engine.door import ask, ask_one
 from winboot.lab.engine.dotnet import Runtime, dotnet, named
 from winboot.lab.engine.exceptions import (
@@ -24,7 +23,6 @@ from winboot.lab.engine.types.paths import full_path
 from winboot.lab.engine.types.text import UTF8, UTF8_BARE, Encoding, encoding_of_bom
 from winboot.lab.engine.values import (
     IDISPOSABLE,
-    Array,
     ByteArray,
     Char,
     EnumValue,
@@ -118,14 +116,14 @@ class FileStream(Stream):
             raise ObjectDisposedException(None, "Cannot access a closed file.")
 
     def length(self, runtime: Runtime) -> int:
-        return int(ask_one(runtime, "file.handle-length", handle=self.handle))  # type: ignore[arg-type]
+        return int(ask_one(runtime, "file.handle-length", handle=self.handle))
 
     def read(self, runtime: Runtime, count: int) -> bytes:
         if not self.can_read:
             raise NotSupportedException("Stream does not support reading.")
         piece: bytes = ask_one(
             runtime, "file.handle-read", handle=self.handle, offset=self.position, count=count
-        )  # type: ignore[arg-type]
+        )
         self.position += len(piece)
         return piece
 
@@ -171,7 +169,7 @@ def open_file(
         extra["delete_on_close"] = True
     try:
         opened = ask_one(
-            runtime,  # type: ignore[arg-type]
+            runtime,
             "file.open",
             path=full,
             mode=mode,
@@ -769,6 +767,3 @@ def named_encoding() -> Encoding:
     from winboot.lab.engine.types.text import UNICODE
 
     return UNICODE
-
-
-_ = (Array, to_string, named)

@@ -35,7 +35,10 @@ from winboot.lab.engine.values import (
     plain,
 )
 
-WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+WHITE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028"
+    "\u2029\u202f\u205f\u3000"
+)
 """What .NET trims as white space."""
 
 
@@ -127,7 +130,7 @@ def char_at(self: str, index: int) -> Char:
     return Char(self[index])
 
 
-STRING.constructor("char[] value")(lambda letters: "".join(letters))
+STRING.constructor("char[] value")("".join)
 STRING.constructor("char c, int count")(lambda letter, count: str(letter) * count)
 STRING.constructor("char[] value, int startIndex, int length")(
     lambda letters, start, length: "".join(letters[start : start + length])
@@ -396,7 +399,7 @@ def _remove(self: str, start: int, count: int) -> str:
 def _insert(self: str, start: int, value: str) -> str:
     if not 0 <= start <= len(self):
         raise ArgumentOutOfRangeException("startIndex")
-    return self[:start] + _needs(value) + self[start:]
+    return f"{self[:start]}{_needs(value)}{self[start:]}"
 
 
 def _pad(self: str, width: int, letter: str, *, left: bool) -> str:
@@ -475,9 +478,20 @@ def _copy_to(self: str, start: int, target: Value, to: int, count: int) -> None:
 
 
 STRING.method("Normalize()")(lambda self: unicodedata.normalize("NFC", self))
-STRING.method("Normalize(System.Text.NormalizationForm normalizationForm)")(
-    lambda self, form: unicodedata.normalize({1: "NFC", 2: "NFD", 5: "NFKC", 6: "NFKD"}[form.number], self)
-)
+
+
+@STRING.method("Normalize(System.Text.NormalizationForm normalizationForm)")
+def _normalize(self: str, form: EnumValue) -> str:
+    match form.number:
+        case 1:
+            return unicodedata.normalize("NFC", self)
+        case 2:
+            return unicodedata.normalize("NFD", self)
+        case 5:
+            return unicodedata.normalize("NFKC", self)
+    return unicodedata.normalize("NFKD", self)
+
+
 STRING.method("IsNormalized()")(lambda self: unicodedata.is_normalized("NFC", self))
 STRING.refuses(
     "GetHashCode ToBoolean ToByte ToChar ToDateTime ToDecimal ToDouble ToInt16 ToInt32 ToInt64 ToSByte ToSingle "

@@ -26,7 +26,7 @@ BAD_TIMEOUT = "Number must be either non-negative and less than or equal to Int3
 
 
 def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
-    return ask_one(runtime, primitive, **parameters)  # type: ignore[arg-type]
+    return ask_one(runtime, primitive, **parameters)
 
 
 # -- threads

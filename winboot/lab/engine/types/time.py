@@ -6,7 +6,6 @@ import calendar
 from collections.abc import Callable
 
 from winboot.lab.engine import parsing
-from winboot.lab.engine.convert import cast
 from winboot.lab.engine.door import ask_one
 from winboot.lab.engine.dotnet import Reference, Runtime, dotnet, named
 from winboot.lab.engine.exceptions import (
@@ -37,7 +36,6 @@ from winboot.lab.engine.moments import (
 from winboot.lab.engine.values import (
     ICOMPARABLE,
     IFORMATTABLE,
-    Array,
     EnumValue,
     Instance,
     Int64,
@@ -187,12 +185,14 @@ DATE_TIME.method("ToShortTimeString()")(lambda self: format_date(self, "t"))
 DATE_TIME.method("ToLongTimeString()")(lambda self: format_date(self, "T"))
 DATE_TIME.method("ToFileTime()")(lambda self: Int64(self.ticks - FILE_TIME_EPOCH_TICKS))
 DATE_TIME.method("ToFileTimeUtc()")(lambda self: Int64(self.ticks - FILE_TIME_EPOCH_TICKS))
-DATE_TIME.method("ToBinary()")(lambda self: _binary(self))
 
 
 def _binary(self: DateTime) -> Int64:
     number = self.ticks | (self.kind << 62)
     return Int64(number - 2**64 if number >= 2**63 else number)
+
+
+DATE_TIME.method("ToBinary()")(_binary)
 
 
 DATE_TIME.method("CompareTo(object value)")(
@@ -320,7 +320,7 @@ for _name, _size, _wrap in (
     def _from(value: float, size: int = _size) -> TimeSpan:
         # .NET Framework keeps whole milliseconds here.
         milliseconds = value * (size / 10_000)
-        if milliseconds != milliseconds:  # noqa: PLR0124 - NaN
+        if milliseconds != milliseconds:
             raise ArgumentException("TimeSpan does not accept floating point Not-a-Number values.")
         whole = int(milliseconds + (0.5 if value >= 0 else -0.5))
         if abs(whole) > TimeSpan.MAX // 10_000:
@@ -569,4 +569,3 @@ ZONE.refuses(
     "DisplayName DaylightName IsDaylightSavingTime FindSystemTimeZoneById ConvertTime ConvertTimeBySystemTimeZoneId "
     "ConvertTimeFromUtc GetSystemTimeZones ClearCachedData GetAdjustmentRules HasSameRules ToSerializedString"
 )
-_ = (Array, cast)

@@ -507,8 +507,8 @@ def _declaration(_self: Node, version: str, encoding: str, standalone: str) -> N
 
 DOCUMENT.method(f"ImportNode({_NS}XmlNode node, bool deep)")(lambda self, node, deep: _clone(node, deep))
 DOCUMENT.refuses(
-    "DocumentType Implementation Schemas XmlResolver CreateDocumentFragment CreateDocumentType CreateEntityReference CreateNode "
-    "CreateProcessingInstruction CreateSignificantWhitespace CreateWhitespace GetElementById ReadNode Validate"
+    "DocumentType Implementation Schemas XmlResolver CreateDocumentFragment CreateDocumentType CreateEntityReference "
+    "CreateNode CreateProcessingInstruction CreateSignificantWhitespace CreateWhitespace GetElementById ReadNode Validate"
 )
 
 
