@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 
 import winboot
 from winboot.errors import ScriptError
@@ -139,29 +139,29 @@ def _shared(name: str, value: object, spec: NodeSpec) -> object:
 
 
 def _finalize(value: object) -> str:
-    return value.text if isinstance(value, _Code) else _laid_out(value, 4)
+    return value.text if isinstance(value, _Code) else _laid_out(value, _INDENT)
 
 
 def _laid_out(value: object, indent: int) -> str:
     """A literal that a person can read: a table or a list too long for a line is broken into lines that are full."""
     short = literal(value)
-    inner, outer = " " * (indent + 4), " " * indent
+    inner, outer = " " * (indent + _INDENT), " " * indent
     match value:
         case dict() if value:
-            pairs = [f"{_key(key)} = {_laid_out(item, indent + 4)}" for key, item in value.items()]
+            pairs = [f"{_key(key)} = {_laid_out(item, indent + _INDENT)}" for key, item in value.items()]
             line = f"@{{ {'; '.join(pairs)} }}"
             if _fits(line, indent):
                 return line
             return (
-                "@{\n" + "".join(f"{inner}{row}\n" for row in _rows(pairs, "; ", indent + 4)) + f"{outer}}}"
+                "@{\n" + "".join(f"{inner}{row}\n" for row in _rows(pairs, "; ", indent + _INDENT)) + f"{outer}}}"
             )
         case list() | tuple() if value and not any(isinstance(item, list | tuple) for item in value):
-            items = [_laid_out(item, indent + 4) for item in value]
+            items = [_laid_out(item, indent + _INDENT) for item in value]
             line = f"@({', '.join(items)})"
             if _fits(line, indent):
                 return line
             return (
-                "@(\n" + ",\n".join(f"{inner}{row}" for row in _rows(items, ", ", indent + 4)) + f"\n{outer})"
+                "@(\n" + ",\n".join(f"{inner}{row}" for row in _rows(items, ", ", indent + _INDENT)) + f"\n{outer})"
             )
     return short
 
@@ -191,7 +191,7 @@ def _rows(parts: Sequence[str], between: str, indent: int) -> Iterator[str]:
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(templates_root()),
+        loader=FunctionLoader(lambda name: _narrow(_template_source(name))),
         undefined=StrictUndefined,
         finalize=_finalize,
         # PowerShell text is no markup: values are quoted by finalize, not escaped.
@@ -203,6 +203,20 @@ def _environment() -> Environment:
     # For text that passed this environment already: the contents of a block.
     environment.filters["code"] = _Code
     return environment
+
+
+def _narrow(text: str) -> str:
+    """The text with half its indentation; a here-string keeps every blank, because there they are content."""
+    lines: list[str] = []
+    here = False
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        if here and line.startswith("'@"):
+            here = False
+        lines.append(line if here else " " * ((len(line) - len(bare)) // 2) + bare)
+        if bare.endswith("@'"):
+            here = True
+    return "\n".join(lines)
 
 
 def _template_source(name: str) -> str:
@@ -221,6 +235,8 @@ _FRAME_ONLY: Final[Mapping[str, object]] = {
 }
 
 _WIDTH: Final = 110
+# Templates and library are written with four blanks a level and sent with two: a level deeper costs a byte on every line.
+_INDENT: Final = 2
 _PLAIN_KEY: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 # A library file holds a comment that says what it is for, then functions that begin and end in the first column.
@@ -233,7 +249,7 @@ def _library() -> Mapping[str, _Function]:
     """All functions by name, in the order of the files and of the functions in them."""
     found: dict[str, _Function] = {}
     for path in sorted((templates_root() / "lib").glob("*.ps1")):
-        for match in _FUNCTION.finditer(path.read_text(encoding="utf-8")):
+        for match in _FUNCTION.finditer(_narrow(path.read_text(encoding="utf-8"))):
             if match[1] in found:
                 raise ScriptError(f"{path.name}: the function {match[1]} is defined twice in the library")
             found[match[1]] = _Function(match[1], path.name, match[0])

@@ -3,10 +3,10 @@
 # Mode Undo puts back what was before winboot first changed it, as it was noted then. Nothing else is touched.
 # The text holds no secret: those come beside it, in the parameter Secrets. Everything it tells is JSON, a line each.
 param(
-    [string]$Mode = 'Undo',
-    [hashtable]$Secrets = @{},
-    [string]$RunId = '',
-    [hashtable]$Facts = @{}
+  [string]$Mode = 'Undo',
+  [hashtable]$Secrets = @{},
+  [string]$RunId = '',
+  [hashtable]$Facts = @{}
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
@@ -14,240 +14,234 @@ $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
 $plan = @{
-    Winboot = '0.1.0'
-    Node    = 'win-a1'
-    Profile = 'flannel-host-gw'
-    Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
+  Winboot = '0.1.0'
+  Node    = 'win-a1'
+  Profile = 'flannel-host-gw'
+  Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
 $node = @{
-    node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
-    kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
+  node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
+  kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
 }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
-    # What the machine must be before anything is written to it.
-    $need = @{
-        Build      = 20348
-        FreeGib    = 20
-        NodeIp     = $null
-        ServerHost = '10.0.0.10'
-        ServerPort = 6443
-        Updates    = @()
+  # What the machine must be before anything is written to it.
+  $need = @{
+    Build      = 20348
+    FreeGib    = 20
+    NodeIp     = $null
+    ServerHost = '10.0.0.10'
+    ServerPort = 6443
+    Updates    = @()
+  }
+  $notice = @{ BadUpdates = @(
+    @{
+      first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+      what = 'the update of July 2024 broke container networking'
     }
-    $notice = @{ BadUpdates = @(
-        @{
-            first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-            what = 'the update of July 2024 broke container networking'
-        }
-    ); OwnMacs = $true }
+  ); OwnMacs = $true }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'computer-name'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $name = 'WIN-A1'
+  $name = 'WIN-A1'
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'windows-features'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $features = @('Containers')
-    $source = $null
+  $features = @('Containers')
+  $source = $null
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'system-settings'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $pageFile = 'system'
+  $pageFile = 'system'
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
-    $ports = @{ Start = 33000; Count = 32536 }
+  # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
+  $ports = @{ Start = 33000; Count = 32536 }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    # Private folders hold credentials: SYSTEM and Administrators only.
-    $folders = @(
-        @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
-        @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
-        @{ path = 'C:\var\lib\kubelet'; private = $false },
-        @{ path = 'C:\etc\kubernetes\pki'; private = $false },
-        @{ path = 'C:\Program Files\containerd\bin'; private = $false },
-        @{ path = 'C:\ProgramData\containerd\root'; private = $false },
-        @{ path = 'C:\ProgramData\containerd\state'; private = $false },
-        @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
-        @{ path = 'C:\var\lib\cni\networks'; private = $false },
-        @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
-        @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
-        @{ path = 'C:\var\log\containerd'; private = $false },
-        @{ path = 'C:\var\log\kubelet'; private = $false },
-        @{ path = 'C:\var\log\flanneld'; private = $false },
-        @{ path = 'C:\var\log\kube-proxy'; private = $false }
-    )
+  # Private folders hold credentials: SYSTEM and Administrators only.
+  $folders = @(
+    @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
+    @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
+    @{ path = 'C:\var\lib\kubelet'; private = $false }, @{ path = 'C:\etc\kubernetes\pki'; private = $false },
+    @{ path = 'C:\Program Files\containerd\bin'; private = $false },
+    @{ path = 'C:\ProgramData\containerd\root'; private = $false },
+    @{ path = 'C:\ProgramData\containerd\state'; private = $false },
+    @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
+    @{ path = 'C:\var\lib\cni\networks'; private = $false },
+    @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
+    @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
+    @{ path = 'C:\var\log\containerd'; private = $false }, @{ path = 'C:\var\log\kubelet'; private = $false },
+    @{ path = 'C:\var\log\flanneld'; private = $false }, @{ path = 'C:\var\log\kube-proxy'; private = $false }
+  )
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $rules = @(
-        @{
-            name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-            why = 'logs, exec and metrics through the kubelet'
-        },
-        @{
-            name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
-            sources = @('Any'); why = 'health checks of load balancers'
-        },
-        @{
-            name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
-            sources = @('Any'); why = 'NodePort services'
-        },
-        @{
-            name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
-            sources = @('Any'); why = 'NodePort services'
-        }
-    )
+  $rules = @(
+    @{
+      name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'logs, exec and metrics through the kubelet'
+    },
+    @{
+      name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
+      sources = @('Any'); why = 'health checks of load balancers'
+    },
+    @{
+      name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
+      sources = @('Any'); why = 'NodePort services'
+    },
+    @{
+      name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
+      sources = @('Any'); why = 'NodePort services'
+    }
+  )
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
-    $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
+  $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Secrets = @(); Values = {
-    $rotation = @{ Logs = @(
-        'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
-        'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
-    ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+  $rotation = @{ Logs = @(
+    'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
+    'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
+  ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Secrets = @(); Values = {
-    $artifacts = @(
+  $artifacts = @(
+    @{
+      name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
+      url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
         @{
-            name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
-            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'bin/containerd.exe'
-                    destination = 'C:\Program Files\containerd\bin\containerd.exe'; sha256 = $null
-                    services = @('containerd')
-                },
-                @{
-                    path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'
-                    sha256 = $null; services = @()
-                },
-                @{
-                    path = 'bin/containerd-shim-runhcs-v1.exe'
-                    destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
-                    sha256 = $null; services = @()
-                }
-            )
+          path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
+          sha256 = $null; services = @('containerd')
         },
         @{
-            name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-            url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null
-            kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
-                    services = @('kubelet')
-                },
-                @{
-                    path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
-                    sha256 = $null; services = @('kube-proxy')
-                },
-                @{
-                    path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
-                    sha256 = $null; services = @('kubelet', 'kube-proxy')
-                }
-            )
+          path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'; sha256 = $null
+          services = @()
         },
         @{
-            name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-            url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
-            proxy = 'http://proxy.corp.example:3128'
-            members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
-        },
-        @{
-            name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
-            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
-        },
-        @{
-            name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'
-            url = 'https://nssm.cc/release/nssm-2.24.zip'
-            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
-            proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
-                    services = @('flanneld')
-                }
-            )
-        },
-        @{
-            name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
-            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
-                    services = @()
-                },
-                @{
-                    path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
-                    services = @()
-                }
-            )
-        },
-        @{
-            name = 'flannel-cni'; version = '1.7.1-flannel1'
-            file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
-                    services = @()
-                }
-            )
-        },
-        @{
-            name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-            sha256 = $null; kind = 'file'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null
-                    services = @('flanneld')
-                }
-            )
+          path = 'bin/containerd-shim-runhcs-v1.exe'
+          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'; sha256 = $null
+          services = @()
         }
-    )
+      )
+    },
+    @{
+      name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
+      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null; kind = 'tar.gz'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
+          services = @('kubelet')
+        },
+        @{
+          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'; sha256 = $null
+          services = @('kube-proxy')
+        },
+        @{
+          path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
+          sha256 = $null; services = @('kubelet', 'kube-proxy')
+        }
+      )
+    },
+    @{
+      name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
+      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
+    },
+    @{
+      name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
+      url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
+    },
+    @{
+      name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
+          services = @('flanneld')
+        }
+      )
+    },
+    @{
+      name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
+      url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
+          services = @()
+        },
+        @{
+          path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
+          services = @()
+        }
+      )
+    },
+    @{
+      name = 'flannel-cni'; version = '1.7.1-flannel1'
+      file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+      url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
+          services = @()
+        }
+      )
+    },
+    @{
+      name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
+      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; sha256 = $null
+      kind = 'file'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null; services = @('flanneld')
+        }
+      )
+    }
+  )
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\Program Files\containerd\config.toml' = 'version = 3
+  $source = $node
+  $files = @{
+    'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -266,58 +260,58 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
   runtime_type = ''io.containerd.runhcs.v1''
 '
-        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
+    'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 '
-    }
-    $registries = @(
-        @{
-            path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
-            text = 'server = ''https://registry-1.docker.io''
+  }
+  $registries = @(
+    @{
+      path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
+      text = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 '
-            authorize = @(); secret = ''; user = ''
-        }
-    )
+      authorize = @(); secret = ''; user = ''
+    }
+  )
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
-    $source = $node
-    $service = Complete-Service -Service @{
-        name = 'containerd'; display = 'containerd'
-        description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
-        environment = @(
-            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-        )
-        parameters = @{}
-    } -Source $source
+  $source = $node
+  $service = Complete-Service -Service @{
+    name = 'containerd'; display = 'containerd'
+    description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
+    restart_ms = @(10000, 30000, 60000); reset_s = 900
+    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
+    environment = @(
+      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+    )
+    parameters = @{}
+  } -Source $source
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
-    $source = $node
-    $image = 'registry.k8s.io/pause:3.10'
+  $source = $node
+  $image = 'registry.k8s.io/pause:3.10'
 }; Undo = {
-    # An image that was pulled harms nobody; the kubelet's own collection removes it.
+  # An image that was pulled harms nobody; the kubelet's own collection removes it.
 } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
-    $credential = @{
-        node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
-        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'
-        ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
-        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
-        bootstrap_text = '{
+  $credential = @{
+    node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+    certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
+    ca_path = 'C:\etc\kubernetes\pki\ca.crt'
+    ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+    bootstrap_path = 'C:\k\bootstrap-kubeconfig'
+    bootstrap_text = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [
@@ -331,11 +325,11 @@ timeout: 10
   "current-context": "node"
 }
 '
-        token_place = '<token>'; secret = 'bootstrap-token'
-    }
-    $source = $node
-    $files = @{
-        'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+    token_place = '<token>'; secret = 'bootstrap-token'
+  }
+  $source = $node
+  $files = @{
+    'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
 ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
 Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
@@ -345,15 +339,15 @@ KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
 '
-    }
+  }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\var\lib\kubelet\config.yaml' = '{
+  $source = $node
+  $files = @{
+    'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
@@ -387,44 +381,43 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "maxPods": 110
 }
 '
-    }
+  }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-    $source = $node
-    $wanted = @{
-        name = 'kubelet'; display = 'Kubernetes kubelet'
-        description = 'Kubernetes kubelet. Managed by winboot.'; start = 'auto'; depends = @('containerd')
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
-        environment = @(
-            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-        )
-        parameters = @{}
-    }
-    $service = Complete-Service -Service $wanted -Source $source
+  $source = $node
+  $wanted = @{
+    name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+    start = 'auto'; depends = @('containerd'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
+    environment = @(
+      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+    )
+    parameters = @{}
+  }
+  $service = Complete-Service -Service $wanted -Source $source
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
-    $source = $node
-    $bootstrap = 'C:\k\bootstrap-kubeconfig'
-    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-    $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+  $source = $node
+  $bootstrap = 'C:\k\bootstrap-kubeconfig'
+  $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
+  $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }; Undo = {
-    # Nothing of the machine was changed here; the Node object is the cluster's.
+  # Nothing of the machine was changed here; the Node object is the cluster's.
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+  $source = $node
+  $files = @{
+    'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
-        'C:\k\flanneld.kubeconfig' = '{
+    'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [
@@ -446,70 +439,70 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 '
-    }
+  }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
-    $source = $node
-    $network = @{
-        name = 'cbr0'; type = 'L2Bridge'
-        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
-        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+  $source = $node
+  $network = @{
+    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
+    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
+    agent = 'flanneld'
+  }
+  $wanted = @{
+    name = 'flanneld'; display = 'flannel network agent'
+    description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
+    parameters = @{
+      'Application' = 'C:\k\flanneld.exe'
+      'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+      'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
+      'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
+      'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
+      'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
     }
-    $wanted = @{
-        name = 'flanneld'; display = 'flannel network agent'
-        description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
-        parameters = @{
-            'Application' = 'C:\k\flanneld.exe'
-            'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-            'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
-            'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
-            'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
-        }
-    }
-    $service = Complete-Service -Service $wanted -Source $source
+  }
+  $service = Complete-Service -Service $wanted -Source $source
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
-    $source = $node
-    $network = @{
-        name = 'cbr0'; type = 'L2Bridge'
-        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
-        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
-    }
-    $guard = @{
-        node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986
-        agent = 'flanneld'; network = 'cbr0'
-    }
+  $source = $node
+  $network = @{
+    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
+    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
+    agent = 'flanneld'
+  }
+  $guard = @{
+    node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986; agent = 'flanneld'
+    network = 'cbr0'
+  }
 }; Undo = {
-    if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -TimeoutSeconds 300 }
-    else { Restore-FormerValue }
+  if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -TimeoutSeconds 300 }
+  else { Restore-FormerValue }
 }; Detached = {
-    Stop-PodNetwork -Wanted $network
+  Stop-PodNetwork -Wanted $network
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
-    $source = $node
-    $store = 'C:\var\lib\cni\networks\cbr0'
-    $reservations = @(
-        @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
-    )
+  $source = $node
+  $store = 'C:\var\lib\cni\networks\cbr0'
+  $reservations = @(
+    @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
+  )
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-    $source = $node
-    $folder = 'C:\etc\cni\net.d'
-    $files = @{
-        'C:\etc\cni\net.d\10-flannel.conflist' = '{
+  $source = $node
+  $folder = 'C:\etc\cni\net.d'
+  $files = @{
+    'C:\etc\cni\net.d\10-flannel.conflist' = '{
   "name": "cbr0",
   "cniVersion": "1.0.0",
   "plugins": [
@@ -542,15 +535,15 @@ c67lpvsqaTVQAeNNBKvnm4g=
   ]
 }
 '
-    }
+  }
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\k\kube-proxy.yaml' = '{
+  $source = $node
+  $files = @{
+    'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
   "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
@@ -562,7 +555,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"}
 }
 '
-        'C:\k\kube-proxy.kubeconfig' = '{
+    'C:\k\kube-proxy.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [
@@ -584,661 +577,623 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 '
-    }
-    # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
-    $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
+  }
+  # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
+  $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-    $source = $node
-    $network = 'cbr0'
-    $wanted = @{
-        name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-        description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
-        depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
-        environment = @(); parameters = @{}
-    }
-    $service = Complete-Service -Service $wanted -Source $source
-    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
-    $health = 'http://127.0.0.1:10256/healthz'
+  $source = $node
+  $network = 'cbr0'
+  $wanted = @{
+    name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
+    description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
+    depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
+    environment = @(); parameters = @{}
+  }
+  $service = Complete-Service -Service $wanted -Source $source
+  $running = (Get-ServiceState -Name $service.name) -eq 'Running'
+  $health = 'http://127.0.0.1:10256/healthz'
 }; Undo = {
-    Restore-FormerValue
+  Restore-FormerValue
 } }
 
 )
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# What runs at each start of the machine, as a SYSTEM task, before any controller comes by: mode Boot of this script.
+# Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
 
 function Restore-BootTask {
-    param([object]$Former)
-    if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
-        Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
-    }
-    [IO.File]::Delete((Get-StatePath 'boot.ps1'))
+  param([object]$Former)
+  if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+    Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
+  }
+  [IO.File]::Delete((Get-StatePath 'boot.ps1'))
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.
 
 function Restore-Exclusion {
-    param([object]$Former)
-    if ((Get-ServiceState -Name 'WinDefend') -ne 'Running') { return }
-    if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
-    if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
+  param([object]$Former)
+  if ((Get-ServiceState -Name 'WinDefend') -ne 'Running') { return }
+  if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
+  if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
 
-# Work that may cut the session it was started from: it runs as a one-shot SYSTEM task, in a process that no session
-# owns, and writes down how it ended. The guard around it puts the network back when the machine itself lost it.
+# Work that may cut the session it was started from runs as a one-shot SYSTEM task and writes down how it ended. The
+# guard around it puts the network back when the machine itself lost it.
 
 function Start-DetachedRun {
-    # Stores this script, starts it as a task in mode Detached for the current step, and emits what the driver tells
-    # the controller. Guard says what must hold afterwards: node_ip, server_host, server_port, management_port, and
-    # agent and network, which are taken away again when it does not.
-    param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
-    Assert-NoFailure
-    $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
-    $path = Get-StatePath ('detached\{0}.ps1' -f $id)
-    $text = [string]$script:Run.Text
-    Write-FileText -Path $path -Text $text
-    Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
-        id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
-        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
-    }
-    $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
-    $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-    Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
-    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+  # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
+  param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+  Assert-NoFailure
+  $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
+  $path = Get-StatePath ('detached\{0}.ps1' -f $id)
+  $text = [string]$script:Run.Text
+  Write-FileText -Path $path -Text $text
+  Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+    id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+    deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+  }
+  $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
+  $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
+  Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
 }
 
 function New-ScriptLoader {
-    # The few lines that a task runs: they refuse a script that is not the one that was stored.
-    param([string]$Path, [string]$Hash, [string]$Arguments)
-    # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
-    $lines = @(
-        '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
-        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
-        '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
-        '& $script {0}' -f $Arguments
-    )
-    $lines -join "`n"
+  # What a task runs: it refuses a script that is not the one that was stored.
+  param([string]$Path, [string]$Hash, [string]$Arguments)
+  # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
+  $lines = @(
+    '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
+    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+    'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
+    '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
+    '& $script {0}' -f $Arguments
+  )
+  $lines -join "`n"
 }
 
 function Start-SystemTask {
-    # Registers a one-shot task of SYSTEM and starts it.
-    param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
-    $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
-    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
-    Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
+  param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
+  $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
+  Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
 }
 
 function New-SystemTask {
-    # Action, principal and settings of a task that runs PowerShell text as SYSTEM.
-    param([string]$Command, [int]$TimeoutSeconds)
-    # -EncodedCommand is not subject to the execution policy and needs no quoting.
-    $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-    $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
-    $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
-    @{
-        Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
-        # S-1-5-18 is SYSTEM in every language.
-        Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-        Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
-    }
+  param([string]$Command, [int]$TimeoutSeconds)
+  # -EncodedCommand is not subject to the execution policy and needs no quoting.
+  $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
+  $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+  $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
+  @{
+    Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
+    # S-1-5-18 is SYSTEM in every language.
+    Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+    Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
+      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+  }
 }
 
 function Assert-NoFailure {
-    # A detached run of this step that failed is told once, by failing the step; the change after that tries again.
-    # One that a restart cut off is simply tried again.
-    $folder = Get-StatePath 'detached'
-    foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
-        $name = 'detached\' + [IO.Path]::GetFileName($path)
-        $status = Read-StateJson $name
-        if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
-        $status.told = $true
-        Write-StateJson -Name $name -Value $status
-        if ($status.state -eq 'running') { continue }
-        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
-            -Hint 'When the cause is mended, run the same command again.'
-    }
+  # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
+  # tried again at once.
+  $folder = Get-StatePath 'detached'
+  foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
+    $name = 'detached\' + [IO.Path]::GetFileName($path)
+    $status = Read-StateJson $name
+    if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+    $status.told = $true
+    Write-StateJson -Name $name -Value $status
+    if ($status.state -eq 'running') { continue }
+    Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
+      -Hint 'When the cause is mended, run the same command again.'
+  }
 }
 
 function Invoke-Detached {
-    # Mode Detached: one step's detached block, guarded.
-    $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
-    $status = Read-StateJson $name
-    # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
-    $lock = Wait-Mutex -Seconds 120
-    if ($null -eq $lock) {
-        Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
-        return
+  $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
+  $status = Read-StateJson $name
+  # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  $lock = Wait-Mutex -Seconds 120
+  if ($null -eq $lock) {
+    Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
+    return
+  }
+  try {
+    if ((Get-Fence) -ne $status.fence) {
+      Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
+      return
     }
-    try {
-        if ((Get-Fence) -ne $status.fence) {
-            Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
-            return
-        }
-        $script:Run.Fence = $status.fence
-        # Those last events are still on their way through the network that we are about to rewire.
-        Start-Sleep -Seconds 2
-        $ended = Invoke-Guarded -Status $status
-        Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
-    }
-    catch {
-        Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
-        throw
-    }
-    finally {
-        Exit-Run -Lock $lock
-        [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
-        Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
-    }
+    $script:Run.Fence = $status.fence
+    # Those last events are still on their way through the network that we are about to rewire.
+    Start-Sleep -Seconds 2
+    $ended = Invoke-Guarded -Status $status
+    Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
+  }
+  catch {
+    Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+    throw
+  }
+  finally {
+    Exit-Run -Lock $lock
+    [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
+    Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
+  }
 }
 
 function Save-DetachedState {
-    param([string]$Name, [object]$Status, [string]$State, [string]$Message)
-    $Status.state = $State
-    $Status.message = $Message
-    Write-StateJson -Name $Name -Value $Status
+  param([string]$Name, [object]$Status, [string]$State, [string]$Message)
+  $Status.state = $State
+  $Status.message = $Message
+  Write-StateJson -Name $Name -Value $Status
 }
 
 function Invoke-Guarded {
-    # Runs the block, then sees to the network: what is missing is put back, and when the machine still has no way
-    # out, the cause is removed. That nobody is connected is no reason: only what the node itself can see counts.
-    param([object]$Status)
-    $guard = $Status.guard
-    # Change or Undo: the block may need to know what it was started for.
-    $script:Run.Facts.Purpose = $Status.purpose
-    $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
-    $snapshot = Read-NetworkSnapshot -Address $address
-    Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
-    $script:Run['Snapshot'] = $snapshot
-    $message = ''
-    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
-    catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
-    $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-    if ($missing -ne '') {
-        Undo-Rewiring -Guard $guard
-        $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-        return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
-    }
-    if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
-    @{ State = 'done'; Message = '' }
+  # That nobody is connected is no reason to go back: only what the node itself can see counts.
+  param([object]$Status)
+  $guard = $Status.guard
+  # Change or Undo: the block may need to know what it was started for.
+  $script:Run.Facts.Purpose = $Status.purpose
+  $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
+  $snapshot = Read-NetworkSnapshot -Address $address
+  Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+  $script:Run['Snapshot'] = $snapshot
+  $message = ''
+  $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+  try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
+  catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
+  $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
+  if ($missing -ne '') {
+    Undo-Rewiring -Guard $guard
+    $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
+    return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
+  }
+  if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
+  @{ State = 'done'; Message = '' }
 }
 
 function Wait-Network {
-    # Puts back what a snapshot lacks until the machine has its way out again; names what is missing at the end.
-    param([object]$Snapshot, [object]$Guard, [int]$Seconds)
-    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-    do {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
-        if ($missing -eq '') { return '' }
-        Start-Sleep -Seconds 3
-    } while ([DateTime]::UtcNow -lt $until)
-    $missing
+  # Puts back what is missing until the machine has its way out; names what is still missing at the end.
+  param([object]$Snapshot, [object]$Guard, [int]$Seconds)
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  do {
+    Restore-NetworkSnapshot -Snapshot $Snapshot
+    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+    if ($missing -eq '') { return '' }
+    Start-Sleep -Seconds 3
+  } while ([DateTime]::UtcNow -lt $until)
+  $missing
 }
 
 function Get-MissingLink {
-    # What the machine lacks to be reached and to reach the API server; an empty text when nothing.
-    param([object]$Snapshot, [object]$Guard)
-    $address = @(Find-Address $Snapshot.ip)
-    if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
-    $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
-    if (-not $out) { return 'the way to the API server' }
-    $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
-    # Port 0: winboot runs on the machine itself.
-    if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
-    ''
+  param([object]$Snapshot, [object]$Guard)
+  $address = @(Find-Address $Snapshot.ip)
+  if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
+  $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+  if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+  $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
+  if (-not $out) { return 'the way to the API server' }
+  $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
+  # Port 0: winboot runs on the machine itself.
+  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+  ''
 }
 
 function Undo-Rewiring {
-    # Takes the cause away: the agent stops and stays stopped, its network goes.
-    param([object]$Guard)
-    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
-        Stop-RunningService -Name $Guard.agent
-        Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
-    }
-    foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
-        Remove-HnsObject -Kind networks -Id $network.Id
-    }
+  param([object]$Guard)
+  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
+    Stop-RunningService -Name $Guard.agent
+    Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
+  }
+  foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
+    Remove-HnsObject -Kind networks -Id $network.Id
+  }
 }
 
 # What a look, a change and a step that cannot go on have to say.
 
 function New-Reboot {
-    # Emitted by a change that is complete only after a restart.
-    [pscustomobject]@{ kind = 'reboot' }
+  [pscustomobject]@{ kind = 'reboot' }
 }
 
 function Stop-Step {
-    # Ends the step with a problem that has a name, a cause and a next step.
-    param(
-        [Parameter(Mandatory = $true)][string]$Id,
-        [Parameter(Mandatory = $true)][string]$Message,
-        [string]$Hint = ''
-    )
-    # The hint travels as the target of the error record; the prefix tells our problems from all others.
-    throw [Management.Automation.ErrorRecord]::new(
-        [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
+  param(
+    [Parameter(Mandatory = $true)][string]$Id,
+    [Parameter(Mandatory = $true)][string]$Message,
+    [string]$Hint = ''
+  )
+  # The hint travels as the target of the error record; the prefix tells our problems from all others.
+  throw [Management.Automation.ErrorRecord]::new(
+    [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-    # What the controller is told about an error: our own name and hint where there is one.
-    param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
-    $id = $OtherwiseId
-    $hint = ''
-    if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-        $id = $Caught.FullyQualifiedErrorId.Substring(8)
-        $hint = [string]$Caught.TargetObject
-    }
-    $position = ''
-    if ($null -ne $Caught.InvocationInfo) {
-        $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
-    }
-    # A failing .NET call is wrapped; the reason is the innermost exception.
-    @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
+  param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
+  $id = $OtherwiseId
+  $hint = ''
+  if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
+    $id = $Caught.FullyQualifiedErrorId.Substring(8)
+    $hint = [string]$Caught.TargetObject
+  }
+  $position = ''
+  if ($null -ne $Caught.InvocationInfo) {
+    $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
+  }
+  # A failing .NET call is wrapped; the reason is the innermost exception.
+  @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
 }
 
 # Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
-    # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
-    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
-    foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
-    @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
-        # Steps that others must not build upon, with the reason: failed, blocked or reboot.
-        Unmet = @{}
-        # Answers that cost something and hold for one step: read once, forgotten after each change.
-        Cache = @{}
-        # The step at work, the fence this run has raised, and the number of its last event.
-        Step = ''; Fence = 0; Sequence = 0
-    }
+  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
+  foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
+  @{
+    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
+    # Steps that others must not build upon, with the reason: failed, blocked or reboot.
+    Unmet = @{}
+    # Answers that cost something and hold for one step: read once, forgotten after each change.
+    Cache = @{}
+    # The step at work, the fence this run has raised, and the number of its last event.
+    Step = ''; Fence = 0; Sequence = 0
+  }
 }
 
 function Invoke-Block {
-    # Runs one block of a step below its values, so that blocks see the same names and cannot change each other's.
-    param([hashtable]$Step, [string]$Block)
-    $script:Run.Step = $Step.Name
-    if (-not $Step.ContainsKey($Block)) { return }
-    . $Step.Values
-    & $Step[$Block]
+  # The values are set anew for each block, so that blocks cannot change them for each other.
+  param([hashtable]$Step, [string]$Block)
+  $script:Run.Step = $Step.Name
+  if (-not $Step.ContainsKey($Block)) { return }
+  . $Step.Values
+  & $Step[$Block]
 }
 
 function Invoke-Locked {
-    # Runs the work while holding the machine-wide mutex, or names the one who holds it.
-    param([scriptblock]$Work)
-    # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
-    $running = Get-RunningDetached
-    $lock = $null
-    if ($null -eq $running) { $lock = Enter-Run }
-    New-RunEvent
-    if ($null -ne $running) {
-        New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
-        return
-    }
-    if ($null -eq $lock) {
-        New-EndEvent -Reason 'held' -Message (Get-HolderText)
-        return
-    }
-    try { & $Work }
-    finally { Exit-Run -Lock $lock }
+  # Runs the work while holding the machine-wide mutex, or names the one who holds it.
+  param([scriptblock]$Work)
+  # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
+  $running = Get-RunningDetached
+  $lock = $null
+  if ($null -eq $running) { $lock = Enter-Run }
+  New-RunEvent
+  if ($null -ne $running) {
+    New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
+    return
+  }
+  if ($null -eq $lock) {
+    New-EndEvent -Reason 'held' -Message (Get-HolderText)
+    return
+  }
+  try { & $Work }
+  finally { Exit-Run -Lock $lock }
 }
 
 function Invoke-Steps {
-    # Drives the steps in turn and tells how each went; ends early when another run has taken over, or when a step
-    # goes on detached. One restart at the end serves all that asked for it.
-    param([object[]]$Steps, [scriptblock]$Drive)
-    $rebooting = @()
-    foreach ($step in $Steps) {
-        if (-not (Test-Fence)) {
-            New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
-            return
-        }
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = & $Drive $step
-        if ($null -ne $result.Detached) {
-            New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-            return
-        }
-        if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent -Step $step -Result $result -Watch $watch
+  param([object[]]$Steps, [scriptblock]$Drive)
+  $rebooting = @()
+  foreach ($step in $Steps) {
+    if (-not (Test-Fence)) {
+      New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
+      return
     }
-    if ($rebooting.Count -gt 0) {
-        Save-RebootMark -Steps $rebooting
-        New-EventLine @{ event = 'reboot'; steps = $rebooting }
-        New-EndEvent -Reason 'reboot'
-        return
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $result = & $Drive $step
+    if ($null -ne $result.Detached) {
+      New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
+      return
     }
-    New-EndEvent -Reason 'complete'
+    if ($result.Reboot) { $rebooting += $step.Name }
+    New-StepEvent -Step $step -Result $result -Watch $watch
+  }
+  if ($rebooting.Count -gt 0) {
+    Save-RebootMark -Steps $rebooting
+    New-EventLine @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
+    return
+  }
+  New-EndEvent -Reason 'complete'
 }
 
 function Invoke-Undo {
-    # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-    $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
-    [array]::Reverse($steps)
-    Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
-    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
+  # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
+  $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
+  [array]::Reverse($steps)
+  Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+  if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
 }
 
 function Get-ForgottenSteps {
-    # Steps that an older profile had and that left former values here.
-    $known = @($script:Run.Steps | ForEach-Object { $_.Name })
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
-        $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { @{ Name = $name; Needs = @(); Secrets = @(); Values = {}; Undo = { Restore-FormerValue } } }
-    }
+  # Steps that an older profile had and that left former values here.
+  $known = @($script:Run.Steps | ForEach-Object { $_.Name })
+  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
+    $name = [IO.Path]::GetFileNameWithoutExtension($path)
+    if ($known -notcontains $name) { @{ Name = $name; Needs = @(); Secrets = @(); Values = {}; Undo = { Restore-FormerValue } } }
+  }
 }
 
 function New-Result {
-    # How one step went.
-    param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
-    @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
+  param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
+  @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
 }
 
 function Receive-Said {
-    # Notes what a change or an undo emitted; anything but a known object is a mistake in the step.
-    param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
-    $kind = ''
-    if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
-    switch ($kind) {
-        'reboot' { $Result.Reboot = $true }
-        'detached' { $Result.Detached = $Thing }
-        default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
-    }
+  param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
+  $kind = ''
+  if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
+  switch ($kind) {
+    'reboot' { $Result.Reboot = $true }
+    'detached' { $Result.Detached = $Thing }
+    default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
+  }
 }
 
 function Get-UndoResult {
-    # changed when former values were put back, ok when there were none and nothing is left of ours.
-    param([hashtable]$Step)
-    $result = New-Result
-    try {
-        $script:Run.Step = $Step.Name
-        $hadFormer = Test-FormerValue
-        foreach ($thing in @(Invoke-Block -Step $Step -Block 'Undo')) {
-            Receive-Said -Step $Step -Result $result -Thing $thing
-        }
-        if ($hadFormer -and $null -eq $result.Detached) {
-            $result.State = 'changed'
-            Clear-FormerValue
-        }
+  param([hashtable]$Step)
+  $result = New-Result
+  try {
+    $script:Run.Step = $Step.Name
+    $hadFormer = Test-FormerValue
+    foreach ($thing in @(Invoke-Block -Step $Step -Block 'Undo')) {
+      Receive-Said -Step $Step -Result $result -Thing $thing
     }
-    catch {
-        $result.State = 'failed'
-        $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+    if ($hadFormer -and $null -eq $result.Detached) {
+      $result.State = 'changed'
+      Clear-FormerValue
     }
-    $result
+  }
+  catch {
+    $result.State = 'failed'
+    $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+  }
+  $result
 }
 
 function New-RunEvent {
-    # The first event: which machine this is.
-    $identity = Get-MachineIdentity
-    New-EventLine @{
-        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-        computer_name = $identity.Name; fence = $script:Run.Fence
-    }
+  $identity = Get-MachineIdentity
+  New-EventLine @{
+    event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
+    computer_name = $identity.Name; fence = $script:Run.Fence
+  }
 }
 
 function New-StepEvent {
-    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine @{
-        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
-        differences = [object[]]@($Result.Differences); problem = $Result.Problem
-    }
+  param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+  New-EventLine @{
+    event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+    differences = [object[]]@($Result.Differences); problem = $Result.Problem
+  }
 }
 
 function New-DetachedEvents {
-    # A step goes on in a task of its own, and with it this pipeline ends.
-    param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
-    New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
-    New-EndEvent -Reason 'detached'
+  param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
+  New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
+  New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
-    # The last event of a pipeline.
-    param([string]$Reason, [string]$Message = '')
-    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+  param([string]$Reason, [string]$Message = '')
+  New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
-    # One event as ASCII-only JSON, so that no code page between here and the controller can change it.
-    param([hashtable]$Fields)
-    $script:Run.Sequence++
-    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-    foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson $all
-    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
-    $line
+  # ASCII only, so that no code page between here and the controller can change it.
+  param([hashtable]$Fields)
+  $script:Run.Sequence++
+  $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+  foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
+  $line = ConvertTo-AsciiJson $all
+  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
+  $line
 }
 
 function ConvertTo-AsciiJson {
-    # ConvertTo-Json with everything beyond ASCII as \uXXXX.
-    param([object]$Value)
-    $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-    if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
-    $text = [Text.StringBuilder]::new()
-    foreach ($character in $json.ToCharArray()) {
-        $code = [int]$character
-        if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
-        else { [void]$text.AppendFormat('\u{0:x4}', $code) }
-    }
-    $text.ToString()
+  param([object]$Value)
+  $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
+  if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
+  $text = [Text.StringBuilder]::new()
+  foreach ($character in $json.ToCharArray()) {
+    $code = [int]$character
+    if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
+    else { [void]$text.AppendFormat('\u{0:x4}', $code) }
+  }
+  $text.ToString()
 }
 
-# Windows features, by DISM's names: one question each, which is true on every edition and far quicker than
-# Get-WindowsFeature, which asks for all of them.
+# Windows features, by DISM's names: far quicker than Get-WindowsFeature, which asks for all of them.
 
 function Get-FeatureState {
-    # Enabled, EnablePending, Disabled, DisabledWithPayloadRemoved, ... ; nothing when Windows knows no such feature.
-    param([string]$Feature)
-    $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
-    if ($found.Count -eq 0) { return }
-    $found[0].State.ToString()
+  param([string]$Feature)
+  $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
+  if ($found.Count -eq 0) { return }
+  $found[0].State.ToString()
 }
 
 function Restore-Feature {
-    # Turns a feature off again that was off before.
-    param([object]$Former)
-    if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
-    [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
-    New-Reboot
+  param([object]$Former)
+  if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
+  [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
+  New-Reboot
 }
 
 # Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
 
 function Get-TextHash {
-    # SHA-256 of a text's UTF-8 bytes, as lower-case hex.
-    param([AllowEmptyString()][string]$Text)
-    $algorithm = [Security.Cryptography.SHA256]::Create()
-    try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
-    finally { $algorithm.Dispose() }
-    [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
+  param([AllowEmptyString()][string]$Text)
+  $algorithm = [Security.Cryptography.SHA256]::Create()
+  try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
+  finally { $algorithm.Dispose() }
+  [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
 function Write-FileText {
-    # Writes beside the target and renames: a reader, or a power cut, sees the old file or the new one.
-    param([string]$Path, [string]$Text, [switch]$Private)
-    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-    $beside = $Path + '.winboot-new'
-    [IO.File]::WriteAllText($beside, '')
-    # The rules stand before the first byte of a secret does.
-    if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
-    [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
-    # Replace is one step for every reader, but it keeps the access rules of the old file.
-    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
-    else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
+  # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
+  param([string]$Path, [string]$Text, [switch]$Private)
+  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+  $beside = $Path + '.winboot-new'
+  [IO.File]::WriteAllText($beside, '')
+  # The rules stand before the first byte of a secret does.
+  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
+  [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
+  # Replace is one step for every reader, but it keeps the access rules of the old file.
+  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
+  else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
 function Move-FileOver {
-    # Renames a file onto another one or onto nothing.
-    param([string]$From, [string]$To)
-    $old = $To + '.winboot-old'
-    if ([IO.File]::Exists($To)) {
-        # A program that still runs cannot be overwritten or deleted, but it can be renamed.
-        Remove-OldFile -Path $old
-        [IO.File]::Move($To, $old)
-    }
-    [IO.File]::Move($From, $To)
+  param([string]$From, [string]$To)
+  $old = $To + '.winboot-old'
+  if ([IO.File]::Exists($To)) {
+    # A program that still runs cannot be overwritten or deleted, but it can be renamed.
     Remove-OldFile -Path $old
+    [IO.File]::Move($To, $old)
+  }
+  [IO.File]::Move($From, $To)
+  Remove-OldFile -Path $old
 }
 
 function Remove-OldFile {
-    # Deletes a renamed file unless a process still runs from it; then it gets a name of its own and waits.
-    param([string]$Path)
-    if (-not [IO.File]::Exists($Path)) { return }
-    try { [IO.File]::Delete($Path) }
-    catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
+  # A file that a process still runs from gets a name of its own and waits.
+  param([string]$Path)
+  if (-not [IO.File]::Exists($Path)) { return }
+  try { [IO.File]::Delete($Path) }
+  catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
 }
 
 function Restore-File {
-    # Puts a former file back, or removes ours where there was none.
-    param([object]$Former)
-    if ($null -ne $Former.bytes) {
-        $beside = $Former.path + '.winboot-new'
-        [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
-        Move-FileOver -From $beside -To $Former.path
-    }
-    elseif ($null -ne $Former.kept) {
-        if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
-    }
-    else { Remove-OldFile -Path $Former.path }
+  param([object]$Former)
+  if ($null -ne $Former.bytes) {
+    $beside = $Former.path + '.winboot-new'
+    [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
+    Move-FileOver -From $beside -To $Former.path
+  }
+  elseif ($null -ne $Former.kept) {
+    if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
+  }
+  else { Remove-OldFile -Path $Former.path }
 }
 
 function New-PrivateSecurity {
-    # Full control for SYSTEM and Administrators, nothing inherited from above, nobody else.
-    param([object]$Security)
-    $Security.SetAccessRuleProtection($true, $false)
-    $inherit = 'None'
-    if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
-    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-        $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
-                [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
-    }
-    $Security
+  param([object]$Security)
+  $Security.SetAccessRuleProtection($true, $false)
+  $inherit = 'None'
+  if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
+  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+    $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
+        [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
+  }
+  $Security
 }
 
 function Set-PrivateFolder {
-    # Makes a folder that only SYSTEM and Administrators can read, or corrects its rules.
-    param([string]$Path)
-    [void][IO.Directory]::CreateDirectory($Path)
-    if ($null -ne (Get-Strangers -Path $Path)) {
-        Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
-    }
+  param([string]$Path)
+  [void][IO.Directory]::CreateDirectory($Path)
+  if ($null -ne (Get-Strangers -Path $Path)) {
+    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
+  }
 }
 
 function Get-Strangers {
-    # The SIDs besides SYSTEM and Administrators that have rights on a file or folder; nothing when there are none.
-    param([string]$Path)
-    $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-    $known = @('S-1-5-18', 'S-1-5-32-544')
-    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
-    if ($found.Count -gt 0) { $found -join ', ' }
+  param([string]$Path)
+  $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+  $known = @('S-1-5-18', 'S-1-5-32-544')
+  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
+  if ($found.Count -gt 0) { $found -join ', ' }
 }
 
-# Firewall rules by their stable names. Looking reads the registry, where a rule is one line of text: thousands of
-# rules in milliseconds, while Get-NetFirewallRule asks for each one's ports and addresses separately.
+# Firewall rules by name. Looking reads the registry: milliseconds, where Get-NetFirewallRule asks for each rule.
 
 function Restore-FirewallRule {
-    # The names are winboot's own, so there was no rule before.
-    param([object]$Former)
-    if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
+  # The names are winboot's own, so there was no rule before.
+  param([object]$Former)
+  if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }
 
-# Folders that the node needs. A folder is described by a hashtable: path, private.
+# Folders that the node needs.
 
 function Restore-Folder {
-    # Removes a folder that winboot made when nothing is left in it: what others put there is not ours.
-    param([object]$Former)
-    if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
-    if ([IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0) { [IO.Directory]::Delete($Former.path) }
+  # Removes a folder that winboot made when nothing is left in it: what others put there is not ours.
+  param([object]$Former)
+  if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
+  if ([IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0) { [IO.Directory]::Delete($Former.path) }
 }
 
 # Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
 
 function Get-FormerPath {
-    Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
+  Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
 }
 
 function Get-FormerLines {
-    # What the current step has noted so far, as objects.
-    $path = Get-FormerPath
-    if (-not [IO.File]::Exists($path)) { return }
-    foreach ($line in [IO.File]::ReadAllLines($path)) {
-        # A machine that went down in mid-write leaves half a line; the change after it was not made.
-        if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
-    }
+  $path = Get-FormerPath
+  if (-not [IO.File]::Exists($path)) { return }
+  foreach ($line in [IO.File]::ReadAllLines($path)) {
+    # A machine that went down in mid-write leaves half a line; the change after it was not made.
+    if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
+  }
 }
 
 function Test-FormerValue {
-    # True when the current step has changed something here.
-    [IO.File]::Exists((Get-FormerPath))
+  [IO.File]::Exists((Get-FormerPath))
 }
 
 function Restore-FormerValue {
-    # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
-    # the functions that save a kind name it, so that it is in this script whenever it is needed.
-    $lines = @(Get-FormerLines)
-    [array]::Reverse($lines)
-    foreach ($line in $lines) {
-        $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function
-        & $restore -Former $line.value
-    }
+  # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
+  # the functions that save a kind name it, so that it is in this script whenever it is needed.
+  $lines = @(Get-FormerLines)
+  [array]::Reverse($lines)
+  foreach ($line in $lines) {
+    $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function
+    & $restore -Former $line.value
+  }
 }
 
 function Clear-FormerValue {
-    # After a complete undo the notes have done their duty.
-    [IO.File]::Delete((Get-FormerPath))
+  [IO.File]::Delete((Get-FormerPath))
 }
 
-# The Host Network Service. Reading uses the cmdlets that come with the Containers feature; for writing Windows has
-# no cmdlet, so one call of vmcompute.dll is declared here, once, in these exact words.
+# The Host Network Service. Reading uses cmdlets; for writing Windows has none, so one call of vmcompute.dll is
+# declared.
 
 function Get-HnsObject {
-    # The networks, endpoints or policy lists that exist, or those of one name; none before the feature is on.
-    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
-    $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
-    if ($null -eq $read) { return }
-    foreach ($found in @(& $read)) {
-        if ($Name -eq '' -or $found.Name -eq $Name) { $found }
-    }
+  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
+  $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+  if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+  $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
+  if ($null -eq $read) { return }
+  foreach ($found in @(& $read)) {
+    if ($Name -eq '' -or $found.Name -eq $Name) { $found }
+  }
 }
 
 function Invoke-Hns {
-    # One request to the service: POST makes or does something, DELETE removes. Gives what the service answers.
-    param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
-    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-    $body = ''
-    if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
-    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-    if (-not $answer.Success) {
-        Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
-            -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
-    }
-    if ($answer.PSObject.Properties['Output']) { $answer.Output }
+  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
+  if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+  $body = ''
+  if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
+  $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+  if (-not $answer.Success) {
+    Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
+      -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
+  }
+  if ($answer.PSObject.Properties['Output']) { $answer.Output }
 }
 
 function Remove-HnsObject {
-    # Removes a network, an endpoint or a policy list by its id.
-    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
-    [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
+  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
+  [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
 }
 
 function Get-HnsDeclaration {
-    # C# 5, which is what Windows PowerShell compiles. The answer is freed by the marshaller (CoTaskMemFree).
-    @'
+  @'
     using System;
     using System.Runtime.InteropServices;
 
@@ -1267,885 +1222,829 @@ function Get-HnsDeclaration {
 # Which machine this is, and since when it runs.
 
 function Get-MachineIdentity {
-    # Boot id, SMBIOS UUID, build, name, model and whether it is a domain member; read once a run.
-    if (-not $script:Run.ContainsKey('Identity')) {
-        $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-        $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
-        $script:Run.Identity = @{
-            BootId = Get-BootId
-            Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-            Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
-            Name   = [Environment]::MachineName
-            Model  = [string]$system.Model
-            Domain = [bool]$system.PartOfDomain
-        }
+  if (-not $script:Run.ContainsKey('Identity')) {
+    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
+    $script:Run.Identity = @{
+      BootId = Get-BootId
+      Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
+      Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
+      Name   = [Environment]::MachineName
+      Model  = [string]$system.Model
+      Domain = [bool]$system.PartOfDomain
     }
-    $script:Run.Identity
+  }
+  $script:Run.Identity
 }
 
 function Get-BootId {
-    # A GUID that changes with every boot and with nothing else. LastBootUpTime would not do: it moves when the
-    # clock is set. The event log writes one record (6005) per boot; its number and time make the id. Where that
-    # record is gone because the log was cleared, the id that the startup task noted is taken.
-    $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-    $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
-    if ($started.Count -eq 0) {
-        $noted = Read-StateJson 'boot.json'
-        if ($null -eq $noted) { return '' }
-        return [string]$noted.boot_id
-    }
-    $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
-    $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
-    $hash = Get-TextHash $seed
-    '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
-    $hash.Substring(16, 4), $hash.Substring(20, 12)
+  # LastBootUpTime moves when the clock is set. The event log writes one record (6005) per boot: its number and time
+  # make the id. Where the log was cleared, the id that the startup task noted is taken.
+  $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
+  $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
+  if ($started.Count -eq 0) {
+    $noted = Read-StateJson 'boot.json'
+    if ($null -eq $noted) { return '' }
+    return [string]$noted.boot_id
+  }
+  $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
+  $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
+  $hash = Get-TextHash $seed
+  '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
+  $hash.Substring(16, 4), $hash.Substring(20, 12)
 }
 
-# The store of the host-local IPAM plugin: one file per taken address, named after it, holding the owner's id and its
-# interface. winboot writes there the addresses that no pod may get.
+# The store of the host-local IPAM plugin: one file per taken address, holding the owner's id and its interface.
 
 function Get-StoreFiles {
-    # The files of the store that are named after an address.
-    param([string]$Store)
-    if (-not [IO.Directory]::Exists($Store)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($Store)) {
-        # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
-        if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
-    }
+  param([string]$Store)
+  if (-not [IO.Directory]::Exists($Store)) { return }
+  foreach ($path in [IO.Directory]::GetFiles($Store)) {
+    # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+    if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
+  }
 }
 
 function Read-StoreEntry {
-    # Address, owner and interface of one file; the plugin writes CRLF between the two.
-    param([string]$Path)
-    $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
-    if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
-    $entry
+  param([string]$Path)
+  $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
+  $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
+  if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
+  $entry
 }
 
 function Get-SourceVip {
-    # The address kube-proxy answers from on an overlay: the one reserved before, while it is in the pod network; else
-    # the first after the gateway that nobody has.
-    param([string]$Store, [string]$Cidr)
-    $taken = @{}
-    foreach ($path in @(Get-StoreFiles -Store $Store)) {
-        $entry = Read-StoreEntry -Path $path
-        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
-        $taken[$entry.address] = $true
-    }
-    $offset = 2
-    while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
-    Get-CidrAddress -Cidr $Cidr -Offset $offset
+  # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
+  param([string]$Store, [string]$Cidr)
+  $taken = @{}
+  foreach ($path in @(Get-StoreFiles -Store $Store)) {
+    $entry = Read-StoreEntry -Path $path
+    if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
+    $taken[$entry.address] = $true
+  }
+  $offset = 2
+  while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
+  Get-CidrAddress -Cidr $Cidr -Offset $offset
 }
 
-# What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
-# rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
-# server_port, kubectl, kubeconfig, and where kube-proxy needs an address of its own vip_store (kept free there) or
-# vip_endpoint (the HNS endpoint that has it).
+# What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
 
 function Expand-Known {
-    # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
-    param([string]$Text, [hashtable]$Source)
-    $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
-    if ($names.Count -eq 0) { return $Text }
-    $known = Get-Known -Source $Source
-    foreach ($name in $names) {
-        if (-not $known.ContainsKey($name)) { return }
-        $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
-    }
-    $Text
+  param([string]$Text, [hashtable]$Source)
+  $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
+  if ($names.Count -eq 0) { return $Text }
+  $known = Get-Known -Source $Source
+  foreach ($name in $names) {
+    if (-not $known.ContainsKey($name)) { return }
+    $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
+  }
+  $Text
 }
 
 function Get-Known {
-    # All of them by name; one that does not exist yet is not in the table.
-    param([hashtable]$Source)
-    if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
-    $script:Run.Cache['Known']
+  param([hashtable]$Source)
+  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
+  $script:Run.Cache['Known']
 }
 
 function Read-Known {
-    param([hashtable]$Source)
-    $known = @{}
-    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
-    if ($null -ne $address) {
-        $known.node_ip = $address.ip
-        $number = ConvertTo-AddressNumber $address.ip
-        $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
-        $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
-    }
-    foreach ($cidr in @(Get-PodCidr -Source $Source)) {
-        $family = ''
-        if ($cidr.Contains(':')) { $family = '_v6' }
-        $known['pod_cidr' + $family] = $cidr
-        # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
-    }
-    Read-SourceVip -Source $Source -Known $known
-    $known
+  param([hashtable]$Source)
+  $known = @{}
+  $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+  if ($null -ne $address) {
+    $known.node_ip = $address.ip
+    $number = ConvertTo-AddressNumber $address.ip
+    $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
+    $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
+  }
+  foreach ($cidr in @(Get-PodCidr -Source $Source)) {
+    $family = ''
+    if ($cidr.Contains(':')) { $family = '_v6' }
+    $known['pod_cidr' + $family] = $cidr
+    # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
+    $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
+    $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
+    $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
+  }
+  Read-SourceVip -Source $Source -Known $known
+  $known
 }
 
 function Read-SourceVip {
-    # Adds the address that kube-proxy answers from on an overlay: that of an endpoint which the solution's owner makes,
-    # or one that is kept free in the store.
-    param([hashtable]$Source, [hashtable]$Known)
-    if ($Source.ContainsKey('vip_endpoint')) {
-        $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
-        if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
-    }
-    elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
-        $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
-    }
+  param([hashtable]$Source, [hashtable]$Known)
+  if ($Source.ContainsKey('vip_endpoint')) {
+    $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
+    if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
+  }
+  elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
+    $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
+  }
 }
 
 function Get-CidrAddress {
-    # The address so many places after the start of a network: 10.244.3.0/24 and 2 give 10.244.3.2.
-    param([string]$Cidr, [int]$Offset)
-    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-        $Offset += $bytes[$at]
-        $bytes[$at] = [byte]($Offset % 256)
-        $Offset = [int][Math]::Floor($Offset / 256)
-    }
-    [Net.IPAddress]::new($bytes).ToString()
+  # 10.244.3.0/24 and 2 give 10.244.3.2.
+  param([string]$Cidr, [int]$Offset)
+  $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+  for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+    $Offset += $bytes[$at]
+    $bytes[$at] = [byte]($Offset % 256)
+    $Offset = [int][Math]::Floor($Offset / 256)
+  }
+  [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Test-CidrMember {
-    # True when an address lies in a network of its family.
-    param([string]$Cidr, [string]$Address)
-    $base, $length = $Cidr.Split('/')
-    $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
-    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-    if ($network.Length -ne $bytes.Length) { return $false }
-    $bits = [int]$length
-    for ($at = 0; $bits -gt 0; $at++) {
-        $mask = 255
-        if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
-        if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
-        $bits -= 8
-    }
-    $true
+  param([string]$Cidr, [string]$Address)
+  $base, $length = $Cidr.Split('/')
+  $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+  $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+  if ($network.Length -ne $bytes.Length) { return $false }
+  $bits = [int]$length
+  for ($at = 0; $bits -gt 0; $at++) {
+    $mask = 255
+    if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
+    if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
+    $bits -= 8
+  }
+  $true
 }
 
 function ConvertTo-AddressNumber {
-    param([string]$Address)
-    $number = [long]0
-    foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
-    $number
+  param([string]$Address)
+  $number = [long]0
+  foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
+  $number
 }
 
 function ConvertFrom-AddressNumber {
-    param([long]$Number)
-    $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
-    $parts -join '.'
+  param([long]$Number)
+  $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
+  $parts -join '.'
 }
 
 function Complete-Service {
-    # The wanted service with every <<name>> filled in; what cannot be known yet reads (known after join).
-    param([hashtable]$Service, [hashtable]$Source)
-    $complete = $Service.Clone()
-    $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
-    $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
-    $complete.parameters = @{}
-    foreach ($name in @($Service.parameters.Keys)) {
-        $value = $Service.parameters[$name]
-        if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
-        elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
-        $complete.parameters[$name] = $value
-    }
-    $complete
+  param([hashtable]$Service, [hashtable]$Source)
+  $complete = $Service.Clone()
+  $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
+  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
+  $complete.parameters = @{}
+  foreach ($name in @($Service.parameters.Keys)) {
+    $value = $Service.parameters[$name]
+    if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
+    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
+    $complete.parameters[$name] = $value
+  }
+  $complete
 }
 
 function Complete-Text {
-    param([AllowEmptyString()][string]$Text, [hashtable]$Source)
-    $filled = Expand-Known -Text $Text -Source $Source
-    if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
-    $filled
+  param([AllowEmptyString()][string]$Text, [hashtable]$Source)
+  $filled = Expand-Known -Text $Text -Source $Source
+  if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
+  $filled
 }
 
-# Logs of services that nobody turns over: a SYSTEM task does it every hour. containerd writes into the same file for
-# ever; NSSM and kube-log-runner begin new files but never delete an old one.
+# containerd writes into one log for ever, others never delete an old one: a SYSTEM task turns them over every hour.
 
 function Restore-LogTask {
-    param([object]$Former)
-    if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
-        Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
-    }
+  param([object]$Former)
+  if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+    Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
+  }
 }
 
-# What manages a service: the control manager itself, or NSSM, whose own values lie in the subkey Parameters. A service
-# that changes its manager keeps its name, its dependents and its log, and nothing of the other manager stays.
+# NSSM keeps its own values of a service in the subkey Parameters. Who changes the manager leaves nothing of the other.
 
 function Read-ServiceParameter {
-    # One of NSSM's values of a service. What happens after an exit is the default value of a subkey.
-    param([string]$Service, [string]$Name)
-    $path = (Get-ServicePath $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
-    $value = Read-Registry $path $Name
-    if ($value -is [array]) { return , $value }
-    $value
+  # What happens after an exit is the default value of a subkey.
+  param([string]$Service, [string]$Name)
+  $path = (Get-ServicePath $Service) + '\Parameters'
+  if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+  $value = Read-Registry $path $Name
+  if ($value -is [array]) { return , $value }
+  $value
 }
 
 function Test-NssmService {
-    # True when a service has NSSM's values, whatever starts it.
-    param([string]$Name)
-    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+  param([string]$Name)
+  $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Restore-ServiceParameters {
-    # Puts NSSM's values back as they were; removes ours where there were none.
-    param([object]$Former)
-    $path = (Get-ServicePath $Former.name) + '\Parameters'
-    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
+  param([object]$Former)
+  $path = (Get-ServicePath $Former.name) + '\Parameters'
+  if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+  foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
-# The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
+# The computer's name, which certificates and logs know the machine by.
 
 function Restore-ComputerName {
-    param([object]$Former)
-    Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
-    New-Reboot
+  param([object]$Former)
+  Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
+  New-Reboot
 }
 
-# The machine's own network: which address is the node's, and what must still be there after HNS rewired the adapter.
+# Which address is the node's, and what must still be there after HNS rewired the adapter.
 
 function Get-LocalAddressTowards {
-    # Connects to a TCP port within so many milliseconds and gives the local address it goes out from; nothing when
-    # the port does not answer. ICMP would prove nothing: clouds drop it.
-    param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
-    $client = [Net.Sockets.TcpClient]::new()
-    try {
-        if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
-    }
-    # A refused connection and an unknown name arrive wrapped; either way there is no way through.
-    catch [AggregateException] { return }
-    finally { $client.Close() }
+  # The local address from which a TCP port answers. ICMP would prove nothing: clouds drop it.
+  param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
+  $client = [Net.Sockets.TcpClient]::new()
+  try {
+    if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
+  }
+  # A refused connection and an unknown name arrive wrapped; either way there is no way through.
+  catch [AggregateException] { return }
+  finally { $client.Close() }
 }
 
 function Find-Address {
-    # The interfaces that have an address; nothing when none has it.
-    param([string]$Ip)
-    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+  param([string]$Ip)
+  Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
 function Get-DefaultRoute {
-    # The IPv4 default routes, best first.
-    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+  @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+      Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
 
 function Get-NodeAddress {
-    # The node's address with its adapter: ip, prefix_length, index, alias, mac. The address is the given one, else
-    # the one that reaches the API server, else the one on the default route. Nothing when there is none.
-    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
-    $ip = $NodeIp
-    if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
-    if (-not $ip) {
-        $own = @(Get-DefaultRoute | Select-Object -First 1 |
-                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
-        if ($own.Count -eq 0) { return }
-        $ip = $own[0].IPAddress
-    }
-    $found = @(Find-Address $ip)
-    if ($found.Count -eq 0) { return }
-    $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-    $mac = ''
-    if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
-    [pscustomobject]@{
-        ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
-        index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
-    }
+  # The given address, else the one that reaches the API server, else the one on the default route.
+  param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+  $ip = $NodeIp
+  if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
+  if (-not $ip) {
+    $own = @(Get-DefaultRoute | Select-Object -First 1 |
+        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
+    if ($own.Count -eq 0) { return }
+    $ip = $own[0].IPAddress
+  }
+  $found = @(Find-Address $ip)
+  if ($found.Count -eq 0) { return }
+  $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+  $mac = ''
+  if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
+  [pscustomobject]@{
+    ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
+    index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
+  }
 }
 
 function Read-NetworkSnapshot {
-    # What a static configuration loses when a virtual switch takes the adapter over, as plain values for JSON.
-    param([object]$Address)
-    $index = $Address.index
-    $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
-    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-    $category = ''
-    if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
-    @{
-        ip            = $Address.ip
-        prefix_length = $Address.prefix_length
-        mac           = $Address.mac
-        static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
-        metric        = [int]$interface.InterfaceMetric
-        auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-        mtu           = [int]$interface.NlMtu
-        dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-        suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
-        category      = $category
-        vlan          = Read-Vlan -Alias $Address.alias
-        ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
-                Where-Object { $_.Enabled }).Count -gt 0
-        routes        = [object[]]@(Read-KeptRoutes -Index $index)
-    }
+  # What a static configuration loses when a virtual switch takes the adapter over.
+  param([object]$Address)
+  $index = $Address.index
+  $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
+  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
+  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
+  $category = ''
+  if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
+  @{
+    ip            = $Address.ip
+    prefix_length = $Address.prefix_length
+    mac           = $Address.mac
+    static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
+    metric        = [int]$interface.InterfaceMetric
+    auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+    mtu           = [int]$interface.NlMtu
+    dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
+    suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
+    category      = $category
+    vlan          = Read-Vlan -Alias $Address.alias
+    ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
+        Where-Object { $_.Enabled }).Count -gt 0
+    routes        = [object[]]@(Read-KeptRoutes -Index $index)
+  }
 }
 
 function Read-Vlan {
-    # The VLAN id set on an adapter, or an empty text where its driver has none.
-    param([string]$Alias)
-    $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 0) { return '' }
-    [string]@($found[0].RegistryValue)[0]
+  param([string]$Alias)
+  $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+  if ($found.Count -eq 0) { return '' }
+  [string]@($found[0].RegistryValue)[0]
 }
 
 function Read-KeptRoutes {
-    # The routes through one adapter that somebody set: the default route and static ones, not what Windows derives
-    # from the address itself.
-    param([int]$Index)
-    foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
-        if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
-        if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-        @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
-    }
+  # The default route and static ones, not what Windows derives from the address.
+  param([int]$Index)
+  foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
+    if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
+    if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
+    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
+  }
 }
 
 function Find-Uplink {
-    # The adapter that carries a snapshot's address now; when the address is gone, the one that took the MAC over.
-    param([object]$Snapshot)
-    $found = @(Find-Address $Snapshot.ip)
-    if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
-    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
-    $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
-    if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
-    if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
+  # The adapter that has the address now; when the address is gone, the one that took the MAC over.
+  param([object]$Snapshot)
+  $found = @(Find-Address $Snapshot.ip)
+  if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
+  $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
+  # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
+  $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
+  if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
+  if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # Puts back what is missing of a snapshot; what is there is left alone.
-    param([object]$Snapshot)
-    $index = Find-Uplink -Snapshot $Snapshot
-    if ($null -eq $index) { return }
-    if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
-        [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
-    }
-    Restore-Routes -Snapshot $Snapshot -Index $index
-    $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-    if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
-        Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
-    }
-    if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
-        Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
-    }
-    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
-    }
-    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
-    }
-    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-    # A domain network is told from others by Windows itself and cannot be set.
-    if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
-        $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
-        Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
-    }
+  # What is there is left alone.
+  param([object]$Snapshot)
+  $index = Find-Uplink -Snapshot $Snapshot
+  if ($null -eq $index) { return }
+  if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
+    [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+  }
+  Restore-Routes -Snapshot $Snapshot -Index $index
+  $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
+  if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
+    Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
+  }
+  if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
+    Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
+  }
+  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
+  if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
+    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
+  }
+  if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
+    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+  }
+  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
+  # A domain network is told from others by Windows itself and cannot be set.
+  if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
+    $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
+    Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
+  }
 }
 
 function Restore-Routes {
-    # Adds the snapshot's routes that are not there.
-    param([object]$Snapshot, [int]$Index)
-    foreach ($route in @($Snapshot.routes)) {
-        $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-                Where-Object { $_.NextHop -eq $route.next_hop })
-        # On DHCP the default route comes back with the lease; adding it would make it static.
-        if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
-        [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
-    }
+  param([object]$Snapshot, [int]$Index)
+  foreach ($route in @($Snapshot.routes)) {
+    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+        Where-Object { $_.NextHop -eq $route.next_hop })
+    # On DHCP the default route comes back with the lease; adding it would make it static.
+    if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
+    [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
+  }
 }
 
-# The Node object, read with the kubelet's own credentials: what the cluster knows of this machine.
+# The Node object, read with the kubelet's own credentials.
 
 function Get-NodeObject {
-    # The Node as kubectl gives it; nothing when the kubelet has no credentials yet or the cluster has no such Node.
-    param([hashtable]$Source)
-    if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
-    $script:Run.Cache['Node']
+  param([hashtable]$Source)
+  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
+  $script:Run.Cache['Node']
 }
 
 function Read-NodeObject {
-    param([hashtable]$Source)
-    if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
-    $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
-        '--ignore-not-found', '--output', 'json')
-    $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
-    # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
-    if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
-    ConvertFrom-Json -InputObject $ended.Output
+  param([hashtable]$Source)
+  if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
+  $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
+    '--ignore-not-found', '--output', 'json')
+  $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
+  # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
+  if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
+  ConvertFrom-Json -InputObject $ended.Output
 }
 
 function Read-Member {
-    # A value deep inside an object from JSON; nothing when any part of the way is missing.
-    param([AllowNull()][object]$Object, [string[]]$Names)
-    foreach ($name in $Names) {
-        if ($null -eq $Object) { return }
-        $member = $Object.PSObject.Properties[$name]
-        if ($null -eq $member) { return }
-        $Object = $member.Value
-    }
-    if ($Object -is [array]) { return , $Object }
-    $Object
+  # A value deep inside an object from JSON; nothing when any part of the way is missing.
+  param([AllowNull()][object]$Object, [string[]]$Names)
+  foreach ($name in $Names) {
+    if ($null -eq $Object) { return }
+    $member = $Object.PSObject.Properties[$name]
+    if ($null -eq $member) { return }
+    $Object = $member.Value
+  }
+  if ($Object -is [array]) { return , $Object }
+  $Object
 }
 
 function Get-PodCidr {
-    # The pod networks the cluster gave this node, IPv4 first as the cluster orders them; nothing before that.
-    param([hashtable]$Source)
-    $node = Get-NodeObject -Source $Source
-    $many = Read-Member $node 'spec', 'podCIDRs'
-    if ($null -ne $many) { return @($many) }
-    Read-Member $node 'spec', 'podCIDR'
+  param([hashtable]$Source)
+  $node = Get-NodeObject -Source $Source
+  $many = Read-Member $node 'spec', 'podCIDRs'
+  if ($null -ne $many) { return @($many) }
+  Read-Member $node 'spec', 'podCIDR'
 }
 
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
-# Wanted is a table: name, type, subnets (prefix and gateway), vni (0 off an overlay), endpoint (or an empty text) with
-# its addresses, subnet_env (or an empty text), agent (or an empty text).
 
 function Get-AddressFamily {
-    param([string]$Address)
-    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
+  param([string]$Address)
+  if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Restore-Forwarding {
-    param([object]$Former)
-    $found = @(Find-Address $Former.address)
-    if ($found.Count -eq 0) { return }
-    Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Former.address) -Forwarding Disabled
+  param([object]$Former)
+  $found = @(Find-Address $Former.address)
+  if ($found.Count -eq 0) { return }
+  Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Former.address) -Forwarding Disabled
 }
 
 function Remove-PodNetwork {
-    # Removes a network with all that hangs on it. Load balancers go first: some builds of HNS hang the other way round.
-    param([string]$Name)
-    $networks = @(Get-HnsObject -Kind networks -Name $Name)
-    if ($networks.Count -eq 0) { return }
-    # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
-    Save-RestartNeed -Name 'kube-proxy'
-    foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+  # Load balancers go first: some builds of HNS hang the other way round.
+  param([string]$Name)
+  $networks = @(Get-HnsObject -Kind networks -Name $Name)
+  if ($networks.Count -eq 0) { return }
+  # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+  Save-RestartNeed -Name 'kube-proxy'
+  foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+  foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
 function Test-OwnNetwork {
-    # True while a network stands that came with winboot.
-    param([string]$Name)
-    $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
-    $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
+  param([string]$Name)
+  $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
+  $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
 }
 
 function Stop-PodNetwork {
-    # The detached part of an undo: the agent would only make the network again.
-    param([hashtable]$Wanted)
-    if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
-    Remove-PodNetwork -Name $Wanted.name
+  # The detached part of an undo: the agent would only make the network again.
+  param([hashtable]$Wanted)
+  if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
+  Remove-PodNetwork -Name $Wanted.name
 }
 
 function Restore-PodNetwork {
-    # The network went with the detached run before; one that was there before winboot stays.
-    param([object]$Former)
-    if ($Former.existed) { return }
-    if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
-    Stop-Step -Id 'NetworkLeft' -Message ('the HNS network {0} is still there' -f $Former.name) `
-        -Hint 'Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; connections of the machine break for a moment.'
+  # The network went with the detached run before; one that was there before winboot stays.
+  param([object]$Former)
+  if ($Former.existed) { return }
+  if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
+  Stop-Step -Id 'NetworkLeft' -Message ('the HNS network {0} is still there' -f $Former.name) `
+    -Hint 'Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; connections of the machine break for a moment.'
 }
 
 # The range of ports that Windows gives to clients.
 
 function Write-PortRange {
-    # netsh sets the one range that all profiles share, for new sockets at once and without a restart.
-    param([string]$Protocol, [int]$Start, [int]$Count)
-    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
-    [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
+  # The one range that all profiles share, for new sockets at once.
+  param([string]$Protocol, [int]$Start, [int]$Count)
+  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
+  [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
 function Restore-PortRange {
-    param([object]$Former)
-    if ($null -eq $Former.range) { return }
-    $parts = $Former.range.Split('+')
-    Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
+  param([object]$Former)
+  if ($null -eq $Former.range) { return }
+  $parts = $Former.range.Split('+')
+  Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
 }
 
-# Native programs: started directly, so that no shell and no PowerShell rule touches their arguments or their output.
+# Native programs, started directly: no shell and no PowerShell rule touches their arguments or their output.
 
 function Join-Arguments {
-    # One command line from a list of arguments, by the rules that programs split it with (CommandLineToArgvW):
-    # backslashes count only before a quotation mark, and are doubled there.
-    param([string[]]$Arguments = @())
-    $parts = foreach ($argument in $Arguments) {
-        if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
-        $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
-        '"' + $escaped + '"'
-    }
-    @($parts) -join ' '
+  # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+  param([string[]]$Arguments = @())
+  $parts = foreach ($argument in $Arguments) {
+    if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
+    $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
+    '"' + $escaped + '"'
+  }
+  @($parts) -join ' '
 }
 
 function Invoke-Program {
-    # Runs a program to its end and gives ExitCode, Output and ErrorOutput. Standard error is no error by itself.
-    param(
-        [Parameter(Mandatory = $true)][string]$Path,
-        [string[]]$Arguments = @(),
-        [int]$TimeoutSeconds = 60,
-        [string]$StandardInput = ''
-    )
-    $start = [Diagnostics.ProcessStartInfo]::new()
-    $start.FileName = $Path
-    $start.Arguments = Join-Arguments $Arguments
-    $start.WorkingDirectory = [Environment]::SystemDirectory
-    $start.UseShellExecute = $false
-    $start.CreateNoWindow = $true
-    $start.RedirectStandardInput = $true
-    $start.RedirectStandardOutput = $true
-    $start.RedirectStandardError = $true
-    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
-    $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
-    $process = [Diagnostics.Process]::Start($start)
-    try {
-        # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
-        $output = $process.StandardOutput.ReadToEndAsync()
-        $errorOutput = $process.StandardError.ReadToEndAsync()
-        if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
-        $process.StandardInput.Close()
-        if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
-            $process.Kill()
-            Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
-                -Hint 'Run the program on the machine by hand and look at what it waits for.'
-        }
-        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+  param(
+    [Parameter(Mandatory = $true)][string]$Path,
+    [string[]]$Arguments = @(),
+    [int]$TimeoutSeconds = 60,
+    [string]$StandardInput = ''
+  )
+  $start = [Diagnostics.ProcessStartInfo]::new()
+  $start.FileName = $Path
+  $start.Arguments = Join-Arguments $Arguments
+  $start.WorkingDirectory = [Environment]::SystemDirectory
+  $start.UseShellExecute = $false
+  $start.CreateNoWindow = $true
+  $start.RedirectStandardInput = $true
+  $start.RedirectStandardOutput = $true
+  $start.RedirectStandardError = $true
+  # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+  $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+  $process = [Diagnostics.Process]::Start($start)
+  try {
+    # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
+    $output = $process.StandardOutput.ReadToEndAsync()
+    $errorOutput = $process.StandardError.ReadToEndAsync()
+    if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
+    $process.StandardInput.Close()
+    if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
+      $process.Kill()
+      Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
+        -Hint 'Run the program on the machine by hand and look at what it waits for.'
     }
-    finally { $process.Dispose() }
+    [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+  }
+  finally { $process.Dispose() }
 }
 
 function Assert-Program {
-    # Runs a program that must succeed and gives its output.
-    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
-    $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
-    if ($Accept -notcontains $ended.ExitCode) {
-        $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
-        if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-        Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
-    }
-    $ended.Output
+  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
+  $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
+  if ($Accept -notcontains $ended.ExitCode) {
+    $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
+    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+    Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
+  }
+  $ended.Output
 }
 
 function Get-SystemProgram {
-    # The full path of a program in System32: the search path of a session is nobody's promise.
-    param([string]$Name)
-    [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
+  # Never by the search path of a session.
+  param([string]$Name)
+  [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
 }
 
-# Registry values below HKEY_LOCAL_MACHINE, read and written through .NET: milliseconds, and no guessing of kinds.
+# Registry values below HKEY_LOCAL_MACHINE through .NET: milliseconds, and no guessing of kinds.
 
 function Read-Registry {
-    # One value as it is stored (variables not expanded); nothing when the key or the value is absent.
-    param([string]$Path, [AllowEmptyString()][string]$Name)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
-    try {
-        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-        # A list must not fall apart into its items, or an empty one would look absent.
-        if ($value -is [array]) { return , $value }
-        $value
-    }
-    finally { $key.Dispose() }
+  # As it is stored, variables not expanded.
+  param([string]$Path, [AllowEmptyString()][string]$Name)
+  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+  if ($null -eq $key) { return }
+  try {
+    $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+    # A list must not fall apart into its items, or an empty one would look absent.
+    if ($value -is [array]) { return , $value }
+    $value
+  }
+  finally { $key.Dispose() }
 }
 
 function Test-RegistryKey {
-    param([string]$Path)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return $false }
-    $key.Dispose()
-    $true
+  param([string]$Path)
+  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+  if ($null -eq $key) { return $false }
+  $key.Dispose()
+  $true
 }
 
 function Write-Registry {
-    # Writes one value with its kind, or removes it when the value is null.
-    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
-    if ($null -eq $Value) {
-        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-        if ($null -eq $key) { return }
-        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
-        return
-    }
-    switch ($Kind) {
-        'MultiString' { $typed = [string[]]@($Value) }
-        'Binary' { $typed = [byte[]]@($Value) }
-        'DWord' { $typed = [int]$Value }
-        'QWord' { $typed = [long]$Value }
-        default { $typed = [string]$Value }
-    }
-    $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
-    try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
+  param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
+  if ($null -eq $Value) {
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+    if ($null -eq $key) { return }
+    try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+    return
+  }
+  switch ($Kind) {
+    'MultiString' { $typed = [string[]]@($Value) }
+    'Binary' { $typed = [byte[]]@($Value) }
+    'DWord' { $typed = [int]$Value }
+    'QWord' { $typed = [long]$Value }
+    default { $typed = [string]$Value }
+  }
+  $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
+  try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
 }
 
 function Restore-Registry {
-    param([object]$Former)
-    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
+  param([object]$Former)
+  Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }
 
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
 function Use-RootStore {
-    # Opens the store, lets the block work on it, and closes it in any case.
-    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
-    $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
-    $store.Open($Access)
-    try { & $Work $store } finally { $store.Close() }
+  param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
+  $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
+  $store.Open($Access)
+  try { & $Work $store } finally { $store.Close() }
 }
 
 function Restore-Root {
-    # Takes a root out again that was not there before.
-    param([object]$Former)
-    Use-RootStore -Access ReadWrite -Work {
-        param($Store)
-        foreach ($found in @($Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint })) { $Store.Remove($found) }
-    }
+  param([object]$Former)
+  Use-RootStore -Access ReadWrite -Work {
+    param($Store)
+    foreach ($found in @($Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint })) { $Store.Remove($found) }
+  }
 }
 
 # Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
 # the last run; nodes that come later are known from the next one on.
 
 function Restore-PodRoute {
-    param([object]$Former)
-    foreach ($route in @(Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue)) {
-        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
-        Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
-    }
+  param([object]$Former)
+  foreach ($route in @(Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue)) {
+    if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
+    Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
+  }
 }
 
-# Windows services. A service is described by a hashtable:
-#   name, display, description, command_line, start (auto | delayed-auto | demand), depends, environment,
-#   restart_ms (delays of the recovery actions), reset_s, and parameters (NSSM's own values) where there are any.
-# Reading its registry key tells everything at once; writing goes through sc.exe, because the service control
-# manager keeps its own copy of what the key says.
+# Services: reading their registry key tells everything at once; writing goes through sc.exe, because the service
+# control manager keeps its own copy.
 
 function Get-ServicePath {
-    param([string]$Name)
-    'SYSTEM\CurrentControlSet\Services\' + $Name
+  param([string]$Name)
+  'SYSTEM\CurrentControlSet\Services\' + $Name
 }
 
 function Get-ServiceState {
-    # Running, Stopped, ... ; nothing when there is no such service.
-    param([string]$Name)
-    $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 1) { $found[0].Status.ToString() }
+  param([string]$Name)
+  $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
+  if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
 function Invoke-ServiceControl {
-    # sc.exe by its code: its texts are translated.
-    param([string[]]$Arguments)
-    $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
-    if ($ended.ExitCode -ne 0) {
-        $hint = ''
-        if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
-        Stop-Step -Id 'ServiceControl' -Hint $hint `
-            -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
-    }
+  # By its code: its texts are translated.
+  param([string[]]$Arguments)
+  $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
+  if ($ended.ExitCode -ne 0) {
+    $hint = ''
+    if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
+    Stop-Step -Id 'ServiceControl' -Hint $hint `
+      -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
+  }
 }
 
 function Save-RestartNeed {
-    # Notes, before the first write, that a running service has to be started anew. A run that dies in between
-    # would otherwise leave a service that runs with an older configuration than its files show.
-    param([string]$Name)
-    if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
-    Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
+  # Noted before the first write: a run that dies in between would leave a service that runs with an older
+  # configuration.
+  param([string]$Name)
+  if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
+  Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Wait-ServiceState {
-    param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ((Get-ServiceState -Name $Name) -ne $State) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
-                -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
-        }
-        Start-Sleep -Milliseconds 500
+  param([string]$Name, [string]$State, [int]$TimeoutSeconds)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ((Get-ServiceState -Name $Name) -ne $State) {
+    if ([DateTime]::UtcNow -gt $until) {
+      Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
+        -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
     }
+    Start-Sleep -Milliseconds 500
+  }
 }
 
 function Stop-RunningService {
-    # Stops a service and waits until its process is gone: it keeps files and pipes open beyond the stop.
-    param([string]$Name, [int]$TimeoutSeconds = 60)
-    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
-    $filter = "Name='{0}'" -f $Name
-    $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
-    Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
-    if ($processId -eq 0) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Process -Id $processId -Force
-            return
-        }
-        Start-Sleep -Milliseconds 300
+  # Its process keeps files and pipes open beyond the stop.
+  param([string]$Name, [int]$TimeoutSeconds = 60)
+  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
+  $filter = "Name='{0}'" -f $Name
+  $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
+  Stop-Service -Name $Name -Force -NoWait
+  Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+  if ($processId -eq 0) { return }
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
+    if ([DateTime]::UtcNow -gt $until) {
+      Stop-Process -Id $processId -Force
+      return
     }
+    Start-Sleep -Milliseconds 300
+  }
 }
 
 function Restore-Service {
-    # Removes a service that winboot made; gives a service that was there before its former definition.
-    param([object]$Former)
-    Stop-RunningService -Name $Former.name
-    $path = Get-ServicePath $Former.name
-    if (-not $Former.exists) {
-        if (Test-RegistryKey $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
-        return
-    }
-    $was = $Former.definition
-    $depends = @($was.depends) -join '/'
-    if ($depends -eq '') { $depends = '/' }
-    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start, 'depend=', $depends)
-    $environment = $null
-    if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
-    Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
-    Restore-ServiceParameters -Former $Former
-    if ($Former.running) { Start-Service -Name $Former.name }
+  param([object]$Former)
+  Stop-RunningService -Name $Former.name
+  $path = Get-ServicePath $Former.name
+  if (-not $Former.exists) {
+    if (Test-RegistryKey $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
+    return
+  }
+  $was = $Former.definition
+  $depends = @($was.depends) -join '/'
+  if ($depends -eq '') { $depends = '/' }
+  Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start, 'depend=', $depends)
+  $environment = $null
+  if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
+  Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+  Restore-ServiceParameters -Former $Former
+  if ($Former.running) { Start-Service -Name $Former.name }
 }
 
-# Settings of Windows that a node wants: registry values with their reasons, page file, power plan, time service.
+# Settings of Windows: registry values with their reasons, page file, power plan, time service.
 
 function Restore-PowerPlan {
-    param([object]$Former)
-    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
+  param([object]$Former)
+  if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
 }
 
-# The state folder: journal, former values, fence, detached runs. What stands there is history, never the truth
-# about the machine: a look reads the machine itself.
+# The state folder holds history, never the truth about the machine: a look reads the machine itself.
 
 function Get-StatePath {
-    # A path below the state folder.
-    param([string]$Name = '')
-    [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
+  param([string]$Name = '')
+  [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
 }
 
 function Initialize-StateFolder {
-    # The folder exists before anything is written, and only SYSTEM and Administrators may read it.
-    foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
+  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
 }
 
 function Remove-StateFolder {
-    # After a complete undo nothing of winboot stays behind.
-    $folder = Get-StatePath
-    if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
+  $folder = Get-StatePath
+  if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
 }
 
 function Write-Journal {
-    # Adds one line to journal.jsonl; a full journal becomes journal.1.jsonl, the one before that goes.
-    param([string]$Line)
-    $path = Get-StatePath 'journal.jsonl'
-    if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
-    if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
-        $older = Get-StatePath 'journal.1.jsonl'
-        [IO.File]::Delete($older)
-        [IO.File]::Move($path, $older)
-    }
-    $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
-    $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-    [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
+  param([string]$Line)
+  $path = Get-StatePath 'journal.jsonl'
+  if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
+  if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
+    $older = Get-StatePath 'journal.1.jsonl'
+    [IO.File]::Delete($older)
+    [IO.File]::Move($path, $older)
+  }
+  $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
+  $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
+  [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
 }
 
 function Read-StateJson {
-    # A JSON file of the state folder as an object; nothing when it is absent or was cut off in mid-write.
-    param([string]$Name)
-    $path = Get-StatePath $Name
-    if (-not [IO.File]::Exists($path)) { return }
-    try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
-    catch [ArgumentException] { return }
+  # Nothing when the file is absent or was cut off in mid-write.
+  param([string]$Name)
+  $path = Get-StatePath $Name
+  if (-not [IO.File]::Exists($path)) { return }
+  try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
+  catch [ArgumentException] { return }
 }
 
 function Write-StateJson {
-    # Written beside and renamed, so that a reader sees the old text or the new one, never half of it.
-    param([string]$Name, [object]$Value)
-    Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+  param([string]$Name, [object]$Value)
+  Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
 function Get-Fence {
-    # The number of the run that may change this machine; every new run takes the next one.
-    $stored = Read-StateJson 'fence.json'
-    if ($null -eq $stored) { return 0 }
-    [int]$stored.fence
+  $stored = Read-StateJson 'fence.json'
+  if ($null -eq $stored) { return 0 }
+  [int]$stored.fence
 }
 
 function Test-Fence {
-    # False when another run has raised the fence: this one must stop.
-    (Get-Fence) -eq $script:Run.Fence
+  (Get-Fence) -eq $script:Run.Fence
 }
 
 function Get-HolderText {
-    # Who works, or worked last, on this machine, in words for a person.
-    $stored = Read-StateJson 'fence.json'
-    if ($null -eq $stored) { return 'another process holds the winboot mutex' }
-    '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
+  $stored = Read-StateJson 'fence.json'
+  if ($null -eq $stored) { return 'another process holds the winboot mutex' }
+  '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
 }
 
 function Save-Fence {
-    # Raises the fence for this run.
-    param([string]$Holder)
-    $script:Run.Fence = (Get-Fence) + 1
-    $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
-    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+  param([string]$Holder)
+  $script:Run.Fence = (Get-Fence) + 1
+  $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
+  Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
-    # The mutex, held, with the fence raised; nothing when somebody else keeps it for longer than we wait.
-    Initialize-StateFolder
-    $facts = $script:Run.Facts
-    # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
-    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
-    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
-    if ($null -eq $lock) { return }
-    try { Save-Fence -Holder $facts.Holder }
-    catch {
-        Exit-Run -Lock $lock
-        throw
-    }
-    $lock
+  # The mutex, held, with the fence raised; nothing when somebody else keeps it.
+  Initialize-StateFolder
+  $facts = $script:Run.Facts
+  # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
+  if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
+  $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
+  if ($null -eq $lock) { return }
+  try { Save-Fence -Holder $facts.Holder }
+  catch {
+    Exit-Run -Lock $lock
+    throw
+  }
+  $lock
 }
 
 function Wait-Mutex {
-    # Tries to own the machine-wide mutex for so many seconds.
-    param([int]$Seconds)
-    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-    do {
-        $lock = $null
-        # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
-        try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
-        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-        if ($null -ne $lock) {
-            # A holder that died leaves the mutex abandoned: then it is ours.
-            try { if ($lock.WaitOne(1000)) { return $lock } }
-            catch [Threading.AbandonedMutexException] { return $lock }
-            $lock.Dispose()
-        }
-    } while ([DateTime]::UtcNow -lt $until)
+  param([int]$Seconds)
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  do {
+    $lock = $null
+    # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
+    try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
+    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
+    if ($null -ne $lock) {
+      # A holder that died leaves the mutex abandoned: then it is ours.
+      try { if ($lock.WaitOne(1000)) { return $lock } }
+      catch [Threading.AbandonedMutexException] { return $lock }
+      $lock.Dispose()
+    }
+  } while ([DateTime]::UtcNow -lt $until)
 }
 
 function Exit-Run {
-    # Lets the next run in.
-    param([Threading.Mutex]$Lock)
-    $Lock.ReleaseMutex()
-    $Lock.Dispose()
+  param([Threading.Mutex]$Lock)
+  $Lock.ReleaseMutex()
+  $Lock.Dispose()
 }
 
 function Save-RebootMark {
-    # Notes that a pending restart is ours, until the boot id changes.
-    param([string[]]$Steps)
-    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+  param([string[]]$Steps)
+  Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Get-RunningDetached {
-    # The detached run that is still under way, if there is one.
-    $folder = Get-StatePath 'detached'
-    if (-not [IO.Directory]::Exists($folder)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
-        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-        if ($null -eq $status -or $status.state -ne 'running') { continue }
-        # One whose machine went down, or whose time is long over, runs no more.
-        $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
-        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
-    }
+  $folder = Get-StatePath 'detached'
+  if (-not [IO.Directory]::Exists($folder)) { return }
+  foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
+    $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+    if ($null -eq $status -or $status.state -ne 'running') { continue }
+    # One whose machine went down, or whose time is long over, runs no more.
+    $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
+    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
+  }
 }
 
 #endregion
@@ -2153,7 +2052,7 @@ function Get-RunningDetached {
 $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
 
 switch ($Mode) {
-    'Undo' { Invoke-Locked -Work { Invoke-Undo } }
-    'Detached' { Invoke-Detached }
-    default { throw ('this script has no mode ' + $Mode) }
+  'Undo' { Invoke-Locked -Work { Invoke-Undo } }
+  'Detached' { Invoke-Detached }
+  default { throw ('this script has no mode ' + $Mode) }
 }

@@ -4,10 +4,10 @@
 # scheduled task that goes on while the network is rewired, Boot for the one that runs at each start of the machine.
 # The text holds no secret: those come beside it, in the parameter Secrets. Everything it tells is JSON, a line each.
 param(
-    [string]$Mode = 'Look',
-    [hashtable]$Secrets = @{},
-    [string]$RunId = '',
-    [hashtable]$Facts = @{}
+  [string]$Mode = 'Look',
+  [hashtable]$Secrets = @{},
+  [string]$RunId = '',
+  [hashtable]$Facts = @{}
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
@@ -15,271 +15,265 @@ $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
 $plan = @{
-    Winboot = '0.1.0'
-    Node    = 'win-a1'
-    Profile = 'flannel-host-gw'
-    Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
+  Winboot = '0.1.0'
+  Node    = 'win-a1'
+  Profile = 'flannel-host-gw'
+  Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
 $node = @{
-    node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
-    kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
+  node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
+  kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
 }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
-    # What the machine must be before anything is written to it.
-    $need = @{
-        Build      = 20348
-        FreeGib    = 20
-        NodeIp     = $null
-        ServerHost = '10.0.0.10'
-        ServerPort = 6443
-        Updates    = @()
+  # What the machine must be before anything is written to it.
+  $need = @{
+    Build      = 20348
+    FreeGib    = 20
+    NodeIp     = $null
+    ServerHost = '10.0.0.10'
+    ServerPort = 6443
+    Updates    = @()
+  }
+  $notice = @{ BadUpdates = @(
+    @{
+      first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+      what = 'the update of July 2024 broke container networking'
     }
-    $notice = @{ BadUpdates = @(
-        @{
-            first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-            what = 'the update of July 2024 broke container networking'
-        }
-    ); OwnMacs = $true }
+  ); OwnMacs = $true }
 }; Look = {
-    $problems = @(Get-PreflightProblems @need)
-    if ($problems.Count -gt 0) {
-        $message = @($problems | ForEach-Object { $_.message }) -join '; '
-        $hint = @($problems | ForEach-Object { $_.hint } | Select-Object -Unique) -join ' '
-        Stop-Step -Id $problems[0].id -Message $message -Hint $hint
-    }
-    Get-PreflightNotices @notice
+  $problems = @(Get-PreflightProblems @need)
+  if ($problems.Count -gt 0) {
+    $message = @($problems | ForEach-Object { $_.message }) -join '; '
+    $hint = @($problems | ForEach-Object { $_.hint } | Select-Object -Unique) -join ' '
+    Stop-Step -Id $problems[0].id -Message $message -Hint $hint
+  }
+  Get-PreflightNotices @notice
 }; Change = {
-    # Nothing here is winboot's to change: a machine that does not fit fails in the look.
+  # Nothing here is winboot's to change: a machine that does not fit fails in the look.
 } }
 
 @{ Name = 'computer-name'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $name = 'WIN-A1'
+  $name = 'WIN-A1'
 }; Look = {
-    Get-ComputerNameDifference -Want $name
+  Get-ComputerNameDifference -Want $name
 }; Change = {
-    Set-ComputerName -Name $name
+  Set-ComputerName -Name $name
 } }
 
 @{ Name = 'windows-features'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $features = @('Containers')
-    $source = $null
+  $features = @('Containers')
+  $source = $null
 }; Look = {
-    Get-FeatureDifference -Features $features
+  Get-FeatureDifference -Features $features
 }; Change = {
-    Enable-Features -Features $features -Source $source
+  Enable-Features -Features $features -Source $source
 } }
 
 @{ Name = 'system-settings'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $pageFile = 'system'
+  $pageFile = 'system'
 }; Look = {
-    Get-PageFileDifference -MiB $pageFile
+  Get-PageFileDifference -MiB $pageFile
 }; Change = {
-    Set-PageFile -MiB $pageFile
+  Set-PageFile -MiB $pageFile
 } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
-    $ports = @{ Start = 33000; Count = 32536 }
+  # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
+  $ports = @{ Start = 33000; Count = 32536 }
 }; Look = {
-    Get-PortRangeDifference @ports
+  Get-PortRangeDifference @ports
 }; Change = {
-    Set-PortRange @ports
+  Set-PortRange @ports
 } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    # Private folders hold credentials: SYSTEM and Administrators only.
-    $folders = @(
-        @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
-        @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
-        @{ path = 'C:\var\lib\kubelet'; private = $false },
-        @{ path = 'C:\etc\kubernetes\pki'; private = $false },
-        @{ path = 'C:\Program Files\containerd\bin'; private = $false },
-        @{ path = 'C:\ProgramData\containerd\root'; private = $false },
-        @{ path = 'C:\ProgramData\containerd\state'; private = $false },
-        @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
-        @{ path = 'C:\var\lib\cni\networks'; private = $false },
-        @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
-        @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
-        @{ path = 'C:\var\log\containerd'; private = $false },
-        @{ path = 'C:\var\log\kubelet'; private = $false },
-        @{ path = 'C:\var\log\flanneld'; private = $false },
-        @{ path = 'C:\var\log\kube-proxy'; private = $false }
-    )
+  # Private folders hold credentials: SYSTEM and Administrators only.
+  $folders = @(
+    @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
+    @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
+    @{ path = 'C:\var\lib\kubelet'; private = $false }, @{ path = 'C:\etc\kubernetes\pki'; private = $false },
+    @{ path = 'C:\Program Files\containerd\bin'; private = $false },
+    @{ path = 'C:\ProgramData\containerd\root'; private = $false },
+    @{ path = 'C:\ProgramData\containerd\state'; private = $false },
+    @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
+    @{ path = 'C:\var\lib\cni\networks'; private = $false },
+    @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
+    @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
+    @{ path = 'C:\var\log\containerd'; private = $false }, @{ path = 'C:\var\log\kubelet'; private = $false },
+    @{ path = 'C:\var\log\flanneld'; private = $false }, @{ path = 'C:\var\log\kube-proxy'; private = $false }
+  )
 }; Look = {
-    Get-FolderDifference -Folders $folders
+  Get-FolderDifference -Folders $folders
 }; Change = {
-    Set-Folders -Folders $folders
+  Set-Folders -Folders $folders
 } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Secrets = @(); Values = {
-    $rules = @(
-        @{
-            name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-            why = 'logs, exec and metrics through the kubelet'
-        },
-        @{
-            name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
-            sources = @('Any'); why = 'health checks of load balancers'
-        },
-        @{
-            name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
-            sources = @('Any'); why = 'NodePort services'
-        },
-        @{
-            name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
-            sources = @('Any'); why = 'NodePort services'
-        }
-    )
+  $rules = @(
+    @{
+      name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'logs, exec and metrics through the kubelet'
+    },
+    @{
+      name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
+      sources = @('Any'); why = 'health checks of load balancers'
+    },
+    @{
+      name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
+      sources = @('Any'); why = 'NodePort services'
+    },
+    @{
+      name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
+      sources = @('Any'); why = 'NodePort services'
+    }
+  )
 }; Look = {
-    Get-FirewallDifference -Rules $rules
+  Get-FirewallDifference -Rules $rules
 }; Change = {
-    Set-FirewallRules -Rules $rules
+  Set-FirewallRules -Rules $rules
 } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
-    $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
+  $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
 }; Look = {
-    Get-BootTaskDifference
+  Get-BootTaskDifference
 }; Change = {
-    Set-BootTask
-    # The routes as they are now, before winboot rewires anything, are the ones to keep.
-    $address = Get-NodeAddress @guard
-    if ($null -ne $address) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
+  Set-BootTask
+  # The routes as they are now, before winboot rewires anything, are the ones to keep.
+  $address = Get-NodeAddress @guard
+  if ($null -ne $address) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
 }; Boot = {
-    Restore-BootRoutes
+  Restore-BootRoutes
 } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Secrets = @(); Values = {
-    $rotation = @{ Logs = @(
-        'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
-        'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
-    ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+  $rotation = @{ Logs = @(
+    'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
+    'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
+  ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
 }; Look = {
-    Get-LogTaskDifference @rotation
+  Get-LogTaskDifference @rotation
 }; Change = {
-    Set-LogTask @rotation
+  Set-LogTask @rotation
 } }
 
 @{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Secrets = @(); Values = {
-    $artifacts = @(
+  $artifacts = @(
+    @{
+      name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
+      url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
         @{
-            name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
-            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'bin/containerd.exe'
-                    destination = 'C:\Program Files\containerd\bin\containerd.exe'; sha256 = $null
-                    services = @('containerd')
-                },
-                @{
-                    path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'
-                    sha256 = $null; services = @()
-                },
-                @{
-                    path = 'bin/containerd-shim-runhcs-v1.exe'
-                    destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
-                    sha256 = $null; services = @()
-                }
-            )
+          path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
+          sha256 = $null; services = @('containerd')
         },
         @{
-            name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-            url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null
-            kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
-                    services = @('kubelet')
-                },
-                @{
-                    path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
-                    sha256 = $null; services = @('kube-proxy')
-                },
-                @{
-                    path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
-                    sha256 = $null; services = @('kubelet', 'kube-proxy')
-                }
-            )
+          path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'; sha256 = $null
+          services = @()
         },
         @{
-            name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-            url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
-            proxy = 'http://proxy.corp.example:3128'
-            members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
-        },
-        @{
-            name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
-            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
-        },
-        @{
-            name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'
-            url = 'https://nssm.cc/release/nssm-2.24.zip'
-            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
-            proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
-                    services = @('flanneld')
-                }
-            )
-        },
-        @{
-            name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
-            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
-                    services = @()
-                },
-                @{
-                    path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
-                    services = @()
-                }
-            )
-        },
-        @{
-            name = 'flannel-cni'; version = '1.7.1-flannel1'
-            file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
-                    services = @()
-                }
-            )
-        },
-        @{
-            name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-            sha256 = $null; kind = 'file'; proxy = 'http://proxy.corp.example:3128'
-            members = @(
-                @{
-                    path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null
-                    services = @('flanneld')
-                }
-            )
+          path = 'bin/containerd-shim-runhcs-v1.exe'
+          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'; sha256 = $null
+          services = @()
         }
-    )
+      )
+    },
+    @{
+      name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
+      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null; kind = 'tar.gz'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
+          services = @('kubelet')
+        },
+        @{
+          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'; sha256 = $null
+          services = @('kube-proxy')
+        },
+        @{
+          path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
+          sha256 = $null; services = @('kubelet', 'kube-proxy')
+        }
+      )
+    },
+    @{
+      name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
+      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
+    },
+    @{
+      name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
+      url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
+    },
+    @{
+      name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
+          services = @('flanneld')
+        }
+      )
+    },
+    @{
+      name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
+      url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
+          services = @()
+        },
+        @{
+          path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
+          services = @()
+        }
+      )
+    },
+    @{
+      name = 'flannel-cni'; version = '1.7.1-flannel1'
+      file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+      url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
+          services = @()
+        }
+      )
+    },
+    @{
+      name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
+      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; sha256 = $null
+      kind = 'file'; proxy = 'http://proxy.corp.example:3128'
+      members = @(
+        @{
+          path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null; services = @('flanneld')
+        }
+      )
+    }
+  )
 }; Look = {
-    Get-ArtifactDifference -Artifacts $artifacts
+  Get-ArtifactDifference -Artifacts $artifacts
 }; Change = {
-    Install-Artifacts -Artifacts $artifacts
+  Install-Artifacts -Artifacts $artifacts
 } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\Program Files\containerd\config.toml' = 'version = 3
+  $source = $node
+  $files = @{
+    'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -298,70 +292,70 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
   runtime_type = ''io.containerd.runhcs.v1''
 '
-        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
+    'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 '
-    }
-    $registries = @(
-        @{
-            path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
-            text = 'server = ''https://registry-1.docker.io''
+  }
+  $registries = @(
+    @{
+      path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
+      text = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 '
-            authorize = @(); secret = ''; user = ''
-        }
-    )
-}; Look = {
-    Get-RenderedFilesDifference -Files $files -Source $source
-    foreach ($registry in $registries) { Get-HostsFileDifference -Registry $registry }
-}; Change = {
-    Set-RenderedFiles -Files $files -Source $source -Service 'containerd'
-    foreach ($registry in $registries) {
-        if (@(Get-HostsFileDifference -Registry $registry).Count -gt 0) { Set-HostsFile -Registry $registry }
+      authorize = @(); secret = ''; user = ''
     }
+  )
+}; Look = {
+  Get-RenderedFilesDifference -Files $files -Source $source
+  foreach ($registry in $registries) { Get-HostsFileDifference -Registry $registry }
+}; Change = {
+  Set-RenderedFiles -Files $files -Source $source -Service 'containerd'
+  foreach ($registry in $registries) {
+    if (@(Get-HostsFileDifference -Registry $registry).Count -gt 0) { Set-HostsFile -Registry $registry }
+  }
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
-    $source = $node
-    $service = Complete-Service -Service @{
-        name = 'containerd'; display = 'containerd'
-        description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
-        environment = @(
-            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-        )
-        parameters = @{}
-    } -Source $source
+  $source = $node
+  $service = Complete-Service -Service @{
+    name = 'containerd'; display = 'containerd'
+    description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
+    restart_ms = @(10000, 30000, 60000); reset_s = 900
+    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
+    environment = @(
+      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+    )
+    parameters = @{}
+  } -Source $source
 }; Look = {
-    Get-ServiceDifference -Service $service
+  Get-ServiceDifference -Service $service
 }; Change = {
-    Set-ServiceDefinition -Service $service
-    Start-CurrentService -Name $service.name
-    Wait-Containerd -Source $source
+  Set-ServiceDefinition -Service $service
+  Start-CurrentService -Name $service.name
+  Wait-Containerd -Source $source
 } }
 
 @{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
-    $source = $node
-    $image = 'registry.k8s.io/pause:3.10'
+  $source = $node
+  $image = 'registry.k8s.io/pause:3.10'
 }; Look = {
-    Get-ImageDifference -Image $image -Source $source
+  Get-ImageDifference -Image $image -Source $source
 }; Change = {
-    Install-Image -Image $image -Source $source
+  Install-Image -Image $image -Source $source
 } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
-    $credential = @{
-        node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
-        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'
-        ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
-        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
-        bootstrap_text = '{
+  $credential = @{
+    node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+    certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
+    ca_path = 'C:\etc\kubernetes\pki\ca.crt'
+    ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+    bootstrap_path = 'C:\k\bootstrap-kubeconfig'
+    bootstrap_text = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [
@@ -375,11 +369,11 @@ timeout: 10
   "current-context": "node"
 }
 '
-        token_place = '<token>'; secret = 'bootstrap-token'
-    }
-    $source = $node
-    $files = @{
-        'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+    token_place = '<token>'; secret = 'bootstrap-token'
+  }
+  $source = $node
+  $files = @{
+    'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
 ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
 Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
@@ -389,19 +383,19 @@ KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
 '
-    }
+  }
 }; Look = {
-    Get-CredentialDifference -Credential $credential
-    Get-RenderedFilesDifference -Files $files -Source $source
+  Get-CredentialDifference -Credential $credential
+  Get-RenderedFilesDifference -Files $files -Source $source
 }; Change = {
-    Set-Credential -Credential $credential
-    Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
+  Set-Credential -Credential $credential
+  Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\var\lib\kubelet\config.yaml' = '{
+  $source = $node
+  $files = @{
+    'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
@@ -435,55 +429,54 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "maxPods": 110
 }
 '
-    }
+  }
 }; Look = {
-    Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files -Source $source
 }; Change = {
-    Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
+  Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
 } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-    $source = $node
-    $wanted = @{
-        name = 'kubelet'; display = 'Kubernetes kubelet'
-        description = 'Kubernetes kubelet. Managed by winboot.'; start = 'auto'; depends = @('containerd')
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
-        environment = @(
-            'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-        )
-        parameters = @{}
-    }
-    $service = Complete-Service -Service $wanted -Source $source
+  $source = $node
+  $wanted = @{
+    name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+    start = 'auto'; depends = @('containerd'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
+    environment = @(
+      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+    )
+    parameters = @{}
+  }
+  $service = Complete-Service -Service $wanted -Source $source
 }; Look = {
-    Get-ServiceDifference -Service $service
+  Get-ServiceDifference -Service $service
 }; Change = {
-    Assert-ServiceKnown -Service $wanted -Source $source
-    Set-ServiceDefinition -Service $service
-    Start-CurrentService -Name $service.name
+  Assert-ServiceKnown -Service $wanted -Source $source
+  Set-ServiceDefinition -Service $service
+  Start-CurrentService -Name $service.name
 } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
-    $source = $node
-    $bootstrap = 'C:\k\bootstrap-kubeconfig'
-    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-    $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+  $source = $node
+  $bootstrap = 'C:\k\bootstrap-kubeconfig'
+  $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
+  $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }; Look = {
-    Get-RegistrationDifference @wanted
-    # Once the kubelet has its certificate, the token has done its duty.
-    if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
+  Get-RegistrationDifference @wanted
+  # Once the kubelet has its certificate, the token has done its duty.
+  if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
 }; Change = {
-    Wait-Registration @wanted -ClientCertificate $client -TimeoutSeconds 300
-    [IO.File]::Delete($bootstrap)
+  Wait-Registration @wanted -ClientCertificate $client -TimeoutSeconds 300
+  [IO.File]::Delete($bootstrap)
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+  $source = $node
+  $files = @{
+    'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
-        'C:\k\flanneld.kubeconfig' = '{
+    'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [
@@ -505,86 +498,86 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 '
-    }
+  }
 }; Look = {
-    Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files -Source $source
 }; Change = {
-    Set-RenderedFiles -Files $files -Source $source -Service 'flanneld'
+  Set-RenderedFiles -Files $files -Source $source -Service 'flanneld'
 } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
-    $source = $node
-    $network = @{
-        name = 'cbr0'; type = 'L2Bridge'
-        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
-        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+  $source = $node
+  $network = @{
+    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
+    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
+    agent = 'flanneld'
+  }
+  $wanted = @{
+    name = 'flanneld'; display = 'flannel network agent'
+    description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
+    parameters = @{
+      'Application' = 'C:\k\flanneld.exe'
+      'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+      'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
+      'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
+      'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
+      'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
     }
-    $wanted = @{
-        name = 'flanneld'; display = 'flannel network agent'
-        description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
-        parameters = @{
-            'Application' = 'C:\k\flanneld.exe'
-            'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-            'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
-            'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-            'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
-            'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
-        }
-    }
-    $service = Complete-Service -Service $wanted -Source $source
+  }
+  $service = Complete-Service -Service $wanted -Source $source
 }; Look = {
-    # Whether it runs counts here only while its network stands: starting it rewires the adapter otherwise, and that
-    # is the part of the step pod-network.
-    $standing = Test-PodNetwork -Wanted $network -Source $source
-    Get-ServiceDifference -Service $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
+  # Whether it runs counts here only while its network stands: starting it rewires the adapter otherwise, and that
+  # is the part of the step pod-network.
+  $standing = Test-PodNetwork -Wanted $network -Source $source
+  Get-ServiceDifference -Service $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
 }; Change = {
-    Assert-ServiceKnown -Service $wanted -Source $source
-    Set-ServiceDefinition -Service $service
-    if (Test-PodNetwork -Wanted $network -Source $source) { Start-CurrentService -Name $service.name }
+  Assert-ServiceKnown -Service $wanted -Source $source
+  Set-ServiceDefinition -Service $service
+  if (Test-PodNetwork -Wanted $network -Source $source) { Start-CurrentService -Name $service.name }
 } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
-    $source = $node
-    $network = @{
-        name = 'cbr0'; type = 'L2Bridge'
-        subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0; endpoint = 'cbr0_ep'
-        endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
-    }
-    $guard = @{
-        node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986
-        agent = 'flanneld'; network = 'cbr0'
-    }
+  $source = $node
+  $network = @{
+    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
+    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
+    agent = 'flanneld'
+  }
+  $guard = @{
+    node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986; agent = 'flanneld'
+    network = 'cbr0'
+  }
 }; Look = {
-    Get-PodNetworkDifference -Wanted $network -Source $source
+  Get-PodNetworkDifference -Wanted $network -Source $source
 }; Change = {
-    # Right after a restart of the machine the agent may only need a moment more.
-    Wait-RunningAgent -Wanted $network -Source $source -TimeoutSeconds 30
-    if (Test-PodNetwork -Wanted $network -Source $source) { Enable-Forwarding -Wanted $network -Source $source }
-    else { Start-Rewiring -Wanted $network -Source $source -Guard $guard }
+  # Right after a restart of the machine the agent may only need a moment more.
+  Wait-RunningAgent -Wanted $network -Source $source -TimeoutSeconds 30
+  if (Test-PodNetwork -Wanted $network -Source $source) { Enable-Forwarding -Wanted $network -Source $source }
+  else { Start-Rewiring -Wanted $network -Source $source -Guard $guard }
 }; Detached = {
-    Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
-    Enable-Forwarding -Wanted $network -Source $source
+  Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
+  Enable-Forwarding -Wanted $network -Source $source
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
-    $source = $node
-    $store = 'C:\var\lib\cni\networks\cbr0'
-    $reservations = @(
-        @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
-    )
+  $source = $node
+  $store = 'C:\var\lib\cni\networks\cbr0'
+  $reservations = @(
+    @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
+  )
 }; Look = {
-    Get-ReservationDifference -Store $store -Reservations $reservations -Source $source
+  Get-ReservationDifference -Store $store -Reservations $reservations -Source $source
 }; Change = {
-    Set-Reservations -Store $store -Reservations $reservations -Source $source
+  Set-Reservations -Store $store -Reservations $reservations -Source $source
 } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-    $source = $node
-    $folder = 'C:\etc\cni\net.d'
-    $files = @{
-        'C:\etc\cni\net.d\10-flannel.conflist' = '{
+  $source = $node
+  $folder = 'C:\etc\cni\net.d'
+  $files = @{
+    'C:\etc\cni\net.d\10-flannel.conflist' = '{
   "name": "cbr0",
   "cniVersion": "1.0.0",
   "plugins": [
@@ -617,22 +610,22 @@ c67lpvsqaTVQAeNNBKvnm4g=
   ]
 }
 '
-    }
+  }
 }; Look = {
-    Get-RenderedFilesDifference -Files $files -Source $source
-    foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence -Path $path -Because 'another CNI configuration' }
+  Get-RenderedFilesDifference -Files $files -Source $source
+  foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence -Path $path -Because 'another CNI configuration' }
 }; Change = {
-    Set-RenderedFiles -Files $files -Source $source
-    foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
-        Save-FormerFile -Path $path
-        [IO.File]::Delete($path)
-    }
+  Set-RenderedFiles -Files $files -Source $source
+  foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
+    Save-FormerFile -Path $path
+    [IO.File]::Delete($path)
+  }
 } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-    $source = $node
-    $files = @{
-        'C:\k\kube-proxy.yaml' = '{
+  $source = $node
+  $files = @{
+    'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
   "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
@@ -644,7 +637,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"}
 }
 '
-        'C:\k\kube-proxy.kubeconfig' = '{
+    'C:\k\kube-proxy.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [
@@ -666,1303 +659,1234 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 '
-    }
-    # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
-    $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
+  }
+  # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
+  $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Look = {
-    Get-RenderedFilesDifference -Files $files -Source $source -Disrupts:$running
+  Get-RenderedFilesDifference -Files $files -Source $source -Disrupts:$running
 }; Change = {
-    Set-RenderedFiles -Files $files -Source $source -Service 'kube-proxy'
+  Set-RenderedFiles -Files $files -Source $source -Service 'kube-proxy'
 } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-    $source = $node
-    $network = 'cbr0'
-    $wanted = @{
-        name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-        description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
-        depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
-        environment = @(); parameters = @{}
-    }
-    $service = Complete-Service -Service $wanted -Source $source
-    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
-    $health = 'http://127.0.0.1:10256/healthz'
+  $source = $node
+  $network = 'cbr0'
+  $wanted = @{
+    name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
+    description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
+    depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
+    environment = @(); parameters = @{}
+  }
+  $service = Complete-Service -Service $wanted -Source $source
+  $running = (Get-ServiceState -Name $service.name) -eq 'Running'
+  $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
-    Get-ServiceDifference -Service $service -Disrupts:$running
-    if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
+  Get-ServiceDifference -Service $service -Disrupts:$running
+  if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }; Change = {
-    Assert-ServiceKnown -Service $wanted -Source $source
-    Assert-Network -Name $network
-    Set-ServiceDefinition -Service $service
-    Start-CurrentService -Name $service.name
-    Wait-KubeProxy -Name $service.name -Health $health -TimeoutSeconds 60
+  Assert-ServiceKnown -Service $wanted -Source $source
+  Assert-Network -Name $network
+  Set-ServiceDefinition -Service $service
+  Start-CurrentService -Name $service.name
+  Wait-KubeProxy -Name $service.name -Health $health -TimeoutSeconds 60
 } }
 
 )
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Downloads: into a .part file that a later run resumes, hashed, unpacked, and each file put in its place by a rename.
-# An artifact is a hashtable: name, version, file, url, sha256, kind (file | tar.gz | zip), proxy, members; a member:
-# path (in the archive), destination, sha256 (or null), services (those that run it).
+# Downloads: into a .part file that a later run resumes, hashed, unpacked, and put in place by a rename.
 
 function Get-ArtifactDifference {
-    # Compares every placed file by its hash. Where the profile knows only the archive's hash, the file's own was
-    # noted under it when it was placed.
-    param([hashtable[]]$Artifacts)
-    foreach ($artifact in $Artifacts) {
-        $noted = Read-PlacedHashes -Artifact $artifact
-        foreach ($member in $artifact.members) {
-            $want = $member.sha256
-            if ($null -eq $want) { $want = $noted[$member.destination] }
-            $is = Get-PathHash -Path $member.destination
-            if ($null -ne $want -and $is -eq $want) { continue }
-            $shown = $want
-            if ($null -eq $want) { $shown = 'as in {0} {1}' -f $artifact.file, $artifact.version }
-            New-Difference -What ('file {0}: sha256' -f $member.destination) -Is $is -Want $shown -Disturbs:($null -ne $is)
-        }
+  # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
+  param([hashtable[]]$Artifacts)
+  foreach ($artifact in $Artifacts) {
+    $noted = Read-PlacedHashes -Artifact $artifact
+    foreach ($member in $artifact.members) {
+      $want = $member.sha256
+      if ($null -eq $want) { $want = $noted[$member.destination] }
+      $is = Get-PathHash -Path $member.destination
+      if ($null -ne $want -and $is -eq $want) { continue }
+      $shown = $want
+      if ($null -eq $want) { $shown = 'as in {0} {1}' -f $artifact.file, $artifact.version }
+      New-Difference -What ('file {0}: sha256' -f $member.destination) -Is $is -Want $shown -Disturbs:($null -ne $is)
     }
+  }
 }
 
 function Get-PlacedPath {
-    param([hashtable]$Artifact)
-    'placed-{0}.json' -f $Artifact.name
+  param([hashtable]$Artifact)
+  'placed-{0}.json' -f $Artifact.name
 }
 
 function Read-PlacedHashes {
-    # Destination and hash of what came out of this very archive; empty when another one was placed.
-    param([hashtable]$Artifact)
-    $hashes = @{}
-    $noted = Read-StateJson (Get-PlacedPath $Artifact)
-    if ($null -eq $noted -or $noted.archive -ne $Artifact.sha256) { return $hashes }
-    foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
-    $hashes
+  param([hashtable]$Artifact)
+  $hashes = @{}
+  $noted = Read-StateJson (Get-PlacedPath $Artifact)
+  if ($null -eq $noted -or $noted.archive -ne $Artifact.sha256) { return $hashes }
+  foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
+  $hashes
 }
 
 function Install-Artifacts {
-    # Downloads and places what differs.
-    param([hashtable[]]$Artifacts)
-    foreach ($artifact in $Artifacts) {
-        if (@(Get-ArtifactDifference -Artifacts @($artifact)).Count -gt 0) { Install-Artifact -Artifact $artifact }
-    }
+  param([hashtable[]]$Artifacts)
+  foreach ($artifact in $Artifacts) {
+    if (@(Get-ArtifactDifference -Artifacts @($artifact)).Count -gt 0) { Install-Artifact -Artifact $artifact }
+  }
 }
 
 function Install-Artifact {
-    param([hashtable]$Artifact)
-    $folder = Get-StatePath 'downloads'
-    Set-PrivateFolder -Path $folder
-    $archive = [IO.Path]::Combine($folder, $Artifact.file)
-    if ((Get-PathHash -Path $archive) -ne $Artifact.sha256) { Receive-Artifact -Artifact $Artifact -Path $archive }
-    $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
-    if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
-    [void][IO.Directory]::CreateDirectory($unpacked)
-    if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
-    else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
-    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-    Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact.sha256; files = [object[]]$files }
-    [IO.Directory]::Delete($unpacked, $true)
-    [IO.File]::Delete($archive)
+  param([hashtable]$Artifact)
+  $folder = Get-StatePath 'downloads'
+  Set-PrivateFolder -Path $folder
+  $archive = [IO.Path]::Combine($folder, $Artifact.file)
+  if ((Get-PathHash -Path $archive) -ne $Artifact.sha256) { Receive-Artifact -Artifact $Artifact -Path $archive }
+  $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
+  if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
+  [void][IO.Directory]::CreateDirectory($unpacked)
+  if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
+  else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
+  $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+  Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact.sha256; files = [object[]]$files }
+  [IO.Directory]::Delete($unpacked, $true)
+  [IO.File]::Delete($archive)
 }
 
 function Expand-Members {
-    # tar.exe has been in Windows since 2019 and unpacks zip as well.
-    param([hashtable]$Artifact, [string]$Archive, [string]$Folder)
-    $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
-    [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
+  # tar.exe is part of Windows and unpacks zip as well.
+  param([hashtable]$Artifact, [string]$Archive, [string]$Folder)
+  $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
+  [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
 }
 
 function Install-Member {
-    # Puts one unpacked file in its place (undone by Restore-File) and gives its destination and hash.
-    param([hashtable]$Member, [string]$Folder)
-    $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-    $hash = Get-PathHash -Path $from
-    if ($null -ne $Member.sha256 -and $hash -ne $Member.sha256) {
-        Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member.sha256) `
-            -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
-    }
-    if ((Get-PathHash -Path $Member.destination) -ne $hash) {
-        foreach ($service in $Member.services) { Save-RestartNeed -Name $service }
-        Save-FormerFile -Path $Member.destination
-        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
-        Move-FileOver -From $from -To $Member.destination
-    }
-    @{ destination = $Member.destination; sha256 = $hash }
+  param([hashtable]$Member, [string]$Folder)
+  $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
+  $hash = Get-PathHash -Path $from
+  if ($null -ne $Member.sha256 -and $hash -ne $Member.sha256) {
+    Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member.sha256) `
+      -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
+  }
+  if ((Get-PathHash -Path $Member.destination) -ne $hash) {
+    foreach ($service in $Member.services) { Save-RestartNeed -Name $service }
+    Save-FormerFile -Path $Member.destination
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
+    Move-FileOver -From $from -To $Member.destination
+  }
+  @{ destination = $Member.destination; sha256 = $hash }
 }
 
 function Receive-Artifact {
-    # Downloads to a .part file, as often as it takes to have it whole, and renames it when its hash is right.
-    param([hashtable]$Artifact, [string]$Path)
-    if (-not $Artifact.sha256) {
-        Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
-            -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
+  param([hashtable]$Artifact, [string]$Path)
+  if (-not $Artifact.sha256) {
+    Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
+      -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
+  }
+  $part = $Path + '.part'
+  for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact.sha256; $attempt++) {
+    if ($attempt -gt 4) {
+      $hash = Get-PathHash -Path $part
+      [IO.File]::Delete($part)
+      Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact.sha256) `
+        -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
     }
-    $part = $Path + '.part'
-    for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact.sha256; $attempt++) {
-        if ($attempt -gt 4) {
-            $hash = Get-PathHash -Path $part
-            [IO.File]::Delete($part)
-            Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact.sha256) `
-                -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
-        }
-        # The first attempts go on where an earlier one ended; the last ones start from nothing.
-        if ($attempt -gt 2) { [IO.File]::Delete($part) }
-        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact.proxy -Last:($attempt -eq 4)
-    }
-    [IO.File]::Delete($Path)
-    [IO.File]::Move($part, $Path)
+    # The first attempts go on where an earlier one ended; the last ones start from nothing.
+    if ($attempt -gt 2) { [IO.File]::Delete($part) }
+    Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact.proxy -Last:($attempt -eq 4)
+  }
+  [IO.File]::Delete($Path)
+  [IO.File]::Move($part, $Path)
 }
 
 function Receive-Rest {
-    # Appends what is missing. A connection that breaks in the middle leaves what came; the next attempt goes on.
-    param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
-    # A bundle in a folder that the node reads needs no protocol.
-    if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
-    # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
-    [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
-    $have = [long]0
-    if ([IO.File]::Exists($Path)) { $have = [IO.FileInfo]::new($Path).Length }
-    $request = [Net.WebRequest]::Create($Url)
-    $request.Timeout = 60000
-    $request.ReadWriteTimeout = 60000
-    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
-    if ($have -gt 0) { $request.AddRange($have) }
+  # A connection that breaks in the middle leaves what came; the next attempt goes on there.
+  param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
+  # A bundle in a folder that the node reads needs no protocol.
+  if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
+  # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
+  [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+  $have = [long]0
+  if ([IO.File]::Exists($Path)) { $have = [IO.FileInfo]::new($Path).Length }
+  $request = [Net.WebRequest]::Create($Url)
+  $request.Timeout = 60000
+  $request.ReadWriteTimeout = 60000
+  if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
+  if ($have -gt 0) { $request.AddRange($have) }
+  try {
+    $response = $request.GetResponse()
     try {
-        $response = $request.GetResponse()
-        try {
-            $mode = [IO.FileMode]::Append
-            # 206 says that the server goes on where we ask; anything else is the whole file again.
-            if ([int]$response.StatusCode -ne 206) { $mode = [IO.FileMode]::Create }
-            $file = [IO.File]::Open($Path, $mode, [IO.FileAccess]::Write)
-            try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
-        }
-        finally { $response.Close() }
+      $mode = [IO.FileMode]::Append
+      # 206 says that the server goes on where we ask; anything else is the whole file again.
+      if ([int]$response.StatusCode -ne 206) { $mode = [IO.FileMode]::Create }
+      $file = [IO.File]::Open($Path, $mode, [IO.FileAccess]::Write)
+      try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
     }
-    catch {
-        if ($Last) {
-            Stop-Step -Id 'DownloadFailed' -Message ('{0}: {1}' -f $Url, $_.Exception.GetBaseException().Message) `
-                -Hint 'Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.'
-        }
-        # 416: what we have is not the beginning of that file.
-        Start-Sleep -Seconds 2
+    finally { $response.Close() }
+  }
+  catch {
+    if ($Last) {
+      Stop-Step -Id 'DownloadFailed' -Message ('{0}: {1}' -f $Url, $_.Exception.GetBaseException().Message) `
+        -Hint 'Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.'
     }
+    # 416: what we have is not the beginning of that file.
+    Start-Sleep -Seconds 2
+  }
 }
 
-# What runs at each start of the machine, as a SYSTEM task, before any controller comes by: mode Boot of this script.
+# Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
 
 function Get-BootTaskDifference {
-    # The stored script and the task that starts it.
-    $text = [string]$script:Run.Text
-    Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $text
-    $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-    $is = $null
-    if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
-    Compare-Wanted -What 'task \winboot\boot: command' -Is $is -Want (Get-TextHash (New-BootTask).Action.Arguments)
+  $text = [string]$script:Run.Text
+  Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $text
+  $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
+  $is = $null
+  if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
+  Compare-Wanted -What 'task \winboot\boot: command' -Is $is -Want (Get-TextHash (New-BootTask).Action.Arguments)
 }
 
 function New-BootTask {
-    # The task: it loads the stored script after checking its hash.
-    $path = Get-StatePath 'boot.ps1'
-    New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash ([string]$script:Run.Text)) -Arguments '-Mode Boot') -TimeoutSeconds 1800
+  $path = Get-StatePath 'boot.ps1'
+  New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash ([string]$script:Run.Text)) -Arguments '-Mode Boot') -TimeoutSeconds 1800
 }
 
 function Set-BootTask {
-    Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-    Write-FileText -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
-    $task = New-BootTask
-    $trigger = New-ScheduledTaskTrigger -AtStartup
-    [void](Register-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+  Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
+  Write-FileText -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+  $task = New-BootTask
+  $trigger = New-ScheduledTaskTrigger -AtStartup
+  [void](Register-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
 }
 
 function Invoke-Boot {
-    # Mode Boot: notes the boot, then lets each step repair what a restart takes away. One that fails is noted and
-    # does not keep the others from their turn.
-    Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
-    [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
-    foreach ($step in $script:Run.Steps) {
-        try { [void]@(Invoke-Block -Step $step -Block 'Boot') }
-        catch {
-            $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
-            [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = $problem })
-        }
+  # A step that fails is noted and does not keep the others from their turn.
+  Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
+  [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
+  foreach ($step in $script:Run.Steps) {
+    try { [void]@(Invoke-Block -Step $step -Block 'Boot') }
+    catch {
+      $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
+      [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = $problem })
     }
+  }
 }
 
 function Restore-BootRoutes {
-    # Routes that somebody had set on the node's adapter and that are gone after a restart (a cloud's metadata route
-    # is the usual one). What they were was noted when the network was last seen whole.
-    $snapshot = Read-StateJson 'network.json'
-    if ($null -eq $snapshot) { return }
-    $until = [DateTime]::UtcNow.AddSeconds(120)
-    while (@(Get-NetIPAddress -IPAddress $snapshot.ip -ErrorAction SilentlyContinue | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -eq 0) {
-        if ([DateTime]::UtcNow -gt $until) { return }
-        Start-Sleep -Seconds 2
-    }
-    Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot)
+  # Routes that a restart took from the node's adapter, a cloud's metadata route for one.
+  $snapshot = Read-StateJson 'network.json'
+  if ($null -eq $snapshot) { return }
+  $until = [DateTime]::UtcNow.AddSeconds(120)
+  while (@(Get-NetIPAddress -IPAddress $snapshot.ip -ErrorAction SilentlyContinue | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -eq 0) {
+    if ([DateTime]::UtcNow -gt $until) { return }
+    Start-Sleep -Seconds 2
+  }
+  Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot)
 }
 
-# Certificates in PEM files, as the kubelet keeps them: certificate and key in one file, behind a link.
+# Certificates, as the kubelet keeps them: certificate and key in one PEM file.
 
 function Read-PemCertificate {
-    # The first certificate of a file; nothing when the file is absent or holds none.
-    param([string]$Path)
-    $text = Read-FileText $Path
-    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+  param([string]$Path)
+  $text = Read-FileText $Path
+  if ($null -ne $text) { ConvertFrom-Pem -Text $text }
 }
 
 function ConvertFrom-Pem {
-    # The first certificate of a text; nothing when it holds none.
-    param([string]$Text)
-    $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
-    if (-not $match.Success) { return }
-    # Windows PowerShell cannot read a PEM file with a key in it, but it can read the bytes of the certificate.
-    [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
+  param([string]$Text)
+  $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
+  if (-not $match.Success) { return }
+  # Windows PowerShell cannot read a PEM file with a key in it, but it can read the bytes of the certificate.
+  [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
 }
 
 function Test-CurrentCertificate {
-    # True when the file holds a certificate that has not run out.
-    param([string]$Path)
-    $certificate = Read-PemCertificate $Path
-    $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
+  param([string]$Path)
+  $certificate = Read-PemCertificate $Path
+  $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
 function Get-CredentialFault {
-    # Why the kubelet's credentials are of no use for this cluster and node; nothing when they are.
-    param([hashtable]$Credential)
-    $kubeconfig = Read-FileText $Credential.kubeconfig
-    if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
-    if (-not $server.Success -or $server.Groups[1].Value -cne $Credential.server) { return 'kubeconfig of another cluster' }
-    # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
-    $ca = Get-PathHash $Credential.ca_path
-    if ($null -ne $ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
-    $certificate = Read-PemCertificate $Credential.certificate
-    if ($null -eq $certificate) { return 'no client certificate' }
-    $name = $certificate.GetNameInfo([Security.Cryptography.X509Certificates.X509NameType]::SimpleName, $false)
-    if ($name -cne ('system:node:' + $Credential.node)) { return 'client certificate of ' + $name }
-    if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
+  param([hashtable]$Credential)
+  $kubeconfig = Read-FileText $Credential.kubeconfig
+  if ($null -eq $kubeconfig) { return 'no kubeconfig' }
+  $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
+  if (-not $server.Success -or $server.Groups[1].Value -cne $Credential.server) { return 'kubeconfig of another cluster' }
+  # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
+  $ca = Get-PathHash $Credential.ca_path
+  if ($null -ne $ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
+  $certificate = Read-PemCertificate $Credential.certificate
+  if ($null -eq $certificate) { return 'no client certificate' }
+  $name = $certificate.GetNameInfo([Security.Cryptography.X509Certificates.X509NameType]::SimpleName, $false)
+  if ($name -cne ('system:node:' + $Credential.node)) { return 'client certificate of ' + $name }
+  if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
 function Get-CredentialDifference {
-    # Valid credentials need nothing; without them a bootstrap file of this very run is enough, because the kubelet
-    # makes the rest of it.
-    param([hashtable]$Credential)
-    $fault = Get-CredentialFault -Credential $Credential
-    if ($null -eq $fault) { return }
-    if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
-    New-Difference -What 'kubelet client certificate' -Is $fault -Want ('system:node:{0}, for {1}' -f $Credential.node, $Credential.server)
+  # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
+  param([hashtable]$Credential)
+  $fault = Get-CredentialFault -Credential $Credential
+  if ($null -eq $fault) { return }
+  if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
+  New-Difference -What 'kubelet client certificate' -Is $fault -Want ('system:node:{0}, for {1}' -f $Credential.node, $Credential.server)
 }
 
 function Set-Credential {
-    # Takes useless credentials away and gives the kubelet a token to ask for new ones.
-    param([hashtable]$Credential)
-    if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
-    Stop-RunningService -Name 'kubelet'
-    Remove-OldFile -Path $Credential.kubeconfig
-    if ([IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
-    }
-    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
-    Save-CreatedFile -Path $Credential.bootstrap_path
-    Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
-    $script:Run['Bootstrapped'] = $true
+  param([hashtable]$Credential)
+  if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
+  Stop-RunningService -Name 'kubelet'
+  Remove-OldFile -Path $Credential.kubeconfig
+  if ([IO.Directory]::Exists($Credential.pki)) {
+    foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
+  }
+  $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
+  Save-CreatedFile -Path $Credential.bootstrap_path
+  Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
+  $script:Run['Bootstrapped'] = $true
 }
 
 # containerd, asked through crictl.
 
 function Invoke-Crictl {
-    # The output of crictl; nothing when containerd (or crictl itself) does not answer.
-    param([hashtable]$Source, [string[]]$Arguments, [int]$TimeoutSeconds = 30)
-    if (-not [IO.File]::Exists($Source.crictl) -or -not [IO.File]::Exists($Source.crictl_config)) { return }
-    if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program -Path $Source.crictl -Arguments (@('--config', $Source.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
-    if ($ended.ExitCode -eq 0) { $ended.Output }
+  # The output of crictl; nothing when containerd does not answer.
+  param([hashtable]$Source, [string[]]$Arguments, [int]$TimeoutSeconds = 30)
+  if (-not [IO.File]::Exists($Source.crictl) -or -not [IO.File]::Exists($Source.crictl_config)) { return }
+  if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+  $ended = Invoke-Program -Path $Source.crictl -Arguments (@('--config', $Source.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
+  if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 function Get-ImageDifference {
-    # Is an image there, so that the first pod need not wait for it?
-    param([string]$Image, [hashtable]$Source)
-    $listed = Invoke-Crictl -Source $Source -Arguments @('images', '--output', 'json')
-    $tags = @()
-    if ($null -ne $listed) {
-        $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
-    }
-    if ($tags -notcontains $Image) { New-Difference -What ('image {0}' -f $Image) -Is $null -Want 'present' }
+  param([string]$Image, [hashtable]$Source)
+  $listed = Invoke-Crictl -Source $Source -Arguments @('images', '--output', 'json')
+  $tags = @()
+  if ($null -ne $listed) {
+    $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
+  }
+  if ($tags -notcontains $Image) { New-Difference -What ('image {0}' -f $Image) -Is $null -Want 'present' }
 }
 
 function Install-Image {
-    # Pulls an image as the kubelet would: through containerd, its mirrors and its proxy.
-    param([string]$Image, [hashtable]$Source)
-    $arguments = @('--config', $Source.crictl_config, '--timeout', '600s', 'pull', $Image)
-    $ended = Invoke-Program -Path $Source.crictl -Arguments $arguments -TimeoutSeconds 620
-    if ($ended.ExitCode -ne 0) {
-        Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
-            -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
-    }
+  param([string]$Image, [hashtable]$Source)
+  $arguments = @('--config', $Source.crictl_config, '--timeout', '600s', 'pull', $Image)
+  $ended = Invoke-Program -Path $Source.crictl -Arguments $arguments -TimeoutSeconds 620
+  if ($ended.ExitCode -ne 0) {
+    Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
+      -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
+  }
 }
 
 function Get-HostsFileDifference {
-    # A hosts.toml: the text we know, and, where the registry wants a login, a header that is there and readable only by
-    # SYSTEM and Administrators. The login itself is never compared.
-    param([hashtable]$Registry)
-    $is = Read-FileText $Registry.path
-    $what = 'file {0}: ' -f $Registry.path
-    if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
-        New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
-        return
+  # A hosts.toml: the text we know, and, where the registry wants a login, a header that is there and readable only by
+  # SYSTEM and Administrators. The login itself is never compared.
+  param([hashtable]$Registry)
+  $is = Read-FileText $Registry.path
+  $what = 'file {0}: ' -f $Registry.path
+  if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
+    New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
+    return
+  }
+  if ($Registry.secret -eq '') {
+    if ($is.Length -ne $Registry.text.Length) {
+      New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
     }
-    if ($Registry.secret -eq '') {
-        if ($is.Length -ne $Registry.text.Length) {
-            New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
-        }
-        return
-    }
-    $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
-    Compare-Wanted -What ($what + 'logins') -Is $headers -Want @($Registry.authorize).Count
-    $strangers = Get-Strangers -Path $Registry.path
-    if ($null -ne $strangers) {
-        New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
-    }
+    return
+  }
+  $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
+  Compare-Wanted -What ($what + 'logins') -Is $headers -Want @($Registry.authorize).Count
+  $strangers = Get-Strangers -Path $Registry.path
+  if ($null -ne $strangers) {
+    New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
+  }
 }
 
 function Set-HostsFile {
-    # Writes a hosts.toml; containerd reads it at every pull, so nothing has to be restarted.
-    param([hashtable]$Registry)
-    if ($Registry.secret -eq '') { Set-FileText -Path $Registry.path -Text $Registry.text; return }
-    $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
-    $text = $Registry.text
-    foreach ($url in @($Registry.authorize)) {
-        $text += "`n[host.`"{0}`".header]`n  authorization = `"Basic {1}`"`n" -f $url, [Convert]::ToBase64String($login)
-    }
-    Save-CreatedFile -Path $Registry.path
-    Write-FileText -Path $Registry.path -Text $text -Private
+  param([hashtable]$Registry)
+  if ($Registry.secret -eq '') { Set-FileText -Path $Registry.path -Text $Registry.text; return }
+  $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
+  $text = $Registry.text
+  foreach ($url in @($Registry.authorize)) {
+    $text += "`n[host.`"{0}`".header]`n  authorization = `"Basic {1}`"`n" -f $url, [Convert]::ToBase64String($login)
+  }
+  Save-CreatedFile -Path $Registry.path
+  Write-FileText -Path $Registry.path -Text $text -Private
 }
 
 function Save-CreatedFile {
-    # Notes a file that holds a secret as one to be removed (undone by Restore-File): its former bytes are kept nowhere.
-    param([string]$Path)
-    Save-FormerValue -Kind 'File' -Key $Path -Value @{ path = $Path; bytes = $null; kept = $null }
+  # The former bytes of a file that holds a secret are kept nowhere.
+  param([string]$Path)
+  Save-FormerValue -Kind 'File' -Key $Path -Value @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
-    # Waits until containerd answers, which is later than the service is Running.
-    param([hashtable]$Source, [int]$TimeoutSeconds = 60)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($null -eq (Invoke-Crictl -Source $Source -Arguments @('version'))) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
-                -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
-        }
-        Start-Sleep -Milliseconds 1000
+  param([hashtable]$Source, [int]$TimeoutSeconds = 60)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ($null -eq (Invoke-Crictl -Source $Source -Arguments @('version'))) {
+    if ([DateTime]::UtcNow -gt $until) {
+      Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
+        -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
     }
+    Start-Sleep -Milliseconds 1000
+  }
 }
 
-# Work that may cut the session it was started from: it runs as a one-shot SYSTEM task, in a process that no session
-# owns, and writes down how it ended. The guard around it puts the network back when the machine itself lost it.
+# Work that may cut the session it was started from runs as a one-shot SYSTEM task and writes down how it ended. The
+# guard around it puts the network back when the machine itself lost it.
 
 function Start-DetachedRun {
-    # Stores this script, starts it as a task in mode Detached for the current step, and emits what the driver tells
-    # the controller. Guard says what must hold afterwards: node_ip, server_host, server_port, management_port, and
-    # agent and network, which are taken away again when it does not.
-    param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
-    Assert-NoFailure
-    $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
-    $path = Get-StatePath ('detached\{0}.ps1' -f $id)
-    $text = [string]$script:Run.Text
-    Write-FileText -Path $path -Text $text
-    Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
-        id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
-        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
-    }
-    $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
-    $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-    Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
-    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+  # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
+  param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+  Assert-NoFailure
+  $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
+  $path = Get-StatePath ('detached\{0}.ps1' -f $id)
+  $text = [string]$script:Run.Text
+  Write-FileText -Path $path -Text $text
+  Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+    id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+    deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+  }
+  $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
+  $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
+  Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
 }
 
 function New-ScriptLoader {
-    # The few lines that a task runs: they refuse a script that is not the one that was stored.
-    param([string]$Path, [string]$Hash, [string]$Arguments)
-    # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
-    $lines = @(
-        '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
-        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
-        '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
-        '& $script {0}' -f $Arguments
-    )
-    $lines -join "`n"
+  # What a task runs: it refuses a script that is not the one that was stored.
+  param([string]$Path, [string]$Hash, [string]$Arguments)
+  # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
+  $lines = @(
+    '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
+    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+    'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
+    '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
+    '& $script {0}' -f $Arguments
+  )
+  $lines -join "`n"
 }
 
 function Start-SystemTask {
-    # Registers a one-shot task of SYSTEM and starts it.
-    param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
-    $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
-    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
-    Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
+  param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
+  $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
+  Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
 }
 
 function New-SystemTask {
-    # Action, principal and settings of a task that runs PowerShell text as SYSTEM.
-    param([string]$Command, [int]$TimeoutSeconds)
-    # -EncodedCommand is not subject to the execution policy and needs no quoting.
-    $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-    $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
-    $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
-    @{
-        Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
-        # S-1-5-18 is SYSTEM in every language.
-        Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-        Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
-    }
+  param([string]$Command, [int]$TimeoutSeconds)
+  # -EncodedCommand is not subject to the execution policy and needs no quoting.
+  $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
+  $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+  $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
+  @{
+    Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
+    # S-1-5-18 is SYSTEM in every language.
+    Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+    Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
+      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+  }
 }
 
 function Assert-NoFailure {
-    # A detached run of this step that failed is told once, by failing the step; the change after that tries again.
-    # One that a restart cut off is simply tried again.
-    $folder = Get-StatePath 'detached'
-    foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
-        $name = 'detached\' + [IO.Path]::GetFileName($path)
-        $status = Read-StateJson $name
-        if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
-        $status.told = $true
-        Write-StateJson -Name $name -Value $status
-        if ($status.state -eq 'running') { continue }
-        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
-            -Hint 'When the cause is mended, run the same command again.'
-    }
+  # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
+  # tried again at once.
+  $folder = Get-StatePath 'detached'
+  foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
+    $name = 'detached\' + [IO.Path]::GetFileName($path)
+    $status = Read-StateJson $name
+    if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+    $status.told = $true
+    Write-StateJson -Name $name -Value $status
+    if ($status.state -eq 'running') { continue }
+    Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
+      -Hint 'When the cause is mended, run the same command again.'
+  }
 }
 
 function Invoke-Detached {
-    # Mode Detached: one step's detached block, guarded.
-    $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
-    $status = Read-StateJson $name
-    # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
-    $lock = Wait-Mutex -Seconds 120
-    if ($null -eq $lock) {
-        Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
-        return
+  $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
+  $status = Read-StateJson $name
+  # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  $lock = Wait-Mutex -Seconds 120
+  if ($null -eq $lock) {
+    Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
+    return
+  }
+  try {
+    if ((Get-Fence) -ne $status.fence) {
+      Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
+      return
     }
-    try {
-        if ((Get-Fence) -ne $status.fence) {
-            Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
-            return
-        }
-        $script:Run.Fence = $status.fence
-        # Those last events are still on their way through the network that we are about to rewire.
-        Start-Sleep -Seconds 2
-        $ended = Invoke-Guarded -Status $status
-        Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
-    }
-    catch {
-        Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
-        throw
-    }
-    finally {
-        Exit-Run -Lock $lock
-        [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
-        Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
-    }
+    $script:Run.Fence = $status.fence
+    # Those last events are still on their way through the network that we are about to rewire.
+    Start-Sleep -Seconds 2
+    $ended = Invoke-Guarded -Status $status
+    Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
+  }
+  catch {
+    Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+    throw
+  }
+  finally {
+    Exit-Run -Lock $lock
+    [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
+    Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
+  }
 }
 
 function Save-DetachedState {
-    param([string]$Name, [object]$Status, [string]$State, [string]$Message)
-    $Status.state = $State
-    $Status.message = $Message
-    Write-StateJson -Name $Name -Value $Status
+  param([string]$Name, [object]$Status, [string]$State, [string]$Message)
+  $Status.state = $State
+  $Status.message = $Message
+  Write-StateJson -Name $Name -Value $Status
 }
 
 function Invoke-Guarded {
-    # Runs the block, then sees to the network: what is missing is put back, and when the machine still has no way
-    # out, the cause is removed. That nobody is connected is no reason: only what the node itself can see counts.
-    param([object]$Status)
-    $guard = $Status.guard
-    # Change or Undo: the block may need to know what it was started for.
-    $script:Run.Facts.Purpose = $Status.purpose
-    $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
-    $snapshot = Read-NetworkSnapshot -Address $address
-    Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
-    $script:Run['Snapshot'] = $snapshot
-    $message = ''
-    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
-    catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
-    $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-    if ($missing -ne '') {
-        Undo-Rewiring -Guard $guard
-        $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-        return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
-    }
-    if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
-    @{ State = 'done'; Message = '' }
+  # That nobody is connected is no reason to go back: only what the node itself can see counts.
+  param([object]$Status)
+  $guard = $Status.guard
+  # Change or Undo: the block may need to know what it was started for.
+  $script:Run.Facts.Purpose = $Status.purpose
+  $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
+  $snapshot = Read-NetworkSnapshot -Address $address
+  Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+  $script:Run['Snapshot'] = $snapshot
+  $message = ''
+  $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+  try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
+  catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
+  $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
+  if ($missing -ne '') {
+    Undo-Rewiring -Guard $guard
+    $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
+    return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
+  }
+  if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
+  @{ State = 'done'; Message = '' }
 }
 
 function Wait-Network {
-    # Puts back what a snapshot lacks until the machine has its way out again; names what is missing at the end.
-    param([object]$Snapshot, [object]$Guard, [int]$Seconds)
-    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-    do {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
-        if ($missing -eq '') { return '' }
-        Start-Sleep -Seconds 3
-    } while ([DateTime]::UtcNow -lt $until)
-    $missing
+  # Puts back what is missing until the machine has its way out; names what is still missing at the end.
+  param([object]$Snapshot, [object]$Guard, [int]$Seconds)
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  do {
+    Restore-NetworkSnapshot -Snapshot $Snapshot
+    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+    if ($missing -eq '') { return '' }
+    Start-Sleep -Seconds 3
+  } while ([DateTime]::UtcNow -lt $until)
+  $missing
 }
 
 function Get-MissingLink {
-    # What the machine lacks to be reached and to reach the API server; an empty text when nothing.
-    param([object]$Snapshot, [object]$Guard)
-    $address = @(Find-Address $Snapshot.ip)
-    if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
-    $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
-    if (-not $out) { return 'the way to the API server' }
-    $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
-    # Port 0: winboot runs on the machine itself.
-    if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
-    ''
+  param([object]$Snapshot, [object]$Guard)
+  $address = @(Find-Address $Snapshot.ip)
+  if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
+  $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+  if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+  $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
+  if (-not $out) { return 'the way to the API server' }
+  $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
+  # Port 0: winboot runs on the machine itself.
+  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+  ''
 }
 
 function Undo-Rewiring {
-    # Takes the cause away: the agent stops and stays stopped, its network goes.
-    param([object]$Guard)
-    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
-        Stop-RunningService -Name $Guard.agent
-        Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
-    }
-    foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
-        Remove-HnsObject -Kind networks -Id $network.Id
-    }
+  param([object]$Guard)
+  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
+    Stop-RunningService -Name $Guard.agent
+    Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
+  }
+  foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
+    Remove-HnsObject -Kind networks -Id $network.Id
+  }
 }
 
 # What a look, a change and a step that cannot go on have to say.
 
 function New-Difference {
-    # One thing that is not as the profile wants it. Null means: is, or shall be, absent.
-    param(
-        [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()][object]$Is,
-        [AllowNull()][object]$Want,
-        [switch]$Reboot,
-        [switch]$Disrupts,
-        [switch]$Disturbs,
-        [switch]$Policy
-    )
-    [pscustomobject]@{
-        kind     = 'difference'
-        what     = $What
-        is       = ConvertTo-Shown $Is
-        want     = ConvertTo-Shown $Want
-        reboot   = [bool]$Reboot
-        disrupts = [bool]$Disrupts
-        disturbs = [bool]$Disturbs
-        policy   = [bool]$Policy
-    }
+  # Null means: is, or shall be, absent.
+  param(
+    [Parameter(Mandatory = $true)][string]$What,
+    [AllowNull()][object]$Is,
+    [AllowNull()][object]$Want,
+    [switch]$Reboot,
+    [switch]$Disrupts,
+    [switch]$Disturbs,
+    [switch]$Policy
+  )
+  [pscustomobject]@{
+    kind     = 'difference'
+    what     = $What
+    is       = ConvertTo-Shown $Is
+    want     = ConvertTo-Shown $Want
+    reboot   = [bool]$Reboot
+    disrupts = [bool]$Disrupts
+    disturbs = [bool]$Disturbs
+    policy   = [bool]$Policy
+  }
 }
 
 function ConvertTo-Shown {
-    # The text of a value in a difference: lists in one line, null stays null.
-    param([AllowNull()][object]$Value)
-    if ($null -eq $Value) { return $null }
-    if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
-    if ($Value -is [array]) { return ($Value -join ', ') }
-    [string]$Value
+  param([AllowNull()][object]$Value)
+  if ($null -eq $Value) { return $null }
+  if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
+  if ($Value -is [array]) { return ($Value -join ', ') }
+  [string]$Value
 }
 
 function Compare-Wanted {
-    # Emits a difference when two values are not shown alike. Case counts unless -IgnoreCase.
-    param(
-        [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()][object]$Is,
-        [AllowNull()][object]$Want,
-        [switch]$IgnoreCase,
-        [switch]$Reboot,
-        [switch]$Disrupts,
-        [switch]$Disturbs
-    )
-    $isText = ConvertTo-Shown $Is
-    $wantText = ConvertTo-Shown $Want
-    if ($IgnoreCase) { $same = $isText -ieq $wantText } else { $same = $isText -ceq $wantText }
-    if (-not $same) {
-        New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
-    }
+  # A difference when two values are not shown alike.
+  param(
+    [Parameter(Mandatory = $true)][string]$What,
+    [AllowNull()][object]$Is,
+    [AllowNull()][object]$Want,
+    [switch]$IgnoreCase,
+    [switch]$Reboot,
+    [switch]$Disrupts,
+    [switch]$Disturbs
+  )
+  $isText = ConvertTo-Shown $Is
+  $wantText = ConvertTo-Shown $Want
+  if ($IgnoreCase) { $same = $isText -ieq $wantText } else { $same = $isText -ceq $wantText }
+  if (-not $same) {
+    New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
+  }
 }
 
 function New-Reboot {
-    # Emitted by a change that is complete only after a restart.
-    [pscustomobject]@{ kind = 'reboot' }
+  [pscustomobject]@{ kind = 'reboot' }
 }
 
 function Stop-Step {
-    # Ends the step with a problem that has a name, a cause and a next step.
-    param(
-        [Parameter(Mandatory = $true)][string]$Id,
-        [Parameter(Mandatory = $true)][string]$Message,
-        [string]$Hint = ''
-    )
-    # The hint travels as the target of the error record; the prefix tells our problems from all others.
-    throw [Management.Automation.ErrorRecord]::new(
-        [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
+  param(
+    [Parameter(Mandatory = $true)][string]$Id,
+    [Parameter(Mandatory = $true)][string]$Message,
+    [string]$Hint = ''
+  )
+  # The hint travels as the target of the error record; the prefix tells our problems from all others.
+  throw [Management.Automation.ErrorRecord]::new(
+    [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-    # What the controller is told about an error: our own name and hint where there is one.
-    param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
-    $id = $OtherwiseId
-    $hint = ''
-    if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-        $id = $Caught.FullyQualifiedErrorId.Substring(8)
-        $hint = [string]$Caught.TargetObject
-    }
-    $position = ''
-    if ($null -ne $Caught.InvocationInfo) {
-        $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
-    }
-    # A failing .NET call is wrapped; the reason is the innermost exception.
-    @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
+  param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
+  $id = $OtherwiseId
+  $hint = ''
+  if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
+    $id = $Caught.FullyQualifiedErrorId.Substring(8)
+    $hint = [string]$Caught.TargetObject
+  }
+  $position = ''
+  if ($null -ne $Caught.InvocationInfo) {
+    $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
+  }
+  # A failing .NET call is wrapped; the reason is the innermost exception.
+  @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
 }
 
 # Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
-    # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
-    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
-    foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
-    @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
-        # Steps that others must not build upon, with the reason: failed, blocked or reboot.
-        Unmet = @{}
-        # Answers that cost something and hold for one step: read once, forgotten after each change.
-        Cache = @{}
-        # The step at work, the fence this run has raised, and the number of its last event.
-        Step = ''; Fence = 0; Sequence = 0
-    }
+  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
+  foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
+  @{
+    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
+    # Steps that others must not build upon, with the reason: failed, blocked or reboot.
+    Unmet = @{}
+    # Answers that cost something and hold for one step: read once, forgotten after each change.
+    Cache = @{}
+    # The step at work, the fence this run has raised, and the number of its last event.
+    Step = ''; Fence = 0; Sequence = 0
+  }
 }
 
 function Invoke-Block {
-    # Runs one block of a step below its values, so that blocks see the same names and cannot change each other's.
-    param([hashtable]$Step, [string]$Block)
-    $script:Run.Step = $Step.Name
-    if (-not $Step.ContainsKey($Block)) { return }
-    . $Step.Values
-    & $Step[$Block]
+  # The values are set anew for each block, so that blocks cannot change them for each other.
+  param([hashtable]$Step, [string]$Block)
+  $script:Run.Step = $Step.Name
+  if (-not $Step.ContainsKey($Block)) { return }
+  . $Step.Values
+  & $Step[$Block]
 }
 
 function Invoke-Look {
-    # Says how the machine differs. What is as it should be goes out in one batch at the end: a run that finds
-    # nothing to do costs the fewest messages.
-    $script:Run.Fence = Get-Fence
-    $quiet = [Collections.Generic.List[string]]::new()
-    New-RunEvent
-    foreach ($step in $script:Run.Steps) {
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-LookResult -Step $step
-        $line = New-StepEvent -Step $step -Result $result -Watch $watch
-        if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
-    }
-    $quiet.Add((New-EndEvent -Reason 'complete'))
-    $quiet.ToArray()
+  # What is as it should be goes out in one batch at the end: a run that finds nothing to do costs the fewest
+  # messages.
+  $script:Run.Fence = Get-Fence
+  $quiet = [Collections.Generic.List[string]]::new()
+  New-RunEvent
+  foreach ($step in $script:Run.Steps) {
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $result = Get-LookResult -Step $step
+    $line = New-StepEvent -Step $step -Result $result -Watch $watch
+    if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
+  }
+  $quiet.Add((New-EndEvent -Reason 'complete'))
+  $quiet.ToArray()
 }
 
 function Invoke-Locked {
-    # Runs the work while holding the machine-wide mutex, or names the one who holds it.
-    param([scriptblock]$Work)
-    # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
-    $running = Get-RunningDetached
-    $lock = $null
-    if ($null -eq $running) { $lock = Enter-Run }
-    New-RunEvent
-    if ($null -ne $running) {
-        New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
-        return
-    }
-    if ($null -eq $lock) {
-        New-EndEvent -Reason 'held' -Message (Get-HolderText)
-        return
-    }
-    try { & $Work }
-    finally { Exit-Run -Lock $lock }
+  # Runs the work while holding the machine-wide mutex, or names the one who holds it.
+  param([scriptblock]$Work)
+  # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
+  $running = Get-RunningDetached
+  $lock = $null
+  if ($null -eq $running) { $lock = Enter-Run }
+  New-RunEvent
+  if ($null -ne $running) {
+    New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
+    return
+  }
+  if ($null -eq $lock) {
+    New-EndEvent -Reason 'held' -Message (Get-HolderText)
+    return
+  }
+  try { & $Work }
+  finally { Exit-Run -Lock $lock }
 }
 
 function Invoke-Steps {
-    # Drives the steps in turn and tells how each went; ends early when another run has taken over, or when a step
-    # goes on detached. One restart at the end serves all that asked for it.
-    param([object[]]$Steps, [scriptblock]$Drive)
-    $rebooting = @()
-    foreach ($step in $Steps) {
-        if (-not (Test-Fence)) {
-            New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
-            return
-        }
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = & $Drive $step
-        if ($null -ne $result.Detached) {
-            New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-            return
-        }
-        if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent -Step $step -Result $result -Watch $watch
+  param([object[]]$Steps, [scriptblock]$Drive)
+  $rebooting = @()
+  foreach ($step in $Steps) {
+    if (-not (Test-Fence)) {
+      New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
+      return
     }
-    if ($rebooting.Count -gt 0) {
-        Save-RebootMark -Steps $rebooting
-        New-EventLine @{ event = 'reboot'; steps = $rebooting }
-        New-EndEvent -Reason 'reboot'
-        return
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $result = & $Drive $step
+    if ($null -ne $result.Detached) {
+      New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
+      return
     }
-    New-EndEvent -Reason 'complete'
+    if ($result.Reboot) { $rebooting += $step.Name }
+    New-StepEvent -Step $step -Result $result -Watch $watch
+  }
+  if ($rebooting.Count -gt 0) {
+    Save-RebootMark -Steps $rebooting
+    New-EventLine @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
+    return
+  }
+  New-EndEvent -Reason 'complete'
 }
 
 function New-Result {
-    # How one step went.
-    param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
-    @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
+  param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
+  @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
 }
 
 function Get-LookResult {
-    # ok, would-change, failed (the look itself failed) or blocked (it builds on a step whose look failed).
-    param([hashtable]$Step)
-    $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
-    if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
-    try { $found = @(Read-Differences -Step $Step) }
-    catch {
-        $script:Run.Unmet[$Step.Name] = 'failed'
-        return (New-Result -State 'failed' -Problem (ConvertTo-Problem -Caught $_ -OtherwiseId 'LookFailed'))
-    }
-    # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
-    if (@($found | Where-Object { -not $_.policy }).Count -eq 0) { return (New-Result -Differences $found) }
-    New-Result -State 'would-change' -Differences $found
+  param([hashtable]$Step)
+  $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
+  if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
+  try { $found = @(Read-Differences -Step $Step) }
+  catch {
+    $script:Run.Unmet[$Step.Name] = 'failed'
+    return (New-Result -State 'failed' -Problem (ConvertTo-Problem -Caught $_ -OtherwiseId 'LookFailed'))
+  }
+  # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
+  if (@($found | Where-Object { -not $_.policy }).Count -eq 0) { return (New-Result -Differences $found) }
+  New-Result -State 'would-change' -Differences $found
 }
 
 function Get-ChangeResult {
-    # The look's answer, or what became of the change that it called for.
-    param([hashtable]$Step)
-    $result = Get-LookResult -Step $Step
-    if ($result.State -ne 'would-change') { return $result }
-    $problem = Get-Obstacle -Step $Step -Differences $result.Differences
-    if ($null -ne $problem) {
-        $script:Run.Unmet[$Step.Name] = 'blocked'
-        $result.State = 'blocked'
-        if ($problem.id -eq 'SecretMissing') { $result.State = 'failed' }
-        $result.Problem = $problem
-        return $result
-    }
-    try {
-        $result = Complete-Change -Step $Step -Result $result
-        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'reboot' }
-    }
-    catch {
-        $script:Run.Unmet[$Step.Name] = 'failed'
-        $result.State = 'failed'
-        $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
-    }
-    $result
+  param([hashtable]$Step)
+  $result = Get-LookResult -Step $Step
+  if ($result.State -ne 'would-change') { return $result }
+  $problem = Get-Obstacle -Step $Step -Differences $result.Differences
+  if ($null -ne $problem) {
+    $script:Run.Unmet[$Step.Name] = 'blocked'
+    $result.State = 'blocked'
+    if ($problem.id -eq 'SecretMissing') { $result.State = 'failed' }
+    $result.Problem = $problem
+    return $result
+  }
+  try {
+    $result = Complete-Change -Step $Step -Result $result
+    if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'reboot' }
+  }
+  catch {
+    $script:Run.Unmet[$Step.Name] = 'failed'
+    $result.State = 'failed'
+    $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+  }
+  $result
 }
 
 function Complete-Change {
-    # Runs the change and looks again: only a second look that finds nothing makes it `changed`.
-    param([hashtable]$Step, [hashtable]$Result)
-    $said = @(Invoke-Block -Step $Step -Block 'Change')
-    $script:Run.Cache = @{}
-    foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
-    if ($null -ne $Result.Detached) { return $Result }
-    $left = @(Read-Differences -Step $Step | Where-Object { -not $_.policy })
-    # What takes effect with the restart may still be seen as different before it.
-    if ($Result.Reboot) { $left = @($left | Where-Object { -not $_.reboot }) }
-    if ($left.Count -gt 0) {
-        $names = @($left | ForEach-Object { $_.what }) -join '; '
-        Stop-Step -Id 'StillDifferent' -Message ('after the change this is still different: ' + $names) `
-            -Hint 'Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself.'
-    }
-    $Result.State = 'changed'
-    $Result
+  # Only a second look that finds nothing makes it `changed`.
+  param([hashtable]$Step, [hashtable]$Result)
+  $said = @(Invoke-Block -Step $Step -Block 'Change')
+  $script:Run.Cache = @{}
+  foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
+  if ($null -ne $Result.Detached) { return $Result }
+  $left = @(Read-Differences -Step $Step | Where-Object { -not $_.policy })
+  # What takes effect with the restart may still be seen as different before it.
+  if ($Result.Reboot) { $left = @($left | Where-Object { -not $_.reboot }) }
+  if ($left.Count -gt 0) {
+    $names = @($left | ForEach-Object { $_.what }) -join '; '
+    Stop-Step -Id 'StillDifferent' -Message ('after the change this is still different: ' + $names) `
+      -Hint 'Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself.'
+  }
+  $Result.State = 'changed'
+  $Result
 }
 
 function Receive-Said {
-    # Notes what a change or an undo emitted; anything but a known object is a mistake in the step.
-    param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
-    $kind = ''
-    if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
-    switch ($kind) {
-        'reboot' { $Result.Reboot = $true }
-        'detached' { $Result.Detached = $Thing }
-        default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
-    }
+  param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
+  $kind = ''
+  if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
+  switch ($kind) {
+    'reboot' { $Result.Reboot = $true }
+    'detached' { $Result.Detached = $Thing }
+    default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
+  }
 }
 
 function Read-Differences {
-    # The look of one step, held to its contract.
-    param([hashtable]$Step)
-    $seen = @{}
-    foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
-        if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
-            throw ('the look of step {0} emitted something that is no difference: {1}' -f $Step.Name, $thing)
-        }
-        if ($seen.ContainsKey($thing.what)) {
-            throw ('the look of step {0} names two differences alike: {1}' -f $Step.Name, $thing.what)
-        }
-        $seen[$thing.what] = $true
-        $thing
+  param([hashtable]$Step)
+  $seen = @{}
+  foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
+    if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
+      throw ('the look of step {0} emitted something that is no difference: {1}' -f $Step.Name, $thing)
     }
+    if ($seen.ContainsKey($thing.what)) {
+      throw ('the look of step {0} names two differences alike: {1}' -f $Step.Name, $thing.what)
+    }
+    $seen[$thing.what] = $true
+    $thing
+  }
 }
 
 function Get-Obstacle {
-    # Why a wanted change must not be made now; nothing when it may.
-    param([hashtable]$Step, [object[]]$Differences)
-    $facts = $script:Run.Facts
-    if ($facts.NodeIsLive -and -not $facts.Drained) {
-        $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
-        if ($rough.Count -gt 0) {
-            $names = @($rough | ForEach-Object { $_.what }) -join '; '
-            return @{
-                id = 'NeedsDrain'; message = 'this would disturb a live node: ' + $names; position = ''
-                hint = 'Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards.'
-            }
-        }
+  param([hashtable]$Step, [object[]]$Differences)
+  $facts = $script:Run.Facts
+  if ($facts.NodeIsLive -and -not $facts.Drained) {
+    $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
+    if ($rough.Count -gt 0) {
+      $names = @($rough | ForEach-Object { $_.what }) -join '; '
+      return @{
+        id = 'NeedsDrain'; message = 'this would disturb a live node: ' + $names; position = ''
+        hint = 'Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards.'
+      }
     }
-    $missing = @($Step.Secrets | Where-Object { -not $script:Run.Secrets.ContainsKey($_) })
-    if ($missing.Count -gt 0) {
-        return @{
-            id = 'SecretMissing'; message = 'the change needs a secret that was not sent: ' + ($missing -join ', ')
-            hint = 'Check the references in the profile (env, file, command, mint).'; position = ''
-        }
+  }
+  $missing = @($Step.Secrets | Where-Object { -not $script:Run.Secrets.ContainsKey($_) })
+  if ($missing.Count -gt 0) {
+    return @{
+      id = 'SecretMissing'; message = 'the change needs a secret that was not sent: ' + ($missing -join ', ')
+      hint = 'Check the references in the profile (env, file, command, mint).'; position = ''
     }
+  }
 }
 
 function New-BlockedResult {
-    # A step whose foundation is not there: because of a failure, or because the machine must restart first.
-    param([hashtable]$Step, [string[]]$Unmet)
-    $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
-    $id = 'NeedsStep'
-    $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
-    if ($reasons -notcontains 'failed' -and $reasons -notcontains 'blocked') {
-        $id = 'PendingReboot'
-        $message = 'it goes on after the restart that these steps asked for: ' + ($Unmet -join ', ')
-        $script:Run.Unmet[$Step.Name] = 'reboot'
-    }
-    else { $script:Run.Unmet[$Step.Name] = 'blocked' }
-    New-Result -State 'blocked' -Problem @{ id = $id; message = $message; hint = ''; position = '' }
+  param([hashtable]$Step, [string[]]$Unmet)
+  $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
+  $id = 'NeedsStep'
+  $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
+  if ($reasons -notcontains 'failed' -and $reasons -notcontains 'blocked') {
+    $id = 'PendingReboot'
+    $message = 'it goes on after the restart that these steps asked for: ' + ($Unmet -join ', ')
+    $script:Run.Unmet[$Step.Name] = 'reboot'
+  }
+  else { $script:Run.Unmet[$Step.Name] = 'blocked' }
+  New-Result -State 'blocked' -Problem @{ id = $id; message = $message; hint = ''; position = '' }
 }
 
 function New-RunEvent {
-    # The first event: which machine this is.
-    $identity = Get-MachineIdentity
-    New-EventLine @{
-        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-        computer_name = $identity.Name; fence = $script:Run.Fence
-    }
+  $identity = Get-MachineIdentity
+  New-EventLine @{
+    event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
+    computer_name = $identity.Name; fence = $script:Run.Fence
+  }
 }
 
 function New-StepEvent {
-    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine @{
-        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
-        differences = [object[]]@($Result.Differences); problem = $Result.Problem
-    }
+  param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+  New-EventLine @{
+    event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+    differences = [object[]]@($Result.Differences); problem = $Result.Problem
+  }
 }
 
 function New-DetachedEvents {
-    # A step goes on in a task of its own, and with it this pipeline ends.
-    param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
-    New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
-    New-EndEvent -Reason 'detached'
+  param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
+  New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
+  New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
-    # The last event of a pipeline.
-    param([string]$Reason, [string]$Message = '')
-    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+  param([string]$Reason, [string]$Message = '')
+  New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
-    # One event as ASCII-only JSON, so that no code page between here and the controller can change it.
-    param([hashtable]$Fields)
-    $script:Run.Sequence++
-    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-    foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson $all
-    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
-    $line
+  # ASCII only, so that no code page between here and the controller can change it.
+  param([hashtable]$Fields)
+  $script:Run.Sequence++
+  $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+  foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
+  $line = ConvertTo-AsciiJson $all
+  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
+  $line
 }
 
 function ConvertTo-AsciiJson {
-    # ConvertTo-Json with everything beyond ASCII as \uXXXX.
-    param([object]$Value)
-    $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-    if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
-    $text = [Text.StringBuilder]::new()
-    foreach ($character in $json.ToCharArray()) {
-        $code = [int]$character
-        if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
-        else { [void]$text.AppendFormat('\u{0:x4}', $code) }
-    }
-    $text.ToString()
+  param([object]$Value)
+  $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
+  if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
+  $text = [Text.StringBuilder]::new()
+  foreach ($character in $json.ToCharArray()) {
+    $code = [int]$character
+    if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
+    else { [void]$text.AppendFormat('\u{0:x4}', $code) }
+  }
+  $text.ToString()
 }
 
-# Windows features, by DISM's names: one question each, which is true on every edition and far quicker than
-# Get-WindowsFeature, which asks for all of them.
+# Windows features, by DISM's names: far quicker than Get-WindowsFeature, which asks for all of them.
 
 function Get-FeatureDifference {
-    param([string[]]$Features)
-    foreach ($feature in $Features) {
-        $state = Get-FeatureState -Feature $feature
-        if ($state -ne 'Enabled') { New-Difference -What ('feature ' + $feature) -Is $state -Want 'Enabled' -Reboot }
-    }
+  param([string[]]$Features)
+  foreach ($feature in $Features) {
+    $state = Get-FeatureState -Feature $feature
+    if ($state -ne 'Enabled') { New-Difference -What ('feature ' + $feature) -Is $state -Want 'Enabled' -Reboot }
+  }
 }
 
 function Get-FeatureState {
-    # Enabled, EnablePending, Disabled, DisabledWithPayloadRemoved, ... ; nothing when Windows knows no such feature.
-    param([string]$Feature)
-    $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
-    if ($found.Count -eq 0) { return }
-    $found[0].State.ToString()
+  param([string]$Feature)
+  $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
+  if ($found.Count -eq 0) { return }
+  $found[0].State.ToString()
 }
 
 function Enable-Features {
-    # Turns features on (undone by Restore-Feature). Files come from Source when Windows does not have them.
-    param([string[]]$Features, [AllowNull()][string]$Source)
-    foreach ($feature in $Features) {
-        $state = Get-FeatureState -Feature $feature
-        if ($null -eq $state) {
-            Stop-Step -Id 'NoFeature' -Message ('Windows knows no feature {0}' -f $feature) `
-                -Hint 'Use the name that Get-WindowsOptionalFeature -Online lists.'
-        }
-        if ($state -eq 'Enabled') { continue }
-        Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
-        # EnablePending waits for nothing but the restart.
-        if ($state -ne 'EnablePending') { Enable-OneFeature -Feature $feature -Source $Source }
+  param([string[]]$Features, [AllowNull()][string]$Source)
+  foreach ($feature in $Features) {
+    $state = Get-FeatureState -Feature $feature
+    if ($null -eq $state) {
+      Stop-Step -Id 'NoFeature' -Message ('Windows knows no feature {0}' -f $feature) `
+        -Hint 'Use the name that Get-WindowsOptionalFeature -Online lists.'
     }
-    New-Reboot
+    if ($state -eq 'Enabled') { continue }
+    Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
+    # EnablePending waits for nothing but the restart.
+    if ($state -ne 'EnablePending') { Enable-OneFeature -Feature $feature -Source $Source }
+  }
+  New-Reboot
 }
 
 function Enable-OneFeature {
-    param([string]$Feature, [AllowNull()][string]$Source)
-    $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
-    if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
-    try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
-    catch {
-        # DISM's codes are the same in every language.
-        switch ('{0:x8}' -f $_.Exception.HResult) {
-            '800f081f' {
-                Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
-                    -Hint 'WSUS does not offer them: set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
-            }
-            '800f0922' {
-                Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
-                    -Hint 'Restart the machine to finish pending servicing, and see to free space on C: and the system partition.'
-            }
-        }
-        throw
+  param([string]$Feature, [AllowNull()][string]$Source)
+  $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
+  if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
+  try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
+  catch {
+    # DISM's codes are the same in every language.
+    switch ('{0:x8}' -f $_.Exception.HResult) {
+      '800f081f' {
+        Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
+          -Hint 'WSUS does not offer them: set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
+      }
+      '800f0922' {
+        Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
+          -Hint 'Restart the machine to finish pending servicing, and see to free space on C: and the system partition.'
+      }
     }
+    throw
+  }
 }
 
 # Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
 
 function Get-TextHash {
-    # SHA-256 of a text's UTF-8 bytes, as lower-case hex.
-    param([AllowEmptyString()][string]$Text)
-    $algorithm = [Security.Cryptography.SHA256]::Create()
-    try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
-    finally { $algorithm.Dispose() }
-    [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
+  param([AllowEmptyString()][string]$Text)
+  $algorithm = [Security.Cryptography.SHA256]::Create()
+  try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
+  finally { $algorithm.Dispose() }
+  [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
 function Get-PathHash {
-    # SHA-256 of a file as lower-case hex; nothing when there is no such file.
-    param([string]$Path)
-    if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
+  param([string]$Path)
+  if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
 }
 
 function Read-FileText {
-    # The text of a file, with its byte order mark when it has one: ReadAllText would drop what JSON and TOML parsers
-    # stumble over. Nothing when there is no such file.
-    param([string]$Path)
-    if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
+  # With its byte order mark: ReadAllText would drop what JSON and TOML parsers stumble over.
+  param([string]$Path)
+  if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-    # Compares a whole text file, character for character; -ceq would pass over those that have no width.
-    param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
-    $is = Read-FileText $Path
-    if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
-    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
-        -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
+  # Ordinal: -ceq passes over characters that have no width.
+  param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
+  $is = Read-FileText $Path
+  if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
+  New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
+    -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
 
 function ConvertTo-TextSummary {
-    # A text in a few words: long enough to tell two apart, short enough for a table.
-    param([AllowNull()][object]$Text)
-    if ($null -eq $Text) { return $null }
-    '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
+  param([AllowNull()][object]$Text)
+  if ($null -eq $Text) { return $null }
+  '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
 }
 
 function Set-FileText {
-    # Notes the former file (undone by Restore-File) and writes the new text.
-    param([string]$Path, [string]$Text, [switch]$Private)
-    Save-FormerFile -Path $Path
-    Write-FileText -Path $Path -Text $Text -Private:$Private
+  param([string]$Path, [string]$Text, [switch]$Private)
+  Save-FormerFile -Path $Path
+  Write-FileText -Path $Path -Text $Text -Private:$Private
 }
 
 function Write-FileText {
-    # Writes beside the target and renames: a reader, or a power cut, sees the old file or the new one.
-    param([string]$Path, [string]$Text, [switch]$Private)
-    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-    $beside = $Path + '.winboot-new'
-    [IO.File]::WriteAllText($beside, '')
-    # The rules stand before the first byte of a secret does.
-    if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
-    [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
-    # Replace is one step for every reader, but it keeps the access rules of the old file.
-    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
-    else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
+  # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
+  param([string]$Path, [string]$Text, [switch]$Private)
+  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+  $beside = $Path + '.winboot-new'
+  [IO.File]::WriteAllText($beside, '')
+  # The rules stand before the first byte of a secret does.
+  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
+  [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
+  # Replace is one step for every reader, but it keeps the access rules of the old file.
+  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
+  else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
 function Move-FileOver {
-    # Renames a file onto another one or onto nothing.
-    param([string]$From, [string]$To)
-    $old = $To + '.winboot-old'
-    if ([IO.File]::Exists($To)) {
-        # A program that still runs cannot be overwritten or deleted, but it can be renamed.
-        Remove-OldFile -Path $old
-        [IO.File]::Move($To, $old)
-    }
-    [IO.File]::Move($From, $To)
+  param([string]$From, [string]$To)
+  $old = $To + '.winboot-old'
+  if ([IO.File]::Exists($To)) {
+    # A program that still runs cannot be overwritten or deleted, but it can be renamed.
     Remove-OldFile -Path $old
+    [IO.File]::Move($To, $old)
+  }
+  [IO.File]::Move($From, $To)
+  Remove-OldFile -Path $old
 }
 
 function Remove-OldFile {
-    # Deletes a renamed file unless a process still runs from it; then it gets a name of its own and waits.
-    param([string]$Path)
-    if (-not [IO.File]::Exists($Path)) { return }
-    try { [IO.File]::Delete($Path) }
-    catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
+  # A file that a process still runs from gets a name of its own and waits.
+  param([string]$Path)
+  if (-not [IO.File]::Exists($Path)) { return }
+  try { [IO.File]::Delete($Path) }
+  catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
 }
 
 function Save-FormerFile {
-    # Notes a file as it was: a text by its bytes, a large one by keeping it in the state folder.
-    param([string]$Path)
-    $former = @{ path = $Path; bytes = $null; kept = $null }
-    if ([IO.File]::Exists($Path)) {
-        if ([IO.FileInfo]::new($Path).Length -le 64KB) {
-            $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path))
-        }
-        else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
+  # A small file is noted by its bytes, a large one kept in the state folder.
+  param([string]$Path)
+  $former = @{ path = $Path; bytes = $null; kept = $null }
+  if ([IO.File]::Exists($Path)) {
+    if ([IO.FileInfo]::new($Path).Length -le 64KB) {
+      $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path))
     }
-    $before = @(Get-FormerLines).Count
-    Save-FormerValue -Kind 'File' -Key $Path -Value $former
-    # Copied only by the first note: a later call would copy our own file over the former one.
-    if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
-        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
-        [IO.File]::Copy($Path, $former.kept, $true)
-    }
+    else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
+  }
+  $before = @(Get-FormerLines).Count
+  Save-FormerValue -Kind 'File' -Key $Path -Value $former
+  # Copied only by the first note: a later call would copy our own file over the former one.
+  if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
+    [IO.File]::Copy($Path, $former.kept, $true)
+  }
 }
 
 function New-PrivateSecurity {
-    # Full control for SYSTEM and Administrators, nothing inherited from above, nobody else.
-    param([object]$Security)
-    $Security.SetAccessRuleProtection($true, $false)
-    $inherit = 'None'
-    if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
-    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-        $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
-                [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
-    }
-    $Security
+  param([object]$Security)
+  $Security.SetAccessRuleProtection($true, $false)
+  $inherit = 'None'
+  if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
+  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+    $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
+        [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
+  }
+  $Security
 }
 
 function Set-PrivateFolder {
-    # Makes a folder that only SYSTEM and Administrators can read, or corrects its rules.
-    param([string]$Path)
-    [void][IO.Directory]::CreateDirectory($Path)
-    if ($null -ne (Get-Strangers -Path $Path)) {
-        Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
-    }
+  param([string]$Path)
+  [void][IO.Directory]::CreateDirectory($Path)
+  if ($null -ne (Get-Strangers -Path $Path)) {
+    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
+  }
 }
 
 function Get-Strangers {
-    # The SIDs besides SYSTEM and Administrators that have rights on a file or folder; nothing when there are none.
-    param([string]$Path)
-    $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-    $known = @('S-1-5-18', 'S-1-5-32-544')
-    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
-    if ($found.Count -gt 0) { $found -join ', ' }
+  param([string]$Path)
+  $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+  $known = @('S-1-5-18', 'S-1-5-32-544')
+  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
+  if ($found.Count -gt 0) { $found -join ', ' }
 }
 
-# Firewall rules by their stable names. Looking reads the registry, where a rule is one line of text: thousands of
-# rules in milliseconds, while Get-NetFirewallRule asks for each one's ports and addresses separately.
+# Firewall rules by name. Looking reads the registry: milliseconds, where Get-NetFirewallRule asks for each rule.
 
 function Get-FirewallDifference {
-    # Rules as hashtables: name, ports, protocol, direction, sources, why.
-    param([hashtable[]]$Rules)
-    foreach ($rule in $Rules) {
-        $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
-        Compare-Wanted -What ('firewall rule ' + $rule.name) -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+  param([hashtable[]]$Rules)
+  foreach ($rule in $Rules) {
+    $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
+    Compare-Wanted -What ('firewall rule ' + $rule.name) -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+  }
+  foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
+    # A Group Policy may say that local rules do not count; then ours are there and do nothing.
+    if (0 -eq (Read-Registry ('SOFTWARE\Policies\Microsoft\WindowsFirewall\' + $name) 'AllowLocalPolicyMerge')) {
+      New-Difference -What ('firewall {0}: local rules' -f $name) -Is 'ignored by Group Policy' -Want 'in force' -Policy
     }
-    foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-        # A Group Policy may say that local rules do not count; then ours are there and do nothing.
-        if (0 -eq (Read-Registry ('SOFTWARE\Policies\Microsoft\WindowsFirewall\' + $name) 'AllowLocalPolicyMerge')) {
-            New-Difference -What ('firewall {0}: local rules' -f $name) -Is 'ignored by Group Policy' -Want 'in force' -Policy
-        }
-    }
+  }
 }
 
 function ConvertTo-FirewallShown {
-    # A wanted rule in the form of ConvertFrom-FirewallText.
-    param([hashtable]$Rule)
-    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
+  param([hashtable]$Rule)
+  '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
 }
 
 function ConvertFrom-FirewallText {
-    # `v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...` in short; nothing when
-    # there is no such rule. What is not an active rule that allows is shown as it stands.
-    param([AllowNull()][string]$Text)
-    if (-not $Text) { return }
-    $direction = 'in'
-    $protocol = 'any'
-    $ports = 'any'
-    $sources = @()
-    foreach ($field in $Text.Split('|')) {
-        $name, $value = $field.Split('=')
-        switch ($name) {
-            'Action' { if ($value -ne 'Allow') { return ('not allowing: ' + $value) } }
-            'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
-            'Dir' { $direction = $value.ToLowerInvariant() }
-            'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
-            { @('LPort', 'LPort2_10', 'RPort', 'RPort2_10') -contains $_ } { $ports = $value }
-            { @('RA4', 'RA6', 'RA42', 'RA62') -contains $_ } { $sources += ConvertTo-Prefix $value }
-        }
+  # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
+  param([AllowNull()][string]$Text)
+  if (-not $Text) { return }
+  $direction = 'in'
+  $protocol = 'any'
+  $ports = 'any'
+  $sources = @()
+  foreach ($field in $Text.Split('|')) {
+    $name, $value = $field.Split('=')
+    switch ($name) {
+      'Action' { if ($value -ne 'Allow') { return ('not allowing: ' + $value) } }
+      'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
+      'Dir' { $direction = $value.ToLowerInvariant() }
+      'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
+      { @('LPort', 'LPort2_10', 'RPort', 'RPort2_10') -contains $_ } { $ports = $value }
+      { @('RA4', 'RA6', 'RA42', 'RA62') -contains $_ } { $sources += ConvertTo-Prefix $value }
     }
-    if ($sources.Count -eq 0) { $sources = @('Any') }
-    '{0} {1} {2} from {3}' -f $direction, $protocol, $ports, (@($sources | Sort-Object -Unique) -join ',')
+  }
+  if ($sources.Count -eq 0) { $sources = @('Any') }
+  '{0} {1} {2} from {3}' -f $direction, $protocol, $ports, (@($sources | Sort-Object -Unique) -join ',')
 }
 
 function ConvertTo-Prefix {
-    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8, a single address without a mask; everything else as it is.
-    param([string]$Text)
-    $address, $mask = $Text.Split('/')
-    if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
-        $bits = 0
-        foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
-        $mask = [string]$bits
-    }
-    if (-not $mask -or $mask -eq '32') { return $address }
-    '{0}/{1}' -f $address, $mask
+  # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
+  param([string]$Text)
+  $address, $mask = $Text.Split('/')
+  if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
+    $bits = 0
+    foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
+    $mask = [string]$bits
+  }
+  if (-not $mask -or $mask -eq '32') { return $address }
+  '{0}/{1}' -f $address, $mask
 }
 
 function Set-FirewallRules {
-    # Makes each rule that differs anew under its name (undone by Restore-FirewallRule).
-    param([hashtable[]]$Rules)
-    foreach ($rule in $Rules) {
-        if (@(Get-FirewallDifference -Rules @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
-        Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
-        if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
-        $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
-        $wanted = @{
-            Name = $rule.name; DisplayName = ('Kubernetes node: ' + $rule.why); Group = 'winboot'; Direction = $direction
-            Action = 'Allow'; Protocol = $rule.protocol; Enabled = 'True'; Profile = 'Any'
-        }
-        if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
-        if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]@($rule.sources) }
-        [void](New-NetFirewallRule @wanted)
+  param([hashtable[]]$Rules)
+  foreach ($rule in $Rules) {
+    if (@(Get-FirewallDifference -Rules @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
+    Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+    if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
+    $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
+    $wanted = @{
+      Name = $rule.name; DisplayName = ('Kubernetes node: ' + $rule.why); Group = 'winboot'; Direction = $direction
+      Action = 'Allow'; Protocol = $rule.protocol; Enabled = 'True'; Profile = 'Any'
     }
+    if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
+    if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]@($rule.sources) }
+    [void](New-NetFirewallRule @wanted)
+  }
 }
 
-# Folders that the node needs. A folder is described by a hashtable: path, private.
+# Folders that the node needs.
 
 function Get-FolderDifference {
-    param([hashtable[]]$Folders)
-    foreach ($folder in $Folders) {
-        if (-not [IO.Directory]::Exists($folder.path)) {
-            New-Difference -What ('folder {0}' -f $folder.path) -Is $null -Want 'present'
-        }
-        if ($folder.private) {
-            $strangers = $null
-            if ([IO.Directory]::Exists($folder.path)) { $strangers = Get-Strangers -Path $folder.path }
-            if ($null -ne $strangers) {
-                New-Difference -What ('folder {0}: others with rights' -f $folder.path) -Is $strangers -Want $null
-            }
-        }
+  param([hashtable[]]$Folders)
+  foreach ($folder in $Folders) {
+    if (-not [IO.Directory]::Exists($folder.path)) {
+      New-Difference -What ('folder {0}' -f $folder.path) -Is $null -Want 'present'
     }
+    if ($folder.private) {
+      $strangers = $null
+      if ([IO.Directory]::Exists($folder.path)) { $strangers = Get-Strangers -Path $folder.path }
+      if ($null -ne $strangers) {
+        New-Difference -What ('folder {0}: others with rights' -f $folder.path) -Is $strangers -Want $null
+      }
+    }
+  }
 }
 
 function Set-Folders {
-    # Makes what is missing (undone by Restore-Folder); a private folder gets its rules before anything is in it.
-    param([hashtable[]]$Folders)
-    foreach ($folder in $Folders) {
-        Save-FormerValue -Kind 'Folder' -Key $folder.path -Value @{ path = $folder.path; existed = [IO.Directory]::Exists($folder.path) }
-        if ($folder.private) { Set-PrivateFolder -Path $folder.path }
-        else { [void][IO.Directory]::CreateDirectory($folder.path) }
-    }
+  # A private folder gets its rules before anything is in it.
+  param([hashtable[]]$Folders)
+  foreach ($folder in $Folders) {
+    Save-FormerValue -Kind 'Folder' -Key $folder.path -Value @{ path = $folder.path; existed = [IO.Directory]::Exists($folder.path) }
+    if ($folder.private) { Set-PrivateFolder -Path $folder.path }
+    else { [void][IO.Directory]::CreateDirectory($folder.path) }
+  }
 }
 
 # Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
 
 function Get-FormerPath {
-    Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
+  Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
 }
 
 function Get-FormerLines {
-    # What the current step has noted so far, as objects.
-    $path = Get-FormerPath
-    if (-not [IO.File]::Exists($path)) { return }
-    foreach ($line in [IO.File]::ReadAllLines($path)) {
-        # A machine that went down in mid-write leaves half a line; the change after it was not made.
-        if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
-    }
+  $path = Get-FormerPath
+  if (-not [IO.File]::Exists($path)) { return }
+  foreach ($line in [IO.File]::ReadAllLines($path)) {
+    # A machine that went down in mid-write leaves half a line; the change after it was not made.
+    if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
+  }
 }
 
 function Save-FormerValue {
-    # Called before a change. Only the first note counts: later ones would hold our own values.
-    param([string]$Kind, [string]$Key, [hashtable]$Value)
-    foreach ($line in @(Get-FormerLines)) {
-        if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
-    }
-    $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-    [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
+  # Called before a change. Only the first note counts: later ones would hold our own values.
+  param([string]$Kind, [string]$Key, [hashtable]$Value)
+  foreach ($line in @(Get-FormerLines)) {
+    if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
+  }
+  $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
+  [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
 }
 
-# The Host Network Service. Reading uses the cmdlets that come with the Containers feature; for writing Windows has
-# no cmdlet, so one call of vmcompute.dll is declared here, once, in these exact words.
+# The Host Network Service. Reading uses cmdlets; for writing Windows has none, so one call of vmcompute.dll is
+# declared.
 
 function Get-HnsObject {
-    # The networks, endpoints or policy lists that exist, or those of one name; none before the feature is on.
-    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
-    $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
-    if ($null -eq $read) { return }
-    foreach ($found in @(& $read)) {
-        if ($Name -eq '' -or $found.Name -eq $Name) { $found }
-    }
+  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
+  $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+  if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+  $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
+  if ($null -eq $read) { return }
+  foreach ($found in @(& $read)) {
+    if ($Name -eq '' -or $found.Name -eq $Name) { $found }
+  }
 }
 
 function Invoke-Hns {
-    # One request to the service: POST makes or does something, DELETE removes. Gives what the service answers.
-    param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
-    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-    $body = ''
-    if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
-    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-    if (-not $answer.Success) {
-        Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
-            -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
-    }
-    if ($answer.PSObject.Properties['Output']) { $answer.Output }
+  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
+  if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+  $body = ''
+  if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
+  $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+  if (-not $answer.Success) {
+    Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
+      -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
+  }
+  if ($answer.PSObject.Properties['Output']) { $answer.Output }
 }
 
 function Remove-HnsObject {
-    # Removes a network, an endpoint or a policy list by its id.
-    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
-    [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
+  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
+  [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
 }
 
 function Get-HnsDeclaration {
-    # C# 5, which is what Windows PowerShell compiles. The answer is freed by the marshaller (CoTaskMemFree).
-    @'
+  @'
     using System;
     using System.Runtime.InteropServices;
 
@@ -1991,1686 +1915,1579 @@ function Get-HnsDeclaration {
 # Which machine this is, and since when it runs.
 
 function Get-MachineIdentity {
-    # Boot id, SMBIOS UUID, build, name, model and whether it is a domain member; read once a run.
-    if (-not $script:Run.ContainsKey('Identity')) {
-        $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-        $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
-        $script:Run.Identity = @{
-            BootId = Get-BootId
-            Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-            Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
-            Name   = [Environment]::MachineName
-            Model  = [string]$system.Model
-            Domain = [bool]$system.PartOfDomain
-        }
+  if (-not $script:Run.ContainsKey('Identity')) {
+    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
+    $script:Run.Identity = @{
+      BootId = Get-BootId
+      Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
+      Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
+      Name   = [Environment]::MachineName
+      Model  = [string]$system.Model
+      Domain = [bool]$system.PartOfDomain
     }
-    $script:Run.Identity
+  }
+  $script:Run.Identity
 }
 
 function Get-BootId {
-    # A GUID that changes with every boot and with nothing else. LastBootUpTime would not do: it moves when the
-    # clock is set. The event log writes one record (6005) per boot; its number and time make the id. Where that
-    # record is gone because the log was cleared, the id that the startup task noted is taken.
-    $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-    $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
-    if ($started.Count -eq 0) {
-        $noted = Read-StateJson 'boot.json'
-        if ($null -eq $noted) { return '' }
-        return [string]$noted.boot_id
-    }
-    $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
-    $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
-    $hash = Get-TextHash $seed
-    '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
-    $hash.Substring(16, 4), $hash.Substring(20, 12)
+  # LastBootUpTime moves when the clock is set. The event log writes one record (6005) per boot: its number and time
+  # make the id. Where the log was cleared, the id that the startup task noted is taken.
+  $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
+  $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
+  if ($started.Count -eq 0) {
+    $noted = Read-StateJson 'boot.json'
+    if ($null -eq $noted) { return '' }
+    return [string]$noted.boot_id
+  }
+  $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
+  $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
+  $hash = Get-TextHash $seed
+  '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
+  $hash.Substring(16, 4), $hash.Substring(20, 12)
 }
 
-# The store of the host-local IPAM plugin: one file per taken address, named after it, holding the owner's id and its
-# interface. winboot writes there the addresses that no pod may get.
+# The store of the host-local IPAM plugin: one file per taken address, holding the owner's id and its interface.
 
 function Get-StoreFiles {
-    # The files of the store that are named after an address.
-    param([string]$Store)
-    if (-not [IO.Directory]::Exists($Store)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($Store)) {
-        # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
-        if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
-    }
+  param([string]$Store)
+  if (-not [IO.Directory]::Exists($Store)) { return }
+  foreach ($path in [IO.Directory]::GetFiles($Store)) {
+    # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+    if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
+  }
 }
 
 function Get-StorePath {
-    param([string]$Store, [string]$Address)
-    [IO.Path]::Combine($Store, $Address.Replace(':', '_'))
+  param([string]$Store, [string]$Address)
+  [IO.Path]::Combine($Store, $Address.Replace(':', '_'))
 }
 
 function Read-StoreEntry {
-    # Address, owner and interface of one file; the plugin writes CRLF between the two.
-    param([string]$Path)
-    $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
-    if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
-    $entry
+  param([string]$Path)
+  $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
+  $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
+  if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
+  $entry
 }
 
 function Get-SourceVip {
-    # The address kube-proxy answers from on an overlay: the one reserved before, while it is in the pod network; else
-    # the first after the gateway that nobody has.
-    param([string]$Store, [string]$Cidr)
-    $taken = @{}
-    foreach ($path in @(Get-StoreFiles -Store $Store)) {
-        $entry = Read-StoreEntry -Path $path
-        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
-        $taken[$entry.address] = $true
-    }
-    $offset = 2
-    while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
-    Get-CidrAddress -Cidr $Cidr -Offset $offset
+  # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
+  param([string]$Store, [string]$Cidr)
+  $taken = @{}
+  foreach ($path in @(Get-StoreFiles -Store $Store)) {
+    $entry = Read-StoreEntry -Path $path
+    if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
+    $taken[$entry.address] = $true
+  }
+  $offset = 2
+  while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
+  Get-CidrAddress -Cidr $Cidr -Offset $offset
 }
 
 function Get-ReservationDifference {
-    # Each reservation is a table with address (may be <<unknown>>), holder, interface.
-    param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    foreach ($reservation in $Reservations) {
-        $address = Expand-Known -Text $reservation.address -Source $Source
-        $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
-        if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
-        $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
-        $path = Get-StorePath -Store $Store -Address $address
-        $is = $null
-        if ([IO.File]::Exists($path)) {
-            $entry = Read-StoreEntry -Path $path
-            $is = '{0}: {1} {2}' -f $address, $entry.owner, $entry.interface
-        }
-        Compare-Wanted -What $what -Is $is -Want $want
+  param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
+  foreach ($reservation in $Reservations) {
+    $address = Expand-Known -Text $reservation.address -Source $Source
+    $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
+    if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
+    $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
+    $path = Get-StorePath -Store $Store -Address $address
+    $is = $null
+    if ([IO.File]::Exists($path)) {
+      $entry = Read-StoreEntry -Path $path
+      $is = '{0}: {1} {2}' -f $address, $entry.owner, $entry.interface
     }
-    $cidrs = @(Get-PodCidr -Source $Source)
-    if ($cidrs.Count -eq 0) { return }
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs -Source $Source)) {
-        New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
-    }
+    Compare-Wanted -What $what -Is $is -Want $want
+  }
+  $cidrs = @(Get-PodCidr -Source $Source)
+  if ($cidrs.Count -eq 0) { return }
+  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs -Source $Source)) {
+    New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
+  }
 }
 
 function Get-StaleEntry {
-    # Entries that belong to nothing: outside the pod network, or of a sandbox that no longer exists. After a hard
-    # restart the plugin is never asked to give addresses back, and the network runs full.
-    param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
-    $sandboxes = $null
-    foreach ($path in @(Get-StoreFiles -Store $Store)) {
-        $entry = Read-StoreEntry -Path $path
-        if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
-        # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
-        if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-        if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
-        # Without an answer from containerd nothing is known to be stale.
-        if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
-    }
+  # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
+  param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
+  $sandboxes = $null
+  foreach ($path in @(Get-StoreFiles -Store $Store)) {
+    $entry = Read-StoreEntry -Path $path
+    if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
+    # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
+    if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
+    if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
+    # Without an answer from containerd nothing is known to be stale.
+    if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
+  }
 }
 
 function Get-SandboxTable {
-    # The ids of all pod sandboxes as the keys of a table; nothing when containerd does not answer.
-    param([hashtable]$Source)
-    $listed = Invoke-Crictl -Source $Source -Arguments @('pods', '--quiet', '--no-trunc')
-    if ($null -eq $listed) { return }
-    $table = @{}
-    foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
-    $table
+  param([hashtable]$Source)
+  $listed = Invoke-Crictl -Source $Source -Arguments @('pods', '--quiet', '--no-trunc')
+  if ($null -eq $listed) { return }
+  $table = @{}
+  foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
+  $table
 }
 
 function Set-Reservations {
-    # Writes the reservations and removes what is stale.
-    param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
-    [void][IO.Directory]::CreateDirectory($Store)
-    # Nobody would want a leaked address back, so it is not noted.
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr -Source $Source) -Source $Source)) { [IO.File]::Delete($entry.path) }
-    foreach ($reservation in $Reservations) {
-        $address = Assert-Known -Text $reservation.address -Source $Source
-        $path = Get-StorePath -Store $Store -Address $address
-        if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
-            Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
-                -Hint 'Delete that pod (or drain the node) and run the same command again.'
-        }
-        Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
+  param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
+  [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
+  [void][IO.Directory]::CreateDirectory($Store)
+  # Nobody would want a leaked address back, so it is not noted.
+  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr -Source $Source) -Source $Source)) { [IO.File]::Delete($entry.path) }
+  foreach ($reservation in $Reservations) {
+    $address = Assert-Known -Text $reservation.address -Source $Source
+    $path = Get-StorePath -Store $Store -Address $address
+    if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
+      Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
+        -Hint 'Delete that pod (or drain the node) and run the same command again.'
     }
+    Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
+  }
 }
 
-# What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
-# rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
-# server_port, kubectl, kubeconfig, and where kube-proxy needs an address of its own vip_store (kept free there) or
-# vip_endpoint (the HNS endpoint that has it).
+# What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
 
 function Expand-Known {
-    # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
-    param([string]$Text, [hashtable]$Source)
-    $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
-    if ($names.Count -eq 0) { return $Text }
-    $known = Get-Known -Source $Source
-    foreach ($name in $names) {
-        if (-not $known.ContainsKey($name)) { return }
-        $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
-    }
-    $Text
+  param([string]$Text, [hashtable]$Source)
+  $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
+  if ($names.Count -eq 0) { return $Text }
+  $known = Get-Known -Source $Source
+  foreach ($name in $names) {
+    if (-not $known.ContainsKey($name)) { return }
+    $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
+  }
+  $Text
 }
 
 function Assert-Known {
-    # The text filled in, or the end of the step when something in it does not exist yet.
-    param([string]$Text, [hashtable]$Source)
-    $filled = Expand-Known -Text $Text -Source $Source
-    if ($null -eq $filled) {
-        Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
-            -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
-    }
-    $filled
+  param([string]$Text, [hashtable]$Source)
+  $filled = Expand-Known -Text $Text -Source $Source
+  if ($null -eq $filled) {
+    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
+      -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
+  }
+  $filled
 }
 
 function Get-Known {
-    # All of them by name; one that does not exist yet is not in the table.
-    param([hashtable]$Source)
-    if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
-    $script:Run.Cache['Known']
+  param([hashtable]$Source)
+  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
+  $script:Run.Cache['Known']
 }
 
 function Read-Known {
-    param([hashtable]$Source)
-    $known = @{}
-    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
-    if ($null -ne $address) {
-        $known.node_ip = $address.ip
-        $number = ConvertTo-AddressNumber $address.ip
-        $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
-        $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
-    }
-    foreach ($cidr in @(Get-PodCidr -Source $Source)) {
-        $family = ''
-        if ($cidr.Contains(':')) { $family = '_v6' }
-        $known['pod_cidr' + $family] = $cidr
-        # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
-    }
-    Read-SourceVip -Source $Source -Known $known
-    $known
+  param([hashtable]$Source)
+  $known = @{}
+  $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+  if ($null -ne $address) {
+    $known.node_ip = $address.ip
+    $number = ConvertTo-AddressNumber $address.ip
+    $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
+    $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
+  }
+  foreach ($cidr in @(Get-PodCidr -Source $Source)) {
+    $family = ''
+    if ($cidr.Contains(':')) { $family = '_v6' }
+    $known['pod_cidr' + $family] = $cidr
+    # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
+    $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
+    $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
+    $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
+  }
+  Read-SourceVip -Source $Source -Known $known
+  $known
 }
 
 function Read-SourceVip {
-    # Adds the address that kube-proxy answers from on an overlay: that of an endpoint which the solution's owner makes,
-    # or one that is kept free in the store.
-    param([hashtable]$Source, [hashtable]$Known)
-    if ($Source.ContainsKey('vip_endpoint')) {
-        $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
-        if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
-    }
-    elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
-        $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
-    }
+  param([hashtable]$Source, [hashtable]$Known)
+  if ($Source.ContainsKey('vip_endpoint')) {
+    $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
+    if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
+  }
+  elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
+    $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
+  }
 }
 
 function Get-CidrAddress {
-    # The address so many places after the start of a network: 10.244.3.0/24 and 2 give 10.244.3.2.
-    param([string]$Cidr, [int]$Offset)
-    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-        $Offset += $bytes[$at]
-        $bytes[$at] = [byte]($Offset % 256)
-        $Offset = [int][Math]::Floor($Offset / 256)
-    }
-    [Net.IPAddress]::new($bytes).ToString()
+  # 10.244.3.0/24 and 2 give 10.244.3.2.
+  param([string]$Cidr, [int]$Offset)
+  $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+  for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+    $Offset += $bytes[$at]
+    $bytes[$at] = [byte]($Offset % 256)
+    $Offset = [int][Math]::Floor($Offset / 256)
+  }
+  [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Test-CidrMember {
-    # True when an address lies in a network of its family.
-    param([string]$Cidr, [string]$Address)
-    $base, $length = $Cidr.Split('/')
-    $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
-    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-    if ($network.Length -ne $bytes.Length) { return $false }
-    $bits = [int]$length
-    for ($at = 0; $bits -gt 0; $at++) {
-        $mask = 255
-        if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
-        if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
-        $bits -= 8
-    }
-    $true
+  param([string]$Cidr, [string]$Address)
+  $base, $length = $Cidr.Split('/')
+  $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+  $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+  if ($network.Length -ne $bytes.Length) { return $false }
+  $bits = [int]$length
+  for ($at = 0; $bits -gt 0; $at++) {
+    $mask = 255
+    if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
+    if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
+    $bits -= 8
+  }
+  $true
 }
 
 function ConvertTo-AddressNumber {
-    param([string]$Address)
-    $number = [long]0
-    foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
-    $number
+  param([string]$Address)
+  $number = [long]0
+  foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
+  $number
 }
 
 function ConvertFrom-AddressNumber {
-    param([long]$Number)
-    $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
-    $parts -join '.'
+  param([long]$Number)
+  $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
+  $parts -join '.'
 }
 
 function Get-RenderedFileDifference {
-    # Compares a text file whose text may hold what only this machine knows.
-    param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
-    $want = Expand-Known -Text $Text -Source $Source
-    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
-    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
+  param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
+  $want = Expand-Known -Text $Text -Source $Source
+  if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
+  New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
 
 function Get-FileAbsence {
-    # A file that must not be there.
-    param([string]$Path, [string]$Because)
-    if ([IO.File]::Exists($Path)) { New-Difference -What ('file {0}: {1}' -f $Path, $Because) -Is 'present' -Want $null }
+  param([string]$Path, [string]$Because)
+  if ([IO.File]::Exists($Path)) { New-Difference -What ('file {0}: {1}' -f $Path, $Because) -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {
-    # Compares several files: path to text.
-    param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
-    foreach ($path in @($Files.Keys | Sort-Object)) {
-        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
-    }
+  param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
+  foreach ($path in @($Files.Keys | Sort-Object)) {
+    Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
+  }
 }
 
 function Set-RenderedFiles {
-    # Writes those that differ. The service that reads them only at its start is noted for a restart first.
-    param([hashtable]$Files, [hashtable]$Source, [string]$Service = '')
-    foreach ($path in @($Files.Keys | Sort-Object)) {
-        if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
-        if ($Service -ne '') { Save-RestartNeed -Name $Service }
-        Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path] -Source $Source)
-    }
+  # The service that reads them only at its start is noted for a restart before the first byte.
+  param([hashtable]$Files, [hashtable]$Source, [string]$Service = '')
+  foreach ($path in @($Files.Keys | Sort-Object)) {
+    if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
+    if ($Service -ne '') { Save-RestartNeed -Name $Service }
+    Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path] -Source $Source)
+  }
 }
 
 function Complete-Service {
-    # The wanted service with every <<name>> filled in; what cannot be known yet reads (known after join).
-    param([hashtable]$Service, [hashtable]$Source)
-    $complete = $Service.Clone()
-    $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
-    $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
-    $complete.parameters = @{}
-    foreach ($name in @($Service.parameters.Keys)) {
-        $value = $Service.parameters[$name]
-        if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
-        elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
-        $complete.parameters[$name] = $value
-    }
-    $complete
+  param([hashtable]$Service, [hashtable]$Source)
+  $complete = $Service.Clone()
+  $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
+  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
+  $complete.parameters = @{}
+  foreach ($name in @($Service.parameters.Keys)) {
+    $value = $Service.parameters[$name]
+    if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
+    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
+    $complete.parameters[$name] = $value
+  }
+  $complete
 }
 
 function Complete-Text {
-    param([AllowEmptyString()][string]$Text, [hashtable]$Source)
-    $filled = Expand-Known -Text $Text -Source $Source
-    if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
-    $filled
+  param([AllowEmptyString()][string]$Text, [hashtable]$Source)
+  $filled = Expand-Known -Text $Text -Source $Source
+  if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
+  $filled
 }
 
 function Assert-ServiceKnown {
-    # Ends the step when a part of the service's definition does not exist yet.
-    param([hashtable]$Service, [hashtable]$Source)
-    [void](Assert-Known -Text $Service.command_line -Source $Source)
-    foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known -Text ([string]$value) -Source $Source) }
+  param([hashtable]$Service, [hashtable]$Source)
+  [void](Assert-Known -Text $Service.command_line -Source $Source)
+  foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known -Text ([string]$value) -Source $Source) }
 }
 
 function Get-ForeignFile {
-    # The files of a folder that are not ours: containerd takes the first valid one in the order of their names.
-    param([string]$Folder, [hashtable]$Own)
-    if (-not [IO.Directory]::Exists($Folder)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($Folder)) {
-        if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
-    }
+  # containerd takes the first valid one in the order of their names.
+  param([string]$Folder, [hashtable]$Own)
+  if (-not [IO.Directory]::Exists($Folder)) { return }
+  foreach ($path in [IO.Directory]::GetFiles($Folder)) {
+    if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
+  }
 }
 
-# kube-proxy: it can only work on a network that is there, and only its health tells that it does.
+# kube-proxy works only on a network that is there, and only its health tells that it does.
 
 function Assert-Network {
-    # kube-proxy started without its network waits in silence, or serves another one.
-    param([string]$Name)
-    if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
-    Stop-Step -Id 'NoHnsNetwork' -Message ('there is no HNS network {0}, which kube-proxy shall serve' -f $Name) `
-        -Hint 'It comes with the network solution: look at the step before this one, or at the pods of its operator.'
+  param([string]$Name)
+  if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
+  Stop-Step -Id 'NoHnsNetwork' -Message ('there is no HNS network {0}, which kube-proxy shall serve' -f $Name) `
+    -Hint 'It comes with the network solution: look at the step before this one, or at the pods of its operator.'
 }
 
 function Read-HttpStatus {
-    # The status that a local HTTP server answers with; nothing when nobody answers.
-    param([string]$Url)
-    $request = [Net.WebRequest]::Create($Url)
-    $request.Timeout = 5000
-    $request.Proxy = $null
-    try { $response = $request.GetResponse() }
-    catch [Net.WebException] {
-        $response = $_.Exception.Response
-        if ($null -eq $response) { return }
-    }
-    [int]$response.StatusCode
-    $response.Close()
+  param([string]$Url)
+  $request = [Net.WebRequest]::Create($Url)
+  $request.Timeout = 5000
+  $request.Proxy = $null
+  try { $response = $request.GetResponse() }
+  catch [Net.WebException] {
+    $response = $_.Exception.Response
+    if ($null -eq $response) { return }
+  }
+  [int]$response.StatusCode
+  $response.Close()
 }
 
 function Wait-KubeProxy {
-    # Waits until kube-proxy serves. It is started anew once: that takes away what an earlier network left in its memory.
-    param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-    foreach ($attempt in 1..2) {
-        $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-        do {
-            if ((Read-HttpStatus -Url $Health) -eq 200) { return }
-            Start-Sleep -Milliseconds 1000
-        } while ([DateTime]::UtcNow -lt $until)
-        if ($attempt -eq 1) {
-            Stop-RunningService -Name $Name
-            Start-Service -Name $Name
-        }
+  # It is started anew once: that takes away what an earlier network left in its memory.
+  param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
+  foreach ($attempt in 1..2) {
+    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    do {
+      if ((Read-HttpStatus -Url $Health) -eq 200) { return }
+      Start-Sleep -Milliseconds 1000
+    } while ([DateTime]::UtcNow -lt $until)
+    if ($attempt -eq 1) {
+      Stop-RunningService -Name $Name
+      Start-Service -Name $Name
     }
-    Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
-        -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding that lets it.'
+  }
+  Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
+    -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding that lets it.'
 }
 
-# Logs of services that nobody turns over: a SYSTEM task does it every hour. containerd writes into the same file for
-# ever; NSSM and kube-log-runner begin new files but never delete an old one.
+# containerd writes into one log for ever, others never delete an old one: a SYSTEM task turns them over every hour.
 
 function Invoke-LogRotation {
-    # The whole work of that task. It stands alone: the task carries nothing but this function. Endless are the logs
-    # whose writer never begins a new one.
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    foreach ($path in $Logs) {
-        $folder = [IO.Path]::GetDirectoryName($path)
-        if (-not [IO.Directory]::Exists($folder)) { continue }
-        $stem = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
-            # The writer keeps the file open, so its text is copied and then cut off; who appends goes on at the new end.
-            $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
-            try {
-                # A file that begins with a zero byte was cut off before, and its writer does not append: left alone.
-                if ($file.ReadByte() -ne 0) {
-                    $file.Position = 0
-                    $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
-                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, ('{0}-{1}.log' -f $stem, $stamp)))
-                    try { $file.CopyTo($kept) } finally { $kept.Dispose() }
-                    $file.SetLength(0)
-                }
-            }
-            finally { $file.Dispose() }
+  # The task carries nothing but this function. Endless are the logs whose writer never begins a new one.
+  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+  foreach ($path in $Logs) {
+    $folder = [IO.Path]::GetDirectoryName($path)
+    if (-not [IO.Directory]::Exists($folder)) { continue }
+    $stem = [IO.Path]::GetFileNameWithoutExtension($path)
+    if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
+      # The writer keeps the file open, so its text is copied and then cut off; who appends goes on at the new end.
+      $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
+      try {
+        # A file that begins with a zero byte was cut off before, and its writer does not append: left alone.
+        if ($file.ReadByte() -ne 0) {
+          $file.Position = 0
+          $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
+          $kept = [IO.File]::Create([IO.Path]::Combine($folder, ('{0}-{1}.log' -f $stem, $stamp)))
+          try { $file.CopyTo($kept) } finally { $kept.Dispose() }
+          $file.SetLength(0)
         }
-        $old = @([IO.Directory]::GetFiles($folder, ($stem + '*')) | Where-Object { $_ -ne $path } |
-                Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
-        foreach ($one in $old) { [IO.File]::Delete($one) }
+      }
+      finally { $file.Dispose() }
     }
+    $old = @([IO.Directory]::GetFiles($folder, ($stem + '*')) | Where-Object { $_ -ne $path } |
+        Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
+    foreach ($one in $old) { [IO.File]::Delete($one) }
+  }
 }
 
 function New-LogTask {
-    # The task: the function above as text, and one call of it.
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
-    $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
-        (ConvertTo-QuotedList $Logs), (ConvertTo-QuotedList $Endless), $MaxBytes, $MaxFiles
-    New-SystemTask -Command ("function Invoke-LogRotation {`n" + $text + "`n}`n" + $call) -TimeoutSeconds 1800
+  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+  $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
+  $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
+    (ConvertTo-QuotedList $Logs), (ConvertTo-QuotedList $Endless), $MaxBytes, $MaxFiles
+  New-SystemTask -Command ("function Invoke-LogRotation {`n" + $text + "`n}`n" + $call) -TimeoutSeconds 1800
 }
 
 function ConvertTo-QuotedList {
-    # Paths of winboot's own, which hold no quotation mark, as the items of an array.
-    param([string[]]$Paths)
-    @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
+  param([string[]]$Paths)
+  @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
 }
 
 function Get-LogTaskDifference {
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    $task = @(Get-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-    $is = $null
-    if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
-    Compare-Wanted -What 'task \winboot\logs: command' -Is $is -Want (Get-TextHash (New-LogTask @PSBoundParameters).Action.Arguments)
-    if ($null -ne $is -and $task[0].State.ToString() -eq 'Disabled') {
-        New-Difference -What 'task \winboot\logs: state' -Is 'Disabled' -Want 'Ready'
-    }
+  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+  $task = @(Get-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
+  $is = $null
+  if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
+  Compare-Wanted -What 'task \winboot\logs: command' -Is $is -Want (Get-TextHash (New-LogTask @PSBoundParameters).Action.Arguments)
+  if ($null -ne $is -and $task[0].State.ToString() -eq 'Disabled') {
+    New-Difference -What 'task \winboot\logs: state' -Is 'Disabled' -Want 'Ready'
+  }
 }
 
 function Set-LogTask {
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
-    $task = New-LogTask @PSBoundParameters
-    # A beginning that is long over: from now on at every full hour.
-    $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    [void](Register-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+  Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
+  $task = New-LogTask @PSBoundParameters
+  # A beginning that is long over: from now on at every full hour.
+  $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+  [void](Register-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
 }
 
-# What manages a service: the control manager itself, or NSSM, whose own values lie in the subkey Parameters. A service
-# that changes its manager keeps its name, its dependents and its log, and nothing of the other manager stays.
+# NSSM keeps its own values of a service in the subkey Parameters. Who changes the manager leaves nothing of the other.
 
 function Read-ServiceParameter {
-    # One of NSSM's values of a service. What happens after an exit is the default value of a subkey.
-    param([string]$Service, [string]$Name)
-    $path = (Get-ServicePath $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
-    $value = Read-Registry $path $Name
-    if ($value -is [array]) { return , $value }
-    $value
+  # What happens after an exit is the default value of a subkey.
+  param([string]$Service, [string]$Name)
+  $path = (Get-ServicePath $Service) + '\Parameters'
+  if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+  $value = Read-Registry $path $Name
+  if ($value -is [array]) { return , $value }
+  $value
 }
 
 function Set-ServiceParameters {
-    # Writes NSSM's values, or removes what NSSM had where the control manager takes over.
-    param([hashtable]$Service)
-    $path = (Get-ServicePath $Service.name) + '\Parameters'
-    if (-not (Test-NssmWanted $Service)) {
-        if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-        return
-    }
-    foreach ($name in @($Service.parameters.Keys)) {
-        $value = $Service.parameters[$name]
-        if ($name -eq 'AppExit') { Write-Registry -Path ($path + '\AppExit') -Name '' -Value $value -Kind 'String'; continue }
-        Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
-    }
+  param([hashtable]$Service)
+  $path = (Get-ServicePath $Service.name) + '\Parameters'
+  if (-not (Test-NssmWanted $Service)) {
+    if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    return
+  }
+  foreach ($name in @($Service.parameters.Keys)) {
+    $value = $Service.parameters[$name]
+    if ($name -eq 'AppExit') { Write-Registry -Path ($path + '\AppExit') -Name '' -Value $value -Kind 'String'; continue }
+    Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
+  }
 }
 
 function Get-ParameterKind {
-    # NSSM keeps numbers as DWord, lists as MultiString and texts as ExpandString.
-    param([AllowNull()][object]$Value)
-    if ($Value -is [int]) { return 'DWord' }
-    if ($Value -is [array]) { return 'MultiString' }
-    'ExpandString'
+  param([AllowNull()][object]$Value)
+  if ($Value -is [int]) { return 'DWord' }
+  if ($Value -is [array]) { return 'MultiString' }
+  'ExpandString'
 }
 
 function Test-NssmWanted {
-    param([hashtable]$Service)
-    @($Service.parameters.Keys).Count -gt 0
+  param([hashtable]$Service)
+  @($Service.parameters.Keys).Count -gt 0
 }
 
 function Test-NssmService {
-    # True when a service has NSSM's values, whatever starts it.
-    param([string]$Name)
-    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+  param([string]$Name)
+  $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Read-ParameterTree {
-    # All values below Parameters as plain tables, so that an undo can write them again.
-    param([string]$Path)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
-    try {
-        foreach ($name in $key.GetValueNames()) {
-            $value = Read-Registry $Path $name
-            if ($value -is [byte[]]) { $value = [int[]]$value }
-            @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
-        }
-        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path ($Path + '\' + $name) }
+  param([string]$Path)
+  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+  if ($null -eq $key) { return }
+  try {
+    foreach ($name in $key.GetValueNames()) {
+      $value = Read-Registry $Path $name
+      if ($value -is [byte[]]) { $value = [int[]]$value }
+      @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
     }
-    finally { $key.Dispose() }
+    foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path ($Path + '\' + $name) }
+  }
+  finally { $key.Dispose() }
 }
 
-# The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
+# The computer's name, which certificates and logs know the machine by.
 
 function Get-ComputerNameDifference {
-    # The name in use, and the one that comes with the next restart. A domain member is never renamed: its account
-    # in the domain would be left behind.
-    param([string]$Want)
-    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
-    if ($active -ieq $Want) { return }
-    if ((Get-MachineIdentity).Domain) {
-        New-Difference -What 'computer name' -Is ($active + ' (domain member)') -Want $Want -Policy
-        return
-    }
-    New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
+  # A domain member is never renamed: its account in the domain would be left behind.
+  param([string]$Want)
+  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+  $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
+  if ($active -ieq $Want) { return }
+  if ((Get-MachineIdentity).Domain) {
+    New-Difference -What 'computer name' -Is ($active + ' (domain member)') -Want $Want -Policy
+    return
+  }
+  New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
 }
 
 function Set-ComputerName {
-    # Notes the former name (undone by Restore-ComputerName) and renames with the next restart.
-    param([string]$Name)
-    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry ($names + 'ActiveComputerName') 'ComputerName') }
-    # A rename that already waits for the restart would be refused a second time.
-    if ((Read-Registry ($names + 'ComputerName') 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
-    New-Reboot
+  param([string]$Name)
+  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+  Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry ($names + 'ActiveComputerName') 'ComputerName') }
+  # A rename that already waits for the restart would be refused a second time.
+  if ((Read-Registry ($names + 'ComputerName') 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+  New-Reboot
 }
 
-# The machine's own network: which address is the node's, and what must still be there after HNS rewired the adapter.
+# Which address is the node's, and what must still be there after HNS rewired the adapter.
 
 function Get-LocalAddressTowards {
-    # Connects to a TCP port within so many milliseconds and gives the local address it goes out from; nothing when
-    # the port does not answer. ICMP would prove nothing: clouds drop it.
-    param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
-    $client = [Net.Sockets.TcpClient]::new()
-    try {
-        if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
-    }
-    # A refused connection and an unknown name arrive wrapped; either way there is no way through.
-    catch [AggregateException] { return }
-    finally { $client.Close() }
+  # The local address from which a TCP port answers. ICMP would prove nothing: clouds drop it.
+  param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
+  $client = [Net.Sockets.TcpClient]::new()
+  try {
+    if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
+  }
+  # A refused connection and an unknown name arrive wrapped; either way there is no way through.
+  catch [AggregateException] { return }
+  finally { $client.Close() }
 }
 
 function Find-Address {
-    # The interfaces that have an address; nothing when none has it.
-    param([string]$Ip)
-    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+  param([string]$Ip)
+  Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
 function Get-DefaultRoute {
-    # The IPv4 default routes, best first.
-    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+  @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+      Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
 
 function Get-NodeAddress {
-    # The node's address with its adapter: ip, prefix_length, index, alias, mac. The address is the given one, else
-    # the one that reaches the API server, else the one on the default route. Nothing when there is none.
-    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
-    $ip = $NodeIp
-    if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
-    if (-not $ip) {
-        $own = @(Get-DefaultRoute | Select-Object -First 1 |
-                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
-        if ($own.Count -eq 0) { return }
-        $ip = $own[0].IPAddress
-    }
-    $found = @(Find-Address $ip)
-    if ($found.Count -eq 0) { return }
-    $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-    $mac = ''
-    if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
-    [pscustomobject]@{
-        ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
-        index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
-    }
+  # The given address, else the one that reaches the API server, else the one on the default route.
+  param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+  $ip = $NodeIp
+  if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
+  if (-not $ip) {
+    $own = @(Get-DefaultRoute | Select-Object -First 1 |
+        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
+    if ($own.Count -eq 0) { return }
+    $ip = $own[0].IPAddress
+  }
+  $found = @(Find-Address $ip)
+  if ($found.Count -eq 0) { return }
+  $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+  $mac = ''
+  if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
+  [pscustomobject]@{
+    ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
+    index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
+  }
 }
 
 function Read-NetworkSnapshot {
-    # What a static configuration loses when a virtual switch takes the adapter over, as plain values for JSON.
-    param([object]$Address)
-    $index = $Address.index
-    $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
-    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-    $category = ''
-    if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
-    @{
-        ip            = $Address.ip
-        prefix_length = $Address.prefix_length
-        mac           = $Address.mac
-        static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
-        metric        = [int]$interface.InterfaceMetric
-        auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-        mtu           = [int]$interface.NlMtu
-        dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-        suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
-        category      = $category
-        vlan          = Read-Vlan -Alias $Address.alias
-        ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
-                Where-Object { $_.Enabled }).Count -gt 0
-        routes        = [object[]]@(Read-KeptRoutes -Index $index)
-    }
+  # What a static configuration loses when a virtual switch takes the adapter over.
+  param([object]$Address)
+  $index = $Address.index
+  $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
+  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
+  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
+  $category = ''
+  if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
+  @{
+    ip            = $Address.ip
+    prefix_length = $Address.prefix_length
+    mac           = $Address.mac
+    static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
+    metric        = [int]$interface.InterfaceMetric
+    auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+    mtu           = [int]$interface.NlMtu
+    dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
+    suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
+    category      = $category
+    vlan          = Read-Vlan -Alias $Address.alias
+    ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
+        Where-Object { $_.Enabled }).Count -gt 0
+    routes        = [object[]]@(Read-KeptRoutes -Index $index)
+  }
 }
 
 function Read-Vlan {
-    # The VLAN id set on an adapter, or an empty text where its driver has none.
-    param([string]$Alias)
-    $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 0) { return '' }
-    [string]@($found[0].RegistryValue)[0]
+  param([string]$Alias)
+  $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+  if ($found.Count -eq 0) { return '' }
+  [string]@($found[0].RegistryValue)[0]
 }
 
 function Read-KeptRoutes {
-    # The routes through one adapter that somebody set: the default route and static ones, not what Windows derives
-    # from the address itself.
-    param([int]$Index)
-    foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
-        if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
-        if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-        @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
-    }
+  # The default route and static ones, not what Windows derives from the address.
+  param([int]$Index)
+  foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
+    if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
+    if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
+    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
+  }
 }
 
 function Find-Uplink {
-    # The adapter that carries a snapshot's address now; when the address is gone, the one that took the MAC over.
-    param([object]$Snapshot)
-    $found = @(Find-Address $Snapshot.ip)
-    if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
-    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
-    $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
-    if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
-    if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
+  # The adapter that has the address now; when the address is gone, the one that took the MAC over.
+  param([object]$Snapshot)
+  $found = @(Find-Address $Snapshot.ip)
+  if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
+  $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
+  # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
+  $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
+  if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
+  if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # Puts back what is missing of a snapshot; what is there is left alone.
-    param([object]$Snapshot)
-    $index = Find-Uplink -Snapshot $Snapshot
-    if ($null -eq $index) { return }
-    if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
-        [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
-    }
-    Restore-Routes -Snapshot $Snapshot -Index $index
-    $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-    if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
-        Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
-    }
-    if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
-        Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
-    }
-    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
-    }
-    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
-    }
-    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-    # A domain network is told from others by Windows itself and cannot be set.
-    if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
-        $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
-        Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
-    }
+  # What is there is left alone.
+  param([object]$Snapshot)
+  $index = Find-Uplink -Snapshot $Snapshot
+  if ($null -eq $index) { return }
+  if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
+    [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+  }
+  Restore-Routes -Snapshot $Snapshot -Index $index
+  $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
+  if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
+    Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
+  }
+  if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
+    Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
+  }
+  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
+  if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
+    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
+  }
+  if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
+    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+  }
+  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
+  # A domain network is told from others by Windows itself and cannot be set.
+  if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
+    $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
+    Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
+  }
 }
 
 function Restore-Routes {
-    # Adds the snapshot's routes that are not there.
-    param([object]$Snapshot, [int]$Index)
-    foreach ($route in @($Snapshot.routes)) {
-        $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-                Where-Object { $_.NextHop -eq $route.next_hop })
-        # On DHCP the default route comes back with the lease; adding it would make it static.
-        if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
-        [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
-    }
+  param([object]$Snapshot, [int]$Index)
+  foreach ($route in @($Snapshot.routes)) {
+    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+        Where-Object { $_.NextHop -eq $route.next_hop })
+    # On DHCP the default route comes back with the lease; adding it would make it static.
+    if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
+    [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
+  }
 }
 
-# The Node object, read with the kubelet's own credentials: what the cluster knows of this machine.
+# The Node object, read with the kubelet's own credentials.
 
 function Get-NodeObject {
-    # The Node as kubectl gives it; nothing when the kubelet has no credentials yet or the cluster has no such Node.
-    param([hashtable]$Source)
-    if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
-    $script:Run.Cache['Node']
+  param([hashtable]$Source)
+  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
+  $script:Run.Cache['Node']
 }
 
 function Read-NodeObject {
-    param([hashtable]$Source)
-    if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
-    $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
-        '--ignore-not-found', '--output', 'json')
-    $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
-    # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
-    if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
-    ConvertFrom-Json -InputObject $ended.Output
+  param([hashtable]$Source)
+  if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
+  $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
+    '--ignore-not-found', '--output', 'json')
+  $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
+  # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
+  if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
+  ConvertFrom-Json -InputObject $ended.Output
 }
 
 function Read-Member {
-    # A value deep inside an object from JSON; nothing when any part of the way is missing.
-    param([AllowNull()][object]$Object, [string[]]$Names)
-    foreach ($name in $Names) {
-        if ($null -eq $Object) { return }
-        $member = $Object.PSObject.Properties[$name]
-        if ($null -eq $member) { return }
-        $Object = $member.Value
-    }
-    if ($Object -is [array]) { return , $Object }
-    $Object
+  # A value deep inside an object from JSON; nothing when any part of the way is missing.
+  param([AllowNull()][object]$Object, [string[]]$Names)
+  foreach ($name in $Names) {
+    if ($null -eq $Object) { return }
+    $member = $Object.PSObject.Properties[$name]
+    if ($null -eq $member) { return }
+    $Object = $member.Value
+  }
+  if ($Object -is [array]) { return , $Object }
+  $Object
 }
 
 function Read-Items {
-    # The items of a list inside an object from JSON, one by one.
-    param([AllowNull()][object]$Object, [string]$Name)
-    $found = Read-Member $Object $Name
-    foreach ($item in @($found)) { if ($null -ne $item) { $item } }
+  param([AllowNull()][object]$Object, [string]$Name)
+  $found = Read-Member $Object $Name
+  foreach ($item in @($found)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-    # The pod networks the cluster gave this node, IPv4 first as the cluster orders them; nothing before that.
-    param([hashtable]$Source)
-    $node = Get-NodeObject -Source $Source
-    $many = Read-Member $node 'spec', 'podCIDRs'
-    if ($null -ne $many) { return @($many) }
-    Read-Member $node 'spec', 'podCIDR'
+  param([hashtable]$Source)
+  $node = Get-NodeObject -Source $Source
+  $many = Read-Member $node 'spec', 'podCIDRs'
+  if ($null -ne $many) { return @($many) }
+  Read-Member $node 'spec', 'podCIDR'
 }
 
 function Get-RegistrationDifference {
-    # Is the machine a Node, the right one, and does the Node have a pod network?
-    param([hashtable]$Source, [string]$ServingCertificate, [switch]$NeedsPodCidr)
-    $node = Get-NodeObject -Source $Source
-    $what = 'node {0}: ' -f $Source.node
-    if ($null -eq $node) {
-        New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
-    }
-    else {
-        $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
-        Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
-    }
-    if ($NeedsPodCidr -and @(Get-PodCidr -Source $Source).Count -eq 0) {
-        New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
-    }
-    if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
-        New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
-    }
+  param([hashtable]$Source, [string]$ServingCertificate, [switch]$NeedsPodCidr)
+  $node = Get-NodeObject -Source $Source
+  $what = 'node {0}: ' -f $Source.node
+  if ($null -eq $node) {
+    New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
+  }
+  else {
+    $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
+    Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
+  }
+  if ($NeedsPodCidr -and @(Get-PodCidr -Source $Source).Count -eq 0) {
+    New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
+  }
+  if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
+    New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
+  }
 }
 
 function Wait-Registration {
-    # Waits until the kubelet has its certificate, the Node exists and has its pod network. The controller approves
-    # meanwhile what has to be approved.
-    param([hashtable]$Source, [string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
-    $restartAt = [DateTime]::UtcNow.AddSeconds(30)
-    $restarted = $false
-    while ($true) {
-        $script:Run.Cache = @{}
-        $left = @(Get-RegistrationDifference -Source $Source -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
-        if ($left.Count -eq 0) { return }
-        $waiting = [DateTime]::UtcNow
-        if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
-            $null -eq (Get-NodeObject -Source $Source)) {
-            Stop-RunningService -Name 'kubelet'
-            Start-Service -Name 'kubelet'
-            $restarted = $true
-        }
-        if ($waiting -gt $until) { Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds }
-        Start-Sleep -Milliseconds 2000
+  # The controller approves meanwhile what has to be approved.
+  param([hashtable]$Source, [string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
+  $restartAt = [DateTime]::UtcNow.AddSeconds(30)
+  $restarted = $false
+  while ($true) {
+    $script:Run.Cache = @{}
+    $left = @(Get-RegistrationDifference -Source $Source -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
+    if ($left.Count -eq 0) { return }
+    $waiting = [DateTime]::UtcNow
+    if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
+      $null -eq (Get-NodeObject -Source $Source)) {
+      Stop-RunningService -Name 'kubelet'
+      Start-Service -Name 'kubelet'
+      $restarted = $true
     }
+    if ($waiting -gt $until) { Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds }
+    Start-Sleep -Milliseconds 2000
+  }
 }
 
 function Stop-Registration {
-    # Says which of the three is missing, and what usually causes that.
-    param([object[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
-    $names = @($Left | ForEach-Object { $_.what }) -join '; '
-    $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
-    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
-        Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('The kubelet has no client certificate. Is its CSR pending or denied ' +
-            '(kubectl get csr)? Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
-    }
-    if ($names -like '*serving certificate*' -and @($Left).Count -eq 1) {
-        Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('No one approved the serving certificate: winboot does when its ' +
-            'credentials may update certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
-    }
-    if ($names -like '*pod CIDR*' -and @($Left).Count -eq 1) {
-        Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
-    }
-    Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log; a flag it does not know, or a cluster it cannot reach, ends it at once.'
+  param([object[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
+  $names = @($Left | ForEach-Object { $_.what }) -join '; '
+  $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
+  if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
+    Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('The kubelet has no client certificate. Is its CSR pending or denied ' +
+      '(kubectl get csr)? Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
+  }
+  if ($names -like '*serving certificate*' -and @($Left).Count -eq 1) {
+    Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('No one approved the serving certificate: winboot does when its ' +
+      'credentials may update certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
+  }
+  if ($names -like '*pod CIDR*' -and @($Left).Count -eq 1) {
+    Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
+  }
+  Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log; a flag it does not know, or a cluster it cannot reach, ends it at once.'
 }
 
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
-# Wanted is a table: name, type, subnets (prefix and gateway), vni (0 off an overlay), endpoint (or an empty text) with
-# its addresses, subnet_env (or an empty text), agent (or an empty text).
 
 function Get-PodNetworkDifference {
-    # How the pod network differs from what the node's pod CIDR asks for.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
-    $what = 'HNS network {0}' -f $Wanted.name
-    if ($networks.Count -ne 1) {
-        $is = $null
-        if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
-        New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
-    }
-    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what }
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Source $Source }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Source $Source }
+  param([hashtable]$Wanted, [hashtable]$Source)
+  $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
+  $what = 'HNS network {0}' -f $Wanted.name
+  if ($networks.Count -ne 1) {
+    $is = $null
+    if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
+    New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
+  }
+  else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what }
+  if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Source $Source }
+  if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Source $Source }
 }
 
 function Get-NetworkFault {
-    # A network that exists but is not the one: pods on it lose their endpoints when it is made anew.
-    param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
-    $flags = @{ Disrupts = $true; Disturbs = $true }
-    # HNS writes its types in lower case or in mixed case, as the one who made the network did.
-    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
-    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
-    Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
-    Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
-        -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
+  param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+  $flags = @{ Disrupts = $true; Disturbs = $true }
+  # HNS writes its types in lower case or in mixed case, as the one who made the network did.
+  Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+  $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
+  $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
+  Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
+  Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+    -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
+  if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
 }
 
 function Get-NetworkVni {
-    # The virtual network ids of an overlay, as text.
-    param([object]$Network)
-    $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
-    @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
+  param([object]$Network)
+  $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
+  @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {
-    # The endpoint through which the host itself speaks to pods, its address on an interface, and forwarding.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    $what = 'HNS endpoint {0}' -f $Wanted.endpoint
-    $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
-    $address = Complete-Text -Text '<<pod_endpoint>>' -Source $Source
-    $is = $null
-    if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
-    Compare-Wanted -What $what -Is $is -Want $address -Disrupts
-    if ($is -ne $address) { return }
-    if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
-        $forwarding = Read-Forwarding -Address $one
-        if ($null -eq $forwarding) { continue }
-        Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
-    }
+  param([hashtable]$Wanted, [hashtable]$Source)
+  $what = 'HNS endpoint {0}' -f $Wanted.endpoint
+  $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
+  $address = Complete-Text -Text '<<pod_endpoint>>' -Source $Source
+  $is = $null
+  if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
+  Compare-Wanted -What $what -Is $is -Want $address -Disrupts
+  if ($is -ne $address) { return }
+  if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
+  foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
+    $forwarding = Read-Forwarding -Address $one
+    if ($null -eq $forwarding) { continue }
+    Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
+  }
 }
 
 function Get-ForwardingAddress {
-    # The known addresses between which the host passes packets on: its own, and that of its endpoint.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    if ($Wanted.endpoint -eq '') { return }
-    foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
-        $address = Expand-Known -Text $text -Source $Source
-        if ($null -ne $address) { $address }
-    }
+  param([hashtable]$Wanted, [hashtable]$Source)
+  if ($Wanted.endpoint -eq '') { return }
+  foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
+    $address = Expand-Known -Text $text -Source $Source
+    if ($null -ne $address) { $address }
+  }
 }
 
 function Get-AddressFamily {
-    param([string]$Address)
-    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
+  param([string]$Address)
+  if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Read-Forwarding {
-    # Enabled or Disabled on the interface that has an address; nothing when none has it.
-    param([string]$Address)
-    $found = @(Find-Address $Address)
-    if ($found.Count -eq 0) { return }
-    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Address)).Forwarding.ToString()
+  param([string]$Address)
+  $found = @(Find-Address $Address)
+  if ($found.Count -eq 0) { return }
+  (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Address)).Forwarding.ToString()
 }
 
 function Enable-Forwarding {
-    # Turns forwarding on where it is off; nothing is interrupted by that.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
-        if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
-        $index = @(Find-Address $address)[0].InterfaceIndex
-        Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
-    }
+  param([hashtable]$Wanted, [hashtable]$Source)
+  foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
+    if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
+    $index = @(Find-Address $address)[0].InterfaceIndex
+    Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
+    Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
+  }
 }
 
 function Get-SubnetFileDifference {
-    # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
-    param([string]$Path, [hashtable]$Source)
-    $is = $null
-    $text = Read-FileText $Path
-    if ($null -ne $text) {
-        $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
-        if ($match.Success) { $is = $match.Groups[1].Value }
-    }
-    $known = Get-Known -Source $Source
-    $want = '(known after join)'
-    if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
-    Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
+  # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
+  param([string]$Path, [hashtable]$Source)
+  $is = $null
+  $text = Read-FileText $Path
+  if ($null -ne $text) {
+    $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
+    if ($match.Success) { $is = $match.Groups[1].Value }
+  }
+  $known = Get-Known -Source $Source
+  $want = '(known after join)'
+  if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
+  Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
 }
 
 function Test-PodNetwork {
-    # True when nothing is left that only a restart of the agent, or making the network anew, can mend.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
+  # True when nothing is left that only making the network anew can mend.
+  param([hashtable]$Wanted, [hashtable]$Source)
+  @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
-    # Starts the detached run that makes the network, unless HNS would refuse it anyway.
-    param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
-    Assert-Uplink -Wanted $Wanted -Source $Source
-    Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
-        name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
-    }
-    Start-DetachedRun -Guard $Guard -TimeoutSeconds 300
+  param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
+  Assert-Uplink -Wanted $Wanted -Source $Source
+  Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
+    name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
+  }
+  Start-DetachedRun -Guard $Guard -TimeoutSeconds 300
 }
 
 function Assert-Uplink {
-    # Networks of one adapter share its switch and must be of one kind. HNS says no more than `parameter incorrect` to
-    # that, and only after the adapter was taken down.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
-    if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
-    $uplink = Get-UplinkName -Address $address
-    foreach ($other in @(Get-HnsObject -Kind networks)) {
-        if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
-        Stop-Step -Id 'NetworkConflict' -Message ('the HNS network {0} on {1} is of type {2}; {3} beside it cannot be of type {4}' -f `
-                $other.Name, $uplink, $other.Type, $Wanted.name, $Wanted.type) `
-            -Hint 'It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing uses it.'
-    }
+  # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
+  param([hashtable]$Wanted, [hashtable]$Source)
+  $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+  if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
+  $uplink = Get-UplinkName -Address $address
+  foreach ($other in @(Get-HnsObject -Kind networks)) {
+    if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+    Stop-Step -Id 'NetworkConflict' -Message ('the HNS network {0} on {1} is of type {2}; {3} beside it cannot be of type {4}' -f `
+        $other.Name, $uplink, $other.Type, $Wanted.name, $Wanted.type) `
+      -Hint 'It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing uses it.'
+  }
 }
 
 function Get-UplinkName {
-    # The adapter that HNS puts its switch on. Where a switch has the address already, the adapter below it has given
-    # the switch's interface its name.
-    param([object]$Address)
-    if ($Address.alias -match '^vEthernet \((.+)\)$' -and
-        @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
-    $Address.alias
+  # Where a switch has the address already, the adapter below it has given the switch's interface its name.
+  param([object]$Address)
+  if ($Address.alias -match '^vEthernet \((.+)\)$' -and
+    @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
+  $Address.alias
 }
 
 function Wait-RunningAgent {
-    # Gives an agent that runs already some time to finish its network.
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
-        $script:Run.Cache = @{}
-        if ((Test-PodNetwork -Wanted $Wanted -Source $Source) -or [DateTime]::UtcNow -gt $until) { return }
-        Start-Sleep -Milliseconds 2000
-    }
+  param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
+    $script:Run.Cache = @{}
+    if ((Test-PodNetwork -Wanted $Wanted -Source $Source) -or [DateTime]::UtcNow -gt $until) { return }
+    Start-Sleep -Milliseconds 2000
+  }
 }
 
 function Start-NetworkAgent {
-    # Starts the agent anew and waits until the network it makes is the wanted one. Runs detached: the adapter loses
-    # its connections on the way.
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
-    Save-RestartNeed -Name 'kube-proxy'
-    Stop-RunningService -Name $Wanted.agent
-    # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-    if (@(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
-        Remove-PodNetwork -Name $Wanted.name
-    }
-    [void](Wait-NodeAddress -Source $Source -TimeoutSeconds 60)
-    Start-CurrentService -Name $Wanted.agent
-    Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+  param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+  Save-RestartNeed -Name 'kube-proxy'
+  Stop-RunningService -Name $Wanted.agent
+  # The agent keeps a network that has the right subnet, whatever else is wrong with it.
+  if (@(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+    Remove-PodNetwork -Name $Wanted.name
+  }
+  [void](Wait-NodeAddress -Source $Source -TimeoutSeconds 60)
+  Start-CurrentService -Name $Wanted.agent
+  Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
 }
 
 function Wait-NodeAddress {
-    # The node's address with its adapter, once it is settled: HNS would take an unsettled one for good.
-    param([hashtable]$Source, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($true) {
-        Restore-Uplink
-        $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
-        if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
-                -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
-        }
-        Start-Sleep -Milliseconds 1000
+  # HNS would take an unsettled address for good.
+  param([hashtable]$Source, [int]$TimeoutSeconds)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ($true) {
+    Restore-Uplink
+    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+    if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
+    if ([DateTime]::UtcNow -gt $until) {
+      Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
+        -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
     }
+    Start-Sleep -Milliseconds 1000
+  }
 }
 
 function Restore-Uplink {
-    # A switch that takes the adapter over may lose a static address. Put back at once, HNS still finds it; after some
-    # seconds it would make do with an address of its own invention.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+  # A static address may be lost. Put back at once, HNS still finds it; later it makes do with one of its own
+  # invention.
+  if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($true) {
-        Restore-Uplink
-        $script:Run.Cache = @{}
-        $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
-        if ($left.Count -eq 0) { return }
-        if ([DateTime]::UtcNow -gt $until) {
-            $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '
-            Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
-                -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
-        }
-        Start-Sleep -Milliseconds 1000
+  param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ($true) {
+    Restore-Uplink
+    $script:Run.Cache = @{}
+    $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
+    if ($left.Count -eq 0) { return }
+    if ([DateTime]::UtcNow -gt $until) {
+      $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '
+      Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
+        -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
     }
+    Start-Sleep -Milliseconds 1000
+  }
 }
 
 function Remove-PodNetwork {
-    # Removes a network with all that hangs on it. Load balancers go first: some builds of HNS hang the other way round.
-    param([string]$Name)
-    $networks = @(Get-HnsObject -Kind networks -Name $Name)
-    if ($networks.Count -eq 0) { return }
-    # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
-    Save-RestartNeed -Name 'kube-proxy'
-    foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+  # Load balancers go first: some builds of HNS hang the other way round.
+  param([string]$Name)
+  $networks = @(Get-HnsObject -Kind networks -Name $Name)
+  if ($networks.Count -eq 0) { return }
+  # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+  Save-RestartNeed -Name 'kube-proxy'
+  foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+  foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
 # The range of ports that Windows gives to clients.
 
 function Get-PortRange {
-    # The range in use as `start+count`, for TCP or UDP.
-    param([ValidateSet('tcp', 'udp')][string]$Protocol)
-    # All TCP setting profiles share one range; the first that has it tells it.
-    if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
-    else { $settings = @(Get-NetUDPSetting) }
-    if ($settings.Count -eq 0) { return }
-    '{0}+{1}' -f $settings[0].DynamicPortRangeStartPort, $settings[0].DynamicPortRangeNumberOfPorts
+  param([ValidateSet('tcp', 'udp')][string]$Protocol)
+  # All TCP setting profiles share one range; the first that has it tells it.
+  if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
+  else { $settings = @(Get-NetUDPSetting) }
+  if ($settings.Count -eq 0) { return }
+  '{0}+{1}' -f $settings[0].DynamicPortRangeStartPort, $settings[0].DynamicPortRangeNumberOfPorts
 }
 
 function Get-PortRangeDifference {
-    param([int]$Start, [int]$Count)
-    foreach ($protocol in @('tcp', 'udp')) {
-        Compare-Wanted -What ('dynamic ports: ' + $protocol) -Is (Get-PortRange -Protocol $protocol) -Want ('{0}+{1}' -f $Start, $Count)
-    }
+  param([int]$Start, [int]$Count)
+  foreach ($protocol in @('tcp', 'udp')) {
+    Compare-Wanted -What ('dynamic ports: ' + $protocol) -Is (Get-PortRange -Protocol $protocol) -Want ('{0}+{1}' -f $Start, $Count)
+  }
 }
 
 function Set-PortRange {
-    # Notes the former ranges (undone by Restore-PortRange) and sets both.
-    param([int]$Start, [int]$Count)
-    foreach ($protocol in @('tcp', 'udp')) {
-        Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
-        Write-PortRange -Protocol $protocol -Start $Start -Count $Count
-    }
+  param([int]$Start, [int]$Count)
+  foreach ($protocol in @('tcp', 'udp')) {
+    Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
+    Write-PortRange -Protocol $protocol -Start $Start -Count $Count
+  }
 }
 
 function Write-PortRange {
-    # netsh sets the one range that all profiles share, for new sockets at once and without a restart.
-    param([string]$Protocol, [int]$Start, [int]$Count)
-    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
-    [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
+  # The one range that all profiles share, for new sockets at once.
+  param([string]$Protocol, [int]$Start, [int]$Count)
+  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
+  [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
 # Facts about the machine that decide whether it can become this node at all.
 
 function Get-PreflightProblems {
-    # Everything that stands in the way, each as id, message and hint. Nothing is changed and nothing is guessed.
-    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
-    Test-Build -Build $Build
-    Test-Updates -Updates $Updates
-    Test-Session
-    Test-Space -FreeGib $FreeGib
-    Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+  param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
+  Test-Build -Build $Build
+  Test-Updates -Updates $Updates
+  Test-Session
+  Test-Space -FreeGib $FreeGib
+  Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
 }
 
 function New-PreflightProblem {
-    param([string]$Id, [string]$Message, [string]$Hint)
-    [pscustomobject]@{ id = $Id; message = $Message; hint = $Hint }
+  param([string]$Id, [string]$Message, [string]$Hint)
+  [pscustomobject]@{ id = $Id; message = $Message; hint = $Hint }
 }
 
 function Test-Build {
-    # The build decides features, known faults and images; a profile for another one would be a wrong promise.
-    param([int]$Build)
-    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    $is = [int](Read-Registry $version 'CurrentBuildNumber')
-    if ($is -ne $Build) {
-        New-PreflightProblem -Id 'WrongBuild' -Message ('Windows build {0}, but the inventory says {1}' -f $is, $Build) `
-            -Hint 'Set `os` of this host in the inventory to what the machine is.'
-    }
-    $kind = [string](Read-Registry $version 'InstallationType')
-    if ($kind -notlike 'Server*') {
-        New-PreflightProblem -Id 'NotServer' -Message ('this is Windows {0}, not Windows Server' -f $kind) `
-            -Hint 'Kubernetes supports Windows Server only.'
-    }
-    if (-not [Environment]::Is64BitProcess) {
-        New-PreflightProblem -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' -Hint 'Use the 64-bit endpoint Microsoft.PowerShell.'
-    }
+  param([int]$Build)
+  $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+  $is = [int](Read-Registry $version 'CurrentBuildNumber')
+  if ($is -ne $Build) {
+    New-PreflightProblem -Id 'WrongBuild' -Message ('Windows build {0}, but the inventory says {1}' -f $is, $Build) `
+      -Hint 'Set `os` of this host in the inventory to what the machine is.'
+  }
+  $kind = [string](Read-Registry $version 'InstallationType')
+  if ($kind -notlike 'Server*') {
+    New-PreflightProblem -Id 'NotServer' -Message ('this is Windows {0}, not Windows Server' -f $kind) `
+      -Hint 'Kubernetes supports Windows Server only.'
+  }
+  if (-not [Environment]::Is64BitProcess) {
+    New-PreflightProblem -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' -Hint 'Use the 64-bit endpoint Microsoft.PowerShell.'
+  }
 }
 
 function Get-Revision {
-    # The fourth part of Windows' version: which monthly update is in.
-    [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
+  [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
 }
 
 function Test-Updates {
-    # What the profile wants of Windows needs an update of a certain month, or a later one.
-    param([object[]]$Updates)
-    $is = Get-Revision
-    foreach ($update in $Updates) {
-        if ($is -ge $update.revision) { continue }
-        New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
-                $is, $update.revision, $update.kb, $update.why) `
-            -Hint 'Install the current cumulative update, restart, and run the same command again.'
-    }
+  param([object[]]$Updates)
+  $is = Get-Revision
+  foreach ($update in $Updates) {
+    if ($is -ge $update.revision) { continue }
+    New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
+        $is, $update.revision, $update.kb, $update.why) `
+      -Hint 'Install the current cumulative update, restart, and run the same command again.'
+  }
 }
 
 function Test-Session {
-    # The rights and the language mode of this session.
-    $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
-    $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
-    if (-not $administrator) {
-        New-PreflightProblem -Id 'NotAdministrator' -Message ('{0} has no administrator token here' -f $identity.Name) `
-            -Hint 'Use a domain account, the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1 for local accounts.'
-    }
-    $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
-    if ($mode -ne 'FullLanguage') {
-        New-PreflightProblem -Id 'LanguageMode' -Message ('PowerShell runs in {0} mode' -f $mode) `
-            -Hint 'AppLocker or Device Guard restricts scripts: allow this account, or use another one.'
-    }
+  $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
+  $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
+  if (-not $administrator) {
+    New-PreflightProblem -Id 'NotAdministrator' -Message ('{0} has no administrator token here' -f $identity.Name) `
+      -Hint 'Use a domain account, the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1 for local accounts.'
+  }
+  $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
+  if ($mode -ne 'FullLanguage') {
+    New-PreflightProblem -Id 'LanguageMode' -Message ('PowerShell runs in {0} mode' -f $mode) `
+      -Hint 'AppLocker or Device Guard restricts scripts: allow this account, or use another one.'
+  }
 }
 
 function Test-Space {
-    # Images and layers need room; a disk that fills up in mid-pull is hard to see from outside.
-    param([int]$FreeGib)
-    $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
-    $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-    if ($free -lt $FreeGib) {
-        New-PreflightProblem -Id 'DiskSpace' -Message ('{0} has {1} GiB free, {2} are needed' -f $drive.Name, $free, $FreeGib) `
-            -Hint 'Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.'
-    }
+  param([int]$FreeGib)
+  $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
+  $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
+  if ($free -lt $FreeGib) {
+    New-PreflightProblem -Id 'DiskSpace' -Message ('{0} has {1} GiB free, {2} are needed' -f $drive.Name, $free, $FreeGib) `
+      -Hint 'Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.'
+  }
 }
 
 function Test-Addressing {
-    # One way out, a settled address, and a TCP connection to the API server.
-    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
-    $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) {
-        New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
-            -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
-    }
-    $address = Get-NodeAddress -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
-    if ($null -eq $address) {
-        New-PreflightProblem -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address' `
-            -Hint 'An IPv6-only adapter cannot carry Windows pods; or correct node_ip in the inventory.'
-        return
-    }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
-        New-PreflightProblem -Id 'AddressState' -Message ('the address {0} is {1}' -f $address.ip, $address.state) `
-            -Hint 'Wait for DHCP, or mend the address: HNS would latch on to this one.'
-    }
-    if (-not (Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort)) {
-        New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $ServerHost, $ServerPort) `
-            -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
-    }
+  param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
+  $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
+  if ($adapters.Count -gt 1) {
+    New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
+      -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
+  }
+  $address = Get-NodeAddress -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+  if ($null -eq $address) {
+    New-PreflightProblem -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address' `
+      -Hint 'An IPv6-only adapter cannot carry Windows pods; or correct node_ip in the inventory.'
+    return
+  }
+  if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
+    New-PreflightProblem -Id 'AddressState' -Message ('the address {0} is {1}' -f $address.ip, $address.state) `
+      -Hint 'Wait for DHCP, or mend the address: HNS would latch on to this one.'
+  }
+  if (-not (Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort)) {
+    New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $ServerHost, $ServerPort) `
+      -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
+  }
 }
 
 function Get-PreflightNotices {
-    # Worth knowing, in nobody's way: reported with the plan, never changed by this step.
-    param([object[]]$BadUpdates, [bool]$OwnMacs)
-    $is = Get-Revision
-    foreach ($update in $BadUpdates) {
-        if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
-        New-Difference -What ('Windows update {0}' -f $update.kb) -Is ('revision {0}: {1}' -f $is, $update.what) `
-            -Want ('revision {0} or later ({1})' -f $update.fixed, $update.fixed_kb) -Policy
-    }
-    $pending = Get-PendingReboot
-    if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-    if ($null -ne (Get-ServiceState -Name 'docker')) {
-        New-Difference -What 'competing software: service docker' -Is (Get-ServiceState -Name 'docker') -Want $null -Policy
-    }
-    foreach ($network in @(Get-HnsObject -Kind networks -Name 'nat')) {
-        New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
-    }
-    $year = [DateTime]::UtcNow.Year
-    if ($year -lt 2025) { New-Difference -What 'clock' -Is ('the year {0}' -f $year) -Want 'the time of day' -Policy }
-    # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
-    if ($OwnMacs -and -not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
-        New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
-            -Want 'MAC spoofing (Hyper-V) or forged transmits (VMware) allowed' -Policy
-    }
+  # Reported with the plan, in nobody's way.
+  param([object[]]$BadUpdates, [bool]$OwnMacs)
+  $is = Get-Revision
+  foreach ($update in $BadUpdates) {
+    if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
+    New-Difference -What ('Windows update {0}' -f $update.kb) -Is ('revision {0}: {1}' -f $is, $update.what) `
+      -Want ('revision {0} or later ({1})' -f $update.fixed, $update.fixed_kb) -Policy
+  }
+  $pending = Get-PendingReboot
+  if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+  if ($null -ne (Get-ServiceState -Name 'docker')) {
+    New-Difference -What 'competing software: service docker' -Is (Get-ServiceState -Name 'docker') -Want $null -Policy
+  }
+  foreach ($network in @(Get-HnsObject -Kind networks -Name 'nat')) {
+    New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
+  }
+  $year = [DateTime]::UtcNow.Year
+  if ($year -lt 2025) { New-Difference -What 'clock' -Is ('the year {0}' -f $year) -Want 'the time of day' -Policy }
+  # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
+  if ($OwnMacs -and -not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
+    New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
+      -Want 'MAC spoofing (Hyper-V) or forged transmits (VMware) allowed' -Policy
+  }
 }
 
 function Get-PendingReboot {
-    # Who waits for a restart of this machine, other than winboot itself; an empty text when nobody.
-    $noted = Read-StateJson 'reboot.json'
-    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return '' }
-    $waiting = @()
-    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { $waiting += 'servicing' }
-    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired') { $waiting += 'Windows Update' }
-    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = Read-Registry ($names + 'ActiveComputerName') 'ComputerName'
-    if ($active -ine (Read-Registry ($names + 'ComputerName') 'ComputerName')) { $waiting += 'a new computer name' }
-    $waiting -join ', '
+  $noted = Read-StateJson 'reboot.json'
+  if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return '' }
+  $waiting = @()
+  if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { $waiting += 'servicing' }
+  if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired') { $waiting += 'Windows Update' }
+  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+  $active = Read-Registry ($names + 'ActiveComputerName') 'ComputerName'
+  if ($active -ine (Read-Registry ($names + 'ComputerName') 'ComputerName')) { $waiting += 'a new computer name' }
+  $waiting -join ', '
 }
 
-# Native programs: started directly, so that no shell and no PowerShell rule touches their arguments or their output.
+# Native programs, started directly: no shell and no PowerShell rule touches their arguments or their output.
 
 function Join-Arguments {
-    # One command line from a list of arguments, by the rules that programs split it with (CommandLineToArgvW):
-    # backslashes count only before a quotation mark, and are doubled there.
-    param([string[]]$Arguments = @())
-    $parts = foreach ($argument in $Arguments) {
-        if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
-        $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
-        '"' + $escaped + '"'
-    }
-    @($parts) -join ' '
+  # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+  param([string[]]$Arguments = @())
+  $parts = foreach ($argument in $Arguments) {
+    if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
+    $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
+    '"' + $escaped + '"'
+  }
+  @($parts) -join ' '
 }
 
 function Invoke-Program {
-    # Runs a program to its end and gives ExitCode, Output and ErrorOutput. Standard error is no error by itself.
-    param(
-        [Parameter(Mandatory = $true)][string]$Path,
-        [string[]]$Arguments = @(),
-        [int]$TimeoutSeconds = 60,
-        [string]$StandardInput = ''
-    )
-    $start = [Diagnostics.ProcessStartInfo]::new()
-    $start.FileName = $Path
-    $start.Arguments = Join-Arguments $Arguments
-    $start.WorkingDirectory = [Environment]::SystemDirectory
-    $start.UseShellExecute = $false
-    $start.CreateNoWindow = $true
-    $start.RedirectStandardInput = $true
-    $start.RedirectStandardOutput = $true
-    $start.RedirectStandardError = $true
-    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
-    $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
-    $process = [Diagnostics.Process]::Start($start)
-    try {
-        # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
-        $output = $process.StandardOutput.ReadToEndAsync()
-        $errorOutput = $process.StandardError.ReadToEndAsync()
-        if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
-        $process.StandardInput.Close()
-        if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
-            $process.Kill()
-            Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
-                -Hint 'Run the program on the machine by hand and look at what it waits for.'
-        }
-        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+  param(
+    [Parameter(Mandatory = $true)][string]$Path,
+    [string[]]$Arguments = @(),
+    [int]$TimeoutSeconds = 60,
+    [string]$StandardInput = ''
+  )
+  $start = [Diagnostics.ProcessStartInfo]::new()
+  $start.FileName = $Path
+  $start.Arguments = Join-Arguments $Arguments
+  $start.WorkingDirectory = [Environment]::SystemDirectory
+  $start.UseShellExecute = $false
+  $start.CreateNoWindow = $true
+  $start.RedirectStandardInput = $true
+  $start.RedirectStandardOutput = $true
+  $start.RedirectStandardError = $true
+  # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+  $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+  $process = [Diagnostics.Process]::Start($start)
+  try {
+    # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
+    $output = $process.StandardOutput.ReadToEndAsync()
+    $errorOutput = $process.StandardError.ReadToEndAsync()
+    if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
+    $process.StandardInput.Close()
+    if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
+      $process.Kill()
+      Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
+        -Hint 'Run the program on the machine by hand and look at what it waits for.'
     }
-    finally { $process.Dispose() }
+    [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+  }
+  finally { $process.Dispose() }
 }
 
 function Assert-Program {
-    # Runs a program that must succeed and gives its output.
-    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
-    $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
-    if ($Accept -notcontains $ended.ExitCode) {
-        $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
-        if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-        Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
-    }
-    $ended.Output
+  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
+  $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
+  if ($Accept -notcontains $ended.ExitCode) {
+    $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
+    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+    Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
+  }
+  $ended.Output
 }
 
 function Get-SystemProgram {
-    # The full path of a program in System32: the search path of a session is nobody's promise.
-    param([string]$Name)
-    [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
+  # Never by the search path of a session.
+  param([string]$Name)
+  [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
 }
 
-# Registry values below HKEY_LOCAL_MACHINE, read and written through .NET: milliseconds, and no guessing of kinds.
+# Registry values below HKEY_LOCAL_MACHINE through .NET: milliseconds, and no guessing of kinds.
 
 function Read-Registry {
-    # One value as it is stored (variables not expanded); nothing when the key or the value is absent.
-    param([string]$Path, [AllowEmptyString()][string]$Name)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
-    try {
-        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-        # A list must not fall apart into its items, or an empty one would look absent.
-        if ($value -is [array]) { return , $value }
-        $value
-    }
-    finally { $key.Dispose() }
+  # As it is stored, variables not expanded.
+  param([string]$Path, [AllowEmptyString()][string]$Name)
+  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+  if ($null -eq $key) { return }
+  try {
+    $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+    # A list must not fall apart into its items, or an empty one would look absent.
+    if ($value -is [array]) { return , $value }
+    $value
+  }
+  finally { $key.Dispose() }
 }
 
 function Test-RegistryKey {
-    param([string]$Path)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return $false }
-    $key.Dispose()
-    $true
+  param([string]$Path)
+  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+  if ($null -eq $key) { return $false }
+  $key.Dispose()
+  $true
 }
 
 function Read-RegistryKind {
-    # DWord, QWord, String, ExpandString, MultiString or Binary; nothing when the value is absent.
-    param([string]$Path, [string]$Name)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
-    try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
-    finally { $key.Dispose() }
+  param([string]$Path, [string]$Name)
+  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+  if ($null -eq $key) { return }
+  try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
+  finally { $key.Dispose() }
 }
 
 function Set-RegistryValue {
-    # Notes the former value (undone by Restore-Registry), then writes or removes.
-    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')
-    $former = Read-Registry $Path $Name
-    # In JSON a list of bytes is as good as the bytes.
-    if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-    Save-FormerValue -Kind 'Registry' -Key ('{0}\{1}' -f $Path, $Name) -Value @{
-        path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
-    }
-    Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
+  param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')
+  $former = Read-Registry $Path $Name
+  # In JSON a list of bytes is as good as the bytes.
+  if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
+  Save-FormerValue -Kind 'Registry' -Key ('{0}\{1}' -f $Path, $Name) -Value @{
+    path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
+  }
+  Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
 }
 
 function Write-Registry {
-    # Writes one value with its kind, or removes it when the value is null.
-    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
-    if ($null -eq $Value) {
-        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-        if ($null -eq $key) { return }
-        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
-        return
-    }
-    switch ($Kind) {
-        'MultiString' { $typed = [string[]]@($Value) }
-        'Binary' { $typed = [byte[]]@($Value) }
-        'DWord' { $typed = [int]$Value }
-        'QWord' { $typed = [long]$Value }
-        default { $typed = [string]$Value }
-    }
-    $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
-    try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
+  param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
+  if ($null -eq $Value) {
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+    if ($null -eq $key) { return }
+    try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+    return
+  }
+  switch ($Kind) {
+    'MultiString' { $typed = [string[]]@($Value) }
+    'Binary' { $typed = [byte[]]@($Value) }
+    'DWord' { $typed = [int]$Value }
+    'QWord' { $typed = [long]$Value }
+    default { $typed = [string]$Value }
+  }
+  $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
+  try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
 }
 
 # Secrets come beside the script as SecureStrings and are opened only where they are written.
 
 function Read-Secret {
-    # The text of a secret. It must go into a file with its own access rules, and nowhere else.
-    param([string]$Name)
-    $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
-    try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
-    finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
+  # The text must go into a file with its own access rules, and nowhere else.
+  param([string]$Name)
+  $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
+  try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
+  finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
 }
 
-# Windows services. A service is described by a hashtable:
-#   name, display, description, command_line, start (auto | delayed-auto | demand), depends, environment,
-#   restart_ms (delays of the recovery actions), reset_s, and parameters (NSSM's own values) where there are any.
-# Reading its registry key tells everything at once; writing goes through sc.exe, because the service control
-# manager keeps its own copy of what the key says.
+# Services: reading their registry key tells everything at once; writing goes through sc.exe, because the service
+# control manager keeps its own copy.
 
 function Get-ServicePath {
-    param([string]$Name)
-    'SYSTEM\CurrentControlSet\Services\' + $Name
+  param([string]$Name)
+  'SYSTEM\CurrentControlSet\Services\' + $Name
 }
 
 function Get-ServiceDifference {
-    # Compares the definition of a service and whether it runs.
-    param([hashtable]$Service, [switch]$Disrupts, [switch]$Disturbs)
-    $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
-    $is = Read-Service -Name $Service.name
-    $what = 'service {0}: ' -f $Service.name
-    Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
-    Compare-Wanted -What ($what + 'start type') -Is $is.start -Want $Service.start
-    Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
-    Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
-    Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
-    # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
-    if ($null -ne $is.recovery) { Compare-Wanted -What ($what + 'recovery after a stop with an error') -Is $is.failure_flag -Want 0 }
-    foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-        Compare-Wanted -What ($what + $name) -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
-    }
-    if (-not (Test-NssmWanted $Service) -and (Test-NssmService -Name $Service.name)) {
-        New-Difference -What ($what + 'values of NSSM') -Is 'present' -Want $null @flags
-    }
-    if (Test-RestartNeed -Name $Service.name) {
-        New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
-    }
-    Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
+  param([hashtable]$Service, [switch]$Disrupts, [switch]$Disturbs)
+  $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
+  $is = Read-Service -Name $Service.name
+  $what = 'service {0}: ' -f $Service.name
+  Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
+  Compare-Wanted -What ($what + 'start type') -Is $is.start -Want $Service.start
+  Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
+  Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
+  Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+  # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
+  if ($null -ne $is.recovery) { Compare-Wanted -What ($what + 'recovery after a stop with an error') -Is $is.failure_flag -Want 0 }
+  foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
+    Compare-Wanted -What ($what + $name) -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+  }
+  if (-not (Test-NssmWanted $Service) -and (Test-NssmService -Name $Service.name)) {
+    New-Difference -What ($what + 'values of NSSM') -Is 'present' -Want $null @flags
+  }
+  if (Test-RestartNeed -Name $Service.name) {
+    New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
+  }
+  Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
 }
 
 function Read-Service {
-    # The definition of a service as its registry key says it; every value is null when there is no such service.
-    param([string]$Name)
-    $path = Get-ServicePath $Name
-    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
-    if (-not (Test-RegistryKey $path)) { return $is }
-    $is.command_line = Read-Registry $path 'ImagePath'
-    $start = Read-Registry $path 'Start'
-    switch ($start) {
-        2 { if (1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' } else { $is.start = 'auto' } }
-        3 { $is.start = 'demand' }
-        4 { $is.start = 'disabled' }
-        default { $is.start = [string]$start }
-    }
-    $depends = Read-Registry $path 'DependOnService'
-    $is.depends = @($depends | Where-Object { $_ })
-    $environment = Read-Registry $path 'Environment'
-    $is.environment = @($environment | Where-Object { $_ })
-    $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
-    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
-    $is
+  param([string]$Name)
+  $path = Get-ServicePath $Name
+  $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
+  if (-not (Test-RegistryKey $path)) { return $is }
+  $is.command_line = Read-Registry $path 'ImagePath'
+  $start = Read-Registry $path 'Start'
+  switch ($start) {
+    2 { if (1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' } else { $is.start = 'auto' } }
+    3 { $is.start = 'demand' }
+    4 { $is.start = 'disabled' }
+    default { $is.start = [string]$start }
+  }
+  $depends = Read-Registry $path 'DependOnService'
+  $is.depends = @($depends | Where-Object { $_ })
+  $environment = Read-Registry $path 'Environment'
+  $is.environment = @($environment | Where-Object { $_ })
+  $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
+  $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
+  $is
 }
 
 function ConvertFrom-FailureActions {
-    # The binary value as text: a header of five numbers (reset period, two unused, count, offset), then pairs of
-    # action (1 is restart) and delay in milliseconds.
-    param([AllowNull()][object]$Bytes)
-    if ($null -eq $Bytes) { return '' }
-    $raw = [byte[]]$Bytes
-    if ($raw.Length -lt 20) { return '' }
-    $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
-        $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
-        '{0}/{1}' -f $(if ($kind -eq 1) { 'restart' } else { $kind }), [BitConverter]::ToInt32($raw, 24 + 8 * $index)
-    }
-    '{0} reset={1}' -f (@($actions) -join ' '), [BitConverter]::ToInt32($raw, 0)
+  # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
+  param([AllowNull()][object]$Bytes)
+  if ($null -eq $Bytes) { return '' }
+  $raw = [byte[]]$Bytes
+  if ($raw.Length -lt 20) { return '' }
+  $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
+    $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
+    '{0}/{1}' -f $(if ($kind -eq 1) { 'restart' } else { $kind }), [BitConverter]::ToInt32($raw, 24 + 8 * $index)
+  }
+  '{0} reset={1}' -f (@($actions) -join ' '), [BitConverter]::ToInt32($raw, 0)
 }
 
 function ConvertTo-Recovery {
-    # The wanted recovery in the form of ConvertFrom-FailureActions.
-    param([hashtable]$Service)
-    '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
+  param([hashtable]$Service)
+  '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
 }
 
 function Get-ServiceState {
-    # Running, Stopped, ... ; nothing when there is no such service.
-    param([string]$Name)
-    $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 1) { $found[0].Status.ToString() }
+  param([string]$Name)
+  $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
+  if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
 function Set-ServiceDefinition {
-    # Creates a service or corrects it in place (undone by Restore-Service). Starting it is Start-CurrentService's part.
-    param([hashtable]$Service)
-    $path = Get-ServicePath $Service.name
-    Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
-    $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
-    if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
-    # Who changes the manager under a running service leaves a process that nobody stops.
-    if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $Service.name)) { Stop-RunningService -Name $Service.name }
-    $verb = 'create'
-    if (Test-RegistryKey $path) { $verb = 'config' }
-    $depends = @($Service.depends) -join '/'
-    # A lone slash is how sc.exe clears the list.
-    if ($depends -eq '') { $depends = '/' }
-    $arguments = @($verb, $Service.name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-        'depend=', $depends, 'DisplayName=', $Service.display)
-    Invoke-ServiceControl -Arguments $arguments
-    Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
-    $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
-    Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
-    Invoke-ServiceControl -Arguments @('failureflag', $Service.name, '0')
-    $environment = $null
-    if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
-    # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
-    Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
-    Set-ServiceParameters -Service $Service
+  param([hashtable]$Service)
+  $path = Get-ServicePath $Service.name
+  Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
+  $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
+  if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
+  # Who changes the manager under a running service leaves a process that nobody stops.
+  if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $Service.name)) { Stop-RunningService -Name $Service.name }
+  $verb = 'create'
+  if (Test-RegistryKey $path) { $verb = 'config' }
+  $depends = @($Service.depends) -join '/'
+  # A lone slash is how sc.exe clears the list.
+  if ($depends -eq '') { $depends = '/' }
+  $arguments = @($verb, $Service.name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+    'depend=', $depends, 'DisplayName=', $Service.display)
+  Invoke-ServiceControl -Arguments $arguments
+  Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
+  $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
+  Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+  Invoke-ServiceControl -Arguments @('failureflag', $Service.name, '0')
+  $environment = $null
+  if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
+  # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+  Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+  Set-ServiceParameters -Service $Service
 }
 
 function Invoke-ServiceControl {
-    # sc.exe by its code: its texts are translated.
-    param([string[]]$Arguments)
-    $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
-    if ($ended.ExitCode -ne 0) {
-        $hint = ''
-        if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
-        Stop-Step -Id 'ServiceControl' -Hint $hint `
-            -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
-    }
+  # By its code: its texts are translated.
+  param([string[]]$Arguments)
+  $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
+  if ($ended.ExitCode -ne 0) {
+    $hint = ''
+    if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
+    Stop-Step -Id 'ServiceControl' -Hint $hint `
+      -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
+  }
 }
 
 function Save-RestartNeed {
-    # Notes, before the first write, that a running service has to be started anew. A run that dies in between
-    # would otherwise leave a service that runs with an older configuration than its files show.
-    param([string]$Name)
-    if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
-    Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
+  # Noted before the first write: a run that dies in between would leave a service that runs with an older
+  # configuration.
+  param([string]$Name)
+  if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
+  Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Test-RestartNeed {
-    # True when a restart was noted since the last boot and did not happen.
-    param([string]$Name)
-    $noted = Read-StateJson ('restart-{0}.json' -f $Name)
-    $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
+  param([string]$Name)
+  $noted = Read-StateJson ('restart-{0}.json' -f $Name)
+  $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
 function Start-CurrentService {
-    # Makes the service run with its current configuration: starts it, or starts it anew when that was noted.
-    param([string]$Name, [int]$TimeoutSeconds = 60)
-    if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
-    if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
-    Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds $TimeoutSeconds
-    [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
+  param([string]$Name, [int]$TimeoutSeconds = 60)
+  if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
+  if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
+  Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds $TimeoutSeconds
+  [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
 }
 
 function Wait-ServiceState {
-    param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ((Get-ServiceState -Name $Name) -ne $State) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
-                -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
-        }
-        Start-Sleep -Milliseconds 500
+  param([string]$Name, [string]$State, [int]$TimeoutSeconds)
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ((Get-ServiceState -Name $Name) -ne $State) {
+    if ([DateTime]::UtcNow -gt $until) {
+      Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
+        -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
     }
+    Start-Sleep -Milliseconds 500
+  }
 }
 
 function Stop-RunningService {
-    # Stops a service and waits until its process is gone: it keeps files and pipes open beyond the stop.
-    param([string]$Name, [int]$TimeoutSeconds = 60)
-    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
-    $filter = "Name='{0}'" -f $Name
-    $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
-    Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
-    if ($processId -eq 0) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Process -Id $processId -Force
-            return
-        }
-        Start-Sleep -Milliseconds 300
+  # Its process keeps files and pipes open beyond the stop.
+  param([string]$Name, [int]$TimeoutSeconds = 60)
+  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
+  $filter = "Name='{0}'" -f $Name
+  $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
+  Stop-Service -Name $Name -Force -NoWait
+  Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+  if ($processId -eq 0) { return }
+  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+  while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
+    if ([DateTime]::UtcNow -gt $until) {
+      Stop-Process -Id $processId -Force
+      return
     }
+    Start-Sleep -Milliseconds 300
+  }
 }
 
 function Read-FormerService {
-    # What Restore-Service needs to put a service back, or only its name when there is none.
-    param([string]$Name)
-    $path = Get-ServicePath $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
-    if ($former.exists) {
-        $former.definition = Read-Service -Name $Name
-        $former.parameters = @(Read-ParameterTree -Path ($path + '\Parameters'))
-    }
-    $former
+  param([string]$Name)
+  $path = Get-ServicePath $Name
+  $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+  if ($former.exists) {
+    $former.definition = Read-Service -Name $Name
+    $former.parameters = @(Read-ParameterTree -Path ($path + '\Parameters'))
+  }
+  $former
 }
 
-# Settings of Windows that a node wants: registry values with their reasons, page file, power plan, time service.
+# Settings of Windows: registry values with their reasons, page file, power plan, time service.
 
 function Get-PageFileDifference {
-    # `system` means that Windows sizes it, or that somebody chose: only no page file at all is wrong, because
-    # Windows has no out-of-memory killer. A number is a fixed size in MiB.
-    param([object]$MiB)
-    $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
-    $text = ConvertTo-Shown $is
-    if ($MiB -is [string]) {
-        if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
-        return
-    }
-    Compare-Wanted -What 'page file' -Is $text -Want ('C:\pagefile.sys {0} {0}' -f $MiB) -IgnoreCase -Reboot
+  # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
+  param([object]$MiB)
+  $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
+  $text = ConvertTo-Shown $is
+  if ($MiB -is [string]) {
+    if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
+    return
+  }
+  Compare-Wanted -What 'page file' -Is $text -Want ('C:\pagefile.sys {0} {0}' -f $MiB) -IgnoreCase -Reboot
 }
 
 function Set-PageFile {
-    param([object]$MiB)
-    if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
-    $value = '?:\pagefile.sys'
-    if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
-    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
-        -Value @($value) -Kind 'MultiString'
-    New-Reboot
+  param([object]$MiB)
+  if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
+  $value = '?:\pagefile.sys'
+  if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
+  Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
+    -Value @($value) -Kind 'MultiString'
+  New-Reboot
 }
 
-# The state folder: journal, former values, fence, detached runs. What stands there is history, never the truth
-# about the machine: a look reads the machine itself.
+# The state folder holds history, never the truth about the machine: a look reads the machine itself.
 
 function Get-StatePath {
-    # A path below the state folder.
-    param([string]$Name = '')
-    [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
+  param([string]$Name = '')
+  [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
 }
 
 function Initialize-StateFolder {
-    # The folder exists before anything is written, and only SYSTEM and Administrators may read it.
-    foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
+  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
 }
 
 function Write-Journal {
-    # Adds one line to journal.jsonl; a full journal becomes journal.1.jsonl, the one before that goes.
-    param([string]$Line)
-    $path = Get-StatePath 'journal.jsonl'
-    if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
-    if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
-        $older = Get-StatePath 'journal.1.jsonl'
-        [IO.File]::Delete($older)
-        [IO.File]::Move($path, $older)
-    }
-    $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
-    $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-    [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
+  param([string]$Line)
+  $path = Get-StatePath 'journal.jsonl'
+  if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
+  if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
+    $older = Get-StatePath 'journal.1.jsonl'
+    [IO.File]::Delete($older)
+    [IO.File]::Move($path, $older)
+  }
+  $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
+  $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
+  [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
 }
 
 function Read-StateJson {
-    # A JSON file of the state folder as an object; nothing when it is absent or was cut off in mid-write.
-    param([string]$Name)
-    $path = Get-StatePath $Name
-    if (-not [IO.File]::Exists($path)) { return }
-    try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
-    catch [ArgumentException] { return }
+  # Nothing when the file is absent or was cut off in mid-write.
+  param([string]$Name)
+  $path = Get-StatePath $Name
+  if (-not [IO.File]::Exists($path)) { return }
+  try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
+  catch [ArgumentException] { return }
 }
 
 function Write-StateJson {
-    # Written beside and renamed, so that a reader sees the old text or the new one, never half of it.
-    param([string]$Name, [object]$Value)
-    Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+  param([string]$Name, [object]$Value)
+  Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
 function Get-Fence {
-    # The number of the run that may change this machine; every new run takes the next one.
-    $stored = Read-StateJson 'fence.json'
-    if ($null -eq $stored) { return 0 }
-    [int]$stored.fence
+  $stored = Read-StateJson 'fence.json'
+  if ($null -eq $stored) { return 0 }
+  [int]$stored.fence
 }
 
 function Test-Fence {
-    # False when another run has raised the fence: this one must stop.
-    (Get-Fence) -eq $script:Run.Fence
+  (Get-Fence) -eq $script:Run.Fence
 }
 
 function Get-HolderText {
-    # Who works, or worked last, on this machine, in words for a person.
-    $stored = Read-StateJson 'fence.json'
-    if ($null -eq $stored) { return 'another process holds the winboot mutex' }
-    '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
+  $stored = Read-StateJson 'fence.json'
+  if ($null -eq $stored) { return 'another process holds the winboot mutex' }
+  '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
 }
 
 function Save-Fence {
-    # Raises the fence for this run.
-    param([string]$Holder)
-    $script:Run.Fence = (Get-Fence) + 1
-    $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
-    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+  param([string]$Holder)
+  $script:Run.Fence = (Get-Fence) + 1
+  $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
+  Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
-    # The mutex, held, with the fence raised; nothing when somebody else keeps it for longer than we wait.
-    Initialize-StateFolder
-    $facts = $script:Run.Facts
-    # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
-    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
-    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
-    if ($null -eq $lock) { return }
-    try { Save-Fence -Holder $facts.Holder }
-    catch {
-        Exit-Run -Lock $lock
-        throw
-    }
-    $lock
+  # The mutex, held, with the fence raised; nothing when somebody else keeps it.
+  Initialize-StateFolder
+  $facts = $script:Run.Facts
+  # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
+  if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
+  $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
+  if ($null -eq $lock) { return }
+  try { Save-Fence -Holder $facts.Holder }
+  catch {
+    Exit-Run -Lock $lock
+    throw
+  }
+  $lock
 }
 
 function Wait-Mutex {
-    # Tries to own the machine-wide mutex for so many seconds.
-    param([int]$Seconds)
-    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-    do {
-        $lock = $null
-        # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
-        try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
-        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-        if ($null -ne $lock) {
-            # A holder that died leaves the mutex abandoned: then it is ours.
-            try { if ($lock.WaitOne(1000)) { return $lock } }
-            catch [Threading.AbandonedMutexException] { return $lock }
-            $lock.Dispose()
-        }
-    } while ([DateTime]::UtcNow -lt $until)
+  param([int]$Seconds)
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  do {
+    $lock = $null
+    # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
+    try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
+    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
+    if ($null -ne $lock) {
+      # A holder that died leaves the mutex abandoned: then it is ours.
+      try { if ($lock.WaitOne(1000)) { return $lock } }
+      catch [Threading.AbandonedMutexException] { return $lock }
+      $lock.Dispose()
+    }
+  } while ([DateTime]::UtcNow -lt $until)
 }
 
 function Exit-Run {
-    # Lets the next run in.
-    param([Threading.Mutex]$Lock)
-    $Lock.ReleaseMutex()
-    $Lock.Dispose()
+  param([Threading.Mutex]$Lock)
+  $Lock.ReleaseMutex()
+  $Lock.Dispose()
 }
 
 function Save-RebootMark {
-    # Notes that a pending restart is ours, until the boot id changes.
-    param([string[]]$Steps)
-    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+  param([string[]]$Steps)
+  Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Get-RunningDetached {
-    # The detached run that is still under way, if there is one.
-    $folder = Get-StatePath 'detached'
-    if (-not [IO.Directory]::Exists($folder)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
-        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-        if ($null -eq $status -or $status.state -ne 'running') { continue }
-        # One whose machine went down, or whose time is long over, runs no more.
-        $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
-        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
-    }
+  $folder = Get-StatePath 'detached'
+  if (-not [IO.Directory]::Exists($folder)) { return }
+  foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
+    $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+    if ($null -eq $status -or $status.state -ne 'running') { continue }
+    # One whose machine went down, or whose time is long over, runs no more.
+    $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
+    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
+  }
 }
 
 #endregion
@@ -3678,9 +3495,9 @@ function Get-RunningDetached {
 $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
 
 switch ($Mode) {
-    'Look' { Invoke-Look }
-    'Change' { Invoke-Locked -Work { Invoke-Steps -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step } } }
-    'Boot' { Invoke-Boot }
-    'Detached' { Invoke-Detached }
-    default { throw ('this script has no mode ' + $Mode) }
+  'Look' { Invoke-Look }
+  'Change' { Invoke-Locked -Work { Invoke-Steps -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step } } }
+  'Boot' { Invoke-Boot }
+  'Detached' { Invoke-Detached }
+  default { throw ('this script has no mode ' + $Mode) }
 }

@@ -1,10 +1,7 @@
-# Downloads: into a .part file that a later run resumes, hashed, unpacked, and each file put in its place by a rename.
-# An artifact is a hashtable: name, version, file, url, sha256, kind (file | tar.gz | zip), proxy, members; a member:
-# path (in the archive), destination, sha256 (or null), services (those that run it).
+# Downloads: into a .part file that a later run resumes, hashed, unpacked, and put in place by a rename.
 
 function Get-ArtifactDifference {
-    # Compares every placed file by its hash. Where the profile knows only the archive's hash, the file's own was
-    # noted under it when it was placed.
+    # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         $noted = Read-PlacedHashes -Artifact $artifact
@@ -26,7 +23,6 @@ function Get-PlacedPath {
 }
 
 function Read-PlacedHashes {
-    # Destination and hash of what came out of this very archive; empty when another one was placed.
     param([hashtable]$Artifact)
     $hashes = @{}
     $noted = Read-StateJson (Get-PlacedPath $Artifact)
@@ -36,7 +32,6 @@ function Read-PlacedHashes {
 }
 
 function Install-Artifacts {
-    # Downloads and places what differs.
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         if (@(Get-ArtifactDifference -Artifacts @($artifact)).Count -gt 0) { Install-Artifact -Artifact $artifact }
@@ -61,14 +56,13 @@ function Install-Artifact {
 }
 
 function Expand-Members {
-    # tar.exe has been in Windows since 2019 and unpacks zip as well.
+    # tar.exe is part of Windows and unpacks zip as well.
     param([hashtable]$Artifact, [string]$Archive, [string]$Folder)
     $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
     [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
 }
 
 function Install-Member {
-    # Puts one unpacked file in its place (undone by Restore-File) and gives its destination and hash.
     param([hashtable]$Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
     $hash = Get-PathHash -Path $from
@@ -86,7 +80,6 @@ function Install-Member {
 }
 
 function Receive-Artifact {
-    # Downloads to a .part file, as often as it takes to have it whole, and renames it when its hash is right.
     param([hashtable]$Artifact, [string]$Path)
     if (-not $Artifact.sha256) {
         Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
@@ -109,7 +102,7 @@ function Receive-Artifact {
 }
 
 function Receive-Rest {
-    # Appends what is missing. A connection that breaks in the middle leaves what came; the next attempt goes on.
+    # A connection that breaks in the middle leaves what came; the next attempt goes on there.
     param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
     # A bundle in a folder that the node reads needs no protocol.
     if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }

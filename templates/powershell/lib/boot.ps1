@@ -1,7 +1,6 @@
-# What runs at each start of the machine, as a SYSTEM task, before any controller comes by: mode Boot of this script.
+# Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
 
 function Get-BootTaskDifference {
-    # The stored script and the task that starts it.
     $text = [string]$script:Run.Text
     Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $text
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
@@ -11,7 +10,6 @@ function Get-BootTaskDifference {
 }
 
 function New-BootTask {
-    # The task: it loads the stored script after checking its hash.
     $path = Get-StatePath 'boot.ps1'
     New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash ([string]$script:Run.Text)) -Arguments '-Mode Boot') -TimeoutSeconds 1800
 }
@@ -33,8 +31,7 @@ function Restore-BootTask {
 }
 
 function Invoke-Boot {
-    # Mode Boot: notes the boot, then lets each step repair what a restart takes away. One that fails is noted and
-    # does not keep the others from their turn.
+    # A step that fails is noted and does not keep the others from their turn.
     Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
     foreach ($step in $script:Run.Steps) {
@@ -47,8 +44,7 @@ function Invoke-Boot {
 }
 
 function Restore-BootRoutes {
-    # Routes that somebody had set on the node's adapter and that are gone after a restart (a cloud's metadata route
-    # is the usual one). What they were was noted when the network was last seen whole.
+    # Routes that a restart took from the node's adapter, a cloud's metadata route for one.
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot) { return }
     $until = [DateTime]::UtcNow.AddSeconds(120)

@@ -1,14 +1,12 @@
-# Certificates in PEM files, as the kubelet keeps them: certificate and key in one file, behind a link.
+# Certificates, as the kubelet keeps them: certificate and key in one PEM file.
 
 function Read-PemCertificate {
-    # The first certificate of a file; nothing when the file is absent or holds none.
     param([string]$Path)
     $text = Read-FileText $Path
     if ($null -ne $text) { ConvertFrom-Pem -Text $text }
 }
 
 function ConvertFrom-Pem {
-    # The first certificate of a text; nothing when it holds none.
     param([string]$Text)
     $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
     if (-not $match.Success) { return }
@@ -17,14 +15,12 @@ function ConvertFrom-Pem {
 }
 
 function Test-CurrentCertificate {
-    # True when the file holds a certificate that has not run out.
     param([string]$Path)
     $certificate = Read-PemCertificate $Path
     $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
 function Get-CredentialFault {
-    # Why the kubelet's credentials are of no use for this cluster and node; nothing when they are.
     param([hashtable]$Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
@@ -41,8 +37,7 @@ function Get-CredentialFault {
 }
 
 function Get-CredentialDifference {
-    # Valid credentials need nothing; without them a bootstrap file of this very run is enough, because the kubelet
-    # makes the rest of it.
+    # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
     param([hashtable]$Credential)
     $fault = Get-CredentialFault -Credential $Credential
     if ($null -eq $fault) { return }
@@ -51,7 +46,6 @@ function Get-CredentialDifference {
 }
 
 function Set-Credential {
-    # Takes useless credentials away and gives the kubelet a token to ask for new ones.
     param([hashtable]$Credential)
     if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
     Stop-RunningService -Name 'kubelet'
@@ -108,7 +102,6 @@ function Get-CredentialEnd {
 }
 
 function Set-Kubeconfig {
-    # Writes the kubeconfig that came as a secret. The service that reads it is noted for a restart first.
     param([hashtable]$Wanted, [string]$Service)
     if (@(Get-KubeconfigDifference -Wanted $Wanted).Count -eq 0) { return }
     Save-RestartNeed -Name $Service

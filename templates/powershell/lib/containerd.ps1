@@ -1,7 +1,7 @@
 # containerd, asked through crictl.
 
 function Invoke-Crictl {
-    # The output of crictl; nothing when containerd (or crictl itself) does not answer.
+    # The output of crictl; nothing when containerd does not answer.
     param([hashtable]$Source, [string[]]$Arguments, [int]$TimeoutSeconds = 30)
     if (-not [IO.File]::Exists($Source.crictl) -or -not [IO.File]::Exists($Source.crictl_config)) { return }
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
@@ -10,7 +10,6 @@ function Invoke-Crictl {
 }
 
 function Get-ImageDifference {
-    # Is an image there, so that the first pod need not wait for it?
     param([string]$Image, [hashtable]$Source)
     $listed = Invoke-Crictl -Source $Source -Arguments @('images', '--output', 'json')
     $tags = @()
@@ -21,7 +20,6 @@ function Get-ImageDifference {
 }
 
 function Install-Image {
-    # Pulls an image as the kubelet would: through containerd, its mirrors and its proxy.
     param([string]$Image, [hashtable]$Source)
     $arguments = @('--config', $Source.crictl_config, '--timeout', '600s', 'pull', $Image)
     $ended = Invoke-Program -Path $Source.crictl -Arguments $arguments -TimeoutSeconds 620
@@ -56,7 +54,6 @@ function Get-HostsFileDifference {
 }
 
 function Set-HostsFile {
-    # Writes a hosts.toml; containerd reads it at every pull, so nothing has to be restarted.
     param([hashtable]$Registry)
     if ($Registry.secret -eq '') { Set-FileText -Path $Registry.path -Text $Registry.text; return }
     $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
@@ -69,13 +66,12 @@ function Set-HostsFile {
 }
 
 function Save-CreatedFile {
-    # Notes a file that holds a secret as one to be removed (undone by Restore-File): its former bytes are kept nowhere.
+    # The former bytes of a file that holds a secret are kept nowhere.
     param([string]$Path)
     Save-FormerValue -Kind 'File' -Key $Path -Value @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
-    # Waits until containerd answers, which is later than the service is Running.
     param([hashtable]$Source, [int]$TimeoutSeconds = 60)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($null -eq (Invoke-Crictl -Source $Source -Arguments @('version'))) {

@@ -1,10 +1,8 @@
-# Work that may cut the session it was started from: it runs as a one-shot SYSTEM task, in a process that no session
-# owns, and writes down how it ended. The guard around it puts the network back when the machine itself lost it.
+# Work that may cut the session it was started from runs as a one-shot SYSTEM task and writes down how it ended. The
+# guard around it puts the network back when the machine itself lost it.
 
 function Start-DetachedRun {
-    # Stores this script, starts it as a task in mode Detached for the current step, and emits what the driver tells
-    # the controller. Guard says what must hold afterwards: node_ip, server_host, server_port, management_port, and
-    # agent and network, which are taken away again when it does not.
+    # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
     param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
     Assert-NoFailure
     $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
@@ -13,7 +11,7 @@ function Start-DetachedRun {
     Write-FileText -Path $path -Text $text
     Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
         id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
         deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
     }
     $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
@@ -23,7 +21,7 @@ function Start-DetachedRun {
 }
 
 function New-ScriptLoader {
-    # The few lines that a task runs: they refuse a script that is not the one that was stored.
+    # What a task runs: it refuses a script that is not the one that was stored.
     param([string]$Path, [string]$Hash, [string]$Arguments)
     # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
     $lines = @(
@@ -37,7 +35,6 @@ function New-ScriptLoader {
 }
 
 function Start-SystemTask {
-    # Registers a one-shot task of SYSTEM and starts it.
     param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
     $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
     [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
@@ -45,7 +42,6 @@ function Start-SystemTask {
 }
 
 function New-SystemTask {
-    # Action, principal and settings of a task that runs PowerShell text as SYSTEM.
     param([string]$Command, [int]$TimeoutSeconds)
     # -EncodedCommand is not subject to the execution policy and needs no quoting.
     $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
@@ -61,23 +57,23 @@ function New-SystemTask {
 }
 
 function Assert-NoFailure {
-    # A detached run of this step that failed is told once, by failing the step; the change after that tries again.
-    # One that a restart cut off is simply tried again.
+    # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
+    # tried again at once.
     $folder = Get-StatePath 'detached'
     foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
         $name = 'detached\' + [IO.Path]::GetFileName($path)
         $status = Read-StateJson $name
-        if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+        if ($null -eq $status -or $status.told) { continue }
         $status.told = $true
         Write-StateJson -Name $name -Value $status
-        if ($status.state -eq 'running') { continue }
+        $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
+        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
         Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
             -Hint 'When the cause is mended, run the same command again.'
     }
 }
 
 function Invoke-Detached {
-    # Mode Detached: one step's detached block, guarded.
     $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
     $status = Read-StateJson $name
     # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
@@ -112,12 +108,12 @@ function Save-DetachedState {
     param([string]$Name, [object]$Status, [string]$State, [string]$Message)
     $Status.state = $State
     $Status.message = $Message
+    $Status.ended = [DateTime]::UtcNow.Ticks
     Write-StateJson -Name $Name -Value $Status
 }
 
 function Invoke-Guarded {
-    # Runs the block, then sees to the network: what is missing is put back, and when the machine still has no way
-    # out, the cause is removed. That nobody is connected is no reason: only what the node itself can see counts.
+    # That nobody is connected is no reason to go back: only what the node itself can see counts.
     param([object]$Status)
     $guard = $Status.guard
     # Change or Undo: the block may need to know what it was started for.
@@ -141,7 +137,7 @@ function Invoke-Guarded {
 }
 
 function Wait-Network {
-    # Puts back what a snapshot lacks until the machine has its way out again; names what is missing at the end.
+    # Puts back what is missing until the machine has its way out; names what is still missing at the end.
     param([object]$Snapshot, [object]$Guard, [int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
@@ -154,7 +150,6 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
-    # What the machine lacks to be reached and to reach the API server; an empty text when nothing.
     param([object]$Snapshot, [object]$Guard)
     $address = @(Find-Address $Snapshot.ip)
     if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
@@ -169,7 +164,6 @@ function Get-MissingLink {
 }
 
 function Undo-Rewiring {
-    # Takes the cause away: the agent stops and stays stopped, its network goes.
     param([object]$Guard)
     if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
         Stop-RunningService -Name $Guard.agent

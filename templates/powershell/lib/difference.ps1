@@ -1,7 +1,7 @@
 # What a look, a change and a step that cannot go on have to say.
 
 function New-Difference {
-    # One thing that is not as the profile wants it. Null means: is, or shall be, absent.
+    # Null means: is, or shall be, absent.
     param(
         [Parameter(Mandatory = $true)][string]$What,
         [AllowNull()][object]$Is,
@@ -24,7 +24,6 @@ function New-Difference {
 }
 
 function ConvertTo-Shown {
-    # The text of a value in a difference: lists in one line, null stays null.
     param([AllowNull()][object]$Value)
     if ($null -eq $Value) { return $null }
     if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
@@ -33,7 +32,7 @@ function ConvertTo-Shown {
 }
 
 function Compare-Wanted {
-    # Emits a difference when two values are not shown alike. Case counts unless -IgnoreCase.
+    # A difference when two values are not shown alike.
     param(
         [Parameter(Mandatory = $true)][string]$What,
         [AllowNull()][object]$Is,
@@ -52,12 +51,10 @@ function Compare-Wanted {
 }
 
 function New-Reboot {
-    # Emitted by a change that is complete only after a restart.
     [pscustomobject]@{ kind = 'reboot' }
 }
 
 function Stop-Step {
-    # Ends the step with a problem that has a name, a cause and a next step.
     param(
         [Parameter(Mandatory = $true)][string]$Id,
         [Parameter(Mandatory = $true)][string]$Message,
@@ -69,7 +66,6 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-    # What the controller is told about an error: our own name and hint where there is one.
     param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
     $id = $OtherwiseId
     $hint = ''

@@ -1,7 +1,6 @@
 # Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
-    # Everything one run of this script knows about itself. Facts come from the controller, see docs/architecture.md.
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
     foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
@@ -17,7 +16,7 @@ function New-Run {
 }
 
 function Invoke-Block {
-    # Runs one block of a step below its values, so that blocks see the same names and cannot change each other's.
+    # The values are set anew for each block, so that blocks cannot change them for each other.
     param([hashtable]$Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
@@ -26,8 +25,8 @@ function Invoke-Block {
 }
 
 function Invoke-Look {
-    # Says how the machine differs. What is as it should be goes out in one batch at the end: a run that finds
-    # nothing to do costs the fewest messages.
+    # What is as it should be goes out in one batch at the end: a run that finds nothing to do costs the fewest
+    # messages.
     $script:Run.Fence = Get-Fence
     $quiet = [Collections.Generic.List[string]]::new()
     New-RunEvent
@@ -62,8 +61,6 @@ function Invoke-Locked {
 }
 
 function Invoke-Steps {
-    # Drives the steps in turn and tells how each went; ends early when another run has taken over, or when a step
-    # goes on detached. One restart at the end serves all that asked for it.
     param([object[]]$Steps, [scriptblock]$Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
@@ -107,13 +104,11 @@ function Get-ForgottenSteps {
 }
 
 function New-Result {
-    # How one step went.
     param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
     @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
 }
 
 function Get-LookResult {
-    # ok, would-change, failed (the look itself failed) or blocked (it builds on a step whose look failed).
     param([hashtable]$Step)
     $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
     if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
@@ -128,7 +123,6 @@ function Get-LookResult {
 }
 
 function Get-ChangeResult {
-    # The look's answer, or what became of the change that it called for.
     param([hashtable]$Step)
     $result = Get-LookResult -Step $Step
     if ($result.State -ne 'would-change') { return $result }
@@ -153,7 +147,7 @@ function Get-ChangeResult {
 }
 
 function Complete-Change {
-    # Runs the change and looks again: only a second look that finds nothing makes it `changed`.
+    # Only a second look that finds nothing makes it `changed`.
     param([hashtable]$Step, [hashtable]$Result)
     $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
@@ -172,7 +166,6 @@ function Complete-Change {
 }
 
 function Receive-Said {
-    # Notes what a change or an undo emitted; anything but a known object is a mistake in the step.
     param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
     $kind = ''
     if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
@@ -184,7 +177,6 @@ function Receive-Said {
 }
 
 function Get-UndoResult {
-    # changed when former values were put back, ok when there were none and nothing is left of ours.
     param([hashtable]$Step)
     $result = New-Result
     try {
@@ -206,7 +198,6 @@ function Get-UndoResult {
 }
 
 function Read-Differences {
-    # The look of one step, held to its contract.
     param([hashtable]$Step)
     $seen = @{}
     foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
@@ -222,7 +213,6 @@ function Read-Differences {
 }
 
 function Get-Obstacle {
-    # Why a wanted change must not be made now; nothing when it may.
     param([hashtable]$Step, [object[]]$Differences)
     $facts = $script:Run.Facts
     if ($facts.NodeIsLive -and -not $facts.Drained) {
@@ -245,7 +235,6 @@ function Get-Obstacle {
 }
 
 function New-BlockedResult {
-    # A step whose foundation is not there: because of a failure, or because the machine must restart first.
     param([hashtable]$Step, [string[]]$Unmet)
     $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
     $id = 'NeedsStep'
@@ -260,7 +249,6 @@ function New-BlockedResult {
 }
 
 function New-RunEvent {
-    # The first event: which machine this is.
     $identity = Get-MachineIdentity
     New-EventLine @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
@@ -277,20 +265,18 @@ function New-StepEvent {
 }
 
 function New-DetachedEvents {
-    # A step goes on in a task of its own, and with it this pipeline ends.
     param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
     New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
     New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
-    # The last event of a pipeline.
     param([string]$Reason, [string]$Message = '')
     New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
-    # One event as ASCII-only JSON, so that no code page between here and the controller can change it.
+    # ASCII only, so that no code page between here and the controller can change it.
     param([hashtable]$Fields)
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
@@ -301,7 +287,6 @@ function New-EventLine {
 }
 
 function ConvertTo-AsciiJson {
-    # ConvertTo-Json with everything beyond ASCII as \uXXXX.
     param([object]$Value)
     $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
     if ($json -cnotmatch '[^\x20-\x7e]') { return $json }

@@ -1,5 +1,4 @@
-# Windows features, by DISM's names: one question each, which is true on every edition and far quicker than
-# Get-WindowsFeature, which asks for all of them.
+# Windows features, by DISM's names: far quicker than Get-WindowsFeature, which asks for all of them.
 
 function Get-FeatureDifference {
     param([string[]]$Features)
@@ -10,7 +9,6 @@ function Get-FeatureDifference {
 }
 
 function Get-FeatureState {
-    # Enabled, EnablePending, Disabled, DisabledWithPayloadRemoved, ... ; nothing when Windows knows no such feature.
     param([string]$Feature)
     $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
     if ($found.Count -eq 0) { return }
@@ -18,7 +16,6 @@ function Get-FeatureState {
 }
 
 function Enable-Features {
-    # Turns features on (undone by Restore-Feature). Files come from Source when Windows does not have them.
     param([string[]]$Features, [AllowNull()][string]$Source)
     foreach ($feature in $Features) {
         $state = Get-FeatureState -Feature $feature
@@ -56,7 +53,6 @@ function Enable-OneFeature {
 }
 
 function Restore-Feature {
-    # Turns a feature off again that was off before.
     param([object]$Former)
     if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
     [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)

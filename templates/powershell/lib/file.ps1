@@ -1,7 +1,6 @@
 # Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
 
 function Get-TextHash {
-    # SHA-256 of a text's UTF-8 bytes, as lower-case hex.
     param([AllowEmptyString()][string]$Text)
     $algorithm = [Security.Cryptography.SHA256]::Create()
     try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
@@ -10,20 +9,18 @@ function Get-TextHash {
 }
 
 function Get-PathHash {
-    # SHA-256 of a file as lower-case hex; nothing when there is no such file.
     param([string]$Path)
     if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
 }
 
 function Read-FileText {
-    # The text of a file, with its byte order mark when it has one: ReadAllText would drop what JSON and TOML parsers
-    # stumble over. Nothing when there is no such file.
+    # With its byte order mark: ReadAllText would drop what JSON and TOML parsers stumble over.
     param([string]$Path)
     if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-    # Compares a whole text file, character for character; -ceq would pass over those that have no width.
+    # Ordinal: -ceq passes over characters that have no width.
     param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
     $is = Read-FileText $Path
     if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
@@ -32,21 +29,19 @@ function Get-FileDifference {
 }
 
 function ConvertTo-TextSummary {
-    # A text in a few words: long enough to tell two apart, short enough for a table.
     param([AllowNull()][object]$Text)
     if ($null -eq $Text) { return $null }
     '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
 }
 
 function Set-FileText {
-    # Notes the former file (undone by Restore-File) and writes the new text.
     param([string]$Path, [string]$Text, [switch]$Private)
     Save-FormerFile -Path $Path
     Write-FileText -Path $Path -Text $Text -Private:$Private
 }
 
 function Write-FileText {
-    # Writes beside the target and renames: a reader, or a power cut, sees the old file or the new one.
+    # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
     param([string]$Path, [string]$Text, [switch]$Private)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = $Path + '.winboot-new'
@@ -60,7 +55,6 @@ function Write-FileText {
 }
 
 function Move-FileOver {
-    # Renames a file onto another one or onto nothing.
     param([string]$From, [string]$To)
     $old = $To + '.winboot-old'
     if ([IO.File]::Exists($To)) {
@@ -73,7 +67,7 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-    # Deletes a renamed file unless a process still runs from it; then it gets a name of its own and waits.
+    # A file that a process still runs from gets a name of its own and waits.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try { [IO.File]::Delete($Path) }
@@ -81,7 +75,7 @@ function Remove-OldFile {
 }
 
 function Save-FormerFile {
-    # Notes a file as it was: a text by its bytes, a large one by keeping it in the state folder.
+    # A small file is noted by its bytes, a large one kept in the state folder.
     param([string]$Path)
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
@@ -100,7 +94,6 @@ function Save-FormerFile {
 }
 
 function Restore-File {
-    # Puts a former file back, or removes ours where there was none.
     param([object]$Former)
     if ($null -ne $Former.bytes) {
         $beside = $Former.path + '.winboot-new'
@@ -114,7 +107,6 @@ function Restore-File {
 }
 
 function New-PrivateSecurity {
-    # Full control for SYSTEM and Administrators, nothing inherited from above, nobody else.
     param([object]$Security)
     $Security.SetAccessRuleProtection($true, $false)
     $inherit = 'None'
@@ -127,7 +119,6 @@ function New-PrivateSecurity {
 }
 
 function Set-PrivateFolder {
-    # Makes a folder that only SYSTEM and Administrators can read, or corrects its rules.
     param([string]$Path)
     [void][IO.Directory]::CreateDirectory($Path)
     if ($null -ne (Get-Strangers -Path $Path)) {
@@ -136,7 +127,6 @@ function Set-PrivateFolder {
 }
 
 function Get-Strangers {
-    # The SIDs besides SYSTEM and Administrators that have rights on a file or folder; nothing when there are none.
     param([string]$Path)
     $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $known = @('S-1-5-18', 'S-1-5-32-544')

@@ -1,8 +1,6 @@
-# Firewall rules by their stable names. Looking reads the registry, where a rule is one line of text: thousands of
-# rules in milliseconds, while Get-NetFirewallRule asks for each one's ports and addresses separately.
+# Firewall rules by name. Looking reads the registry: milliseconds, where Get-NetFirewallRule asks for each rule.
 
 function Get-FirewallDifference {
-    # Rules as hashtables: name, ports, protocol, direction, sources, why.
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
         $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
@@ -17,14 +15,12 @@ function Get-FirewallDifference {
 }
 
 function ConvertTo-FirewallShown {
-    # A wanted rule in the form of ConvertFrom-FirewallText.
     param([hashtable]$Rule)
     '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
 }
 
 function ConvertFrom-FirewallText {
-    # `v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...` in short; nothing when
-    # there is no such rule. What is not an active rule that allows is shown as it stands.
+    # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
     param([AllowNull()][string]$Text)
     if (-not $Text) { return }
     $direction = 'in'
@@ -47,7 +43,7 @@ function ConvertFrom-FirewallText {
 }
 
 function ConvertTo-Prefix {
-    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8, a single address without a mask; everything else as it is.
+    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
     param([string]$Text)
     $address, $mask = $Text.Split('/')
     if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
@@ -60,7 +56,6 @@ function ConvertTo-Prefix {
 }
 
 function Set-FirewallRules {
-    # Makes each rule that differs anew under its name (undone by Restore-FirewallRule).
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
         if (@(Get-FirewallDifference -Rules @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }

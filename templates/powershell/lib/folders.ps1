@@ -1,4 +1,4 @@
-# Folders that the node needs. A folder is described by a hashtable: path, private.
+# Folders that the node needs.
 
 function Get-FolderDifference {
     param([hashtable[]]$Folders)
@@ -17,7 +17,7 @@ function Get-FolderDifference {
 }
 
 function Set-Folders {
-    # Makes what is missing (undone by Restore-Folder); a private folder gets its rules before anything is in it.
+    # A private folder gets its rules before anything is in it.
     param([hashtable[]]$Folders)
     foreach ($folder in $Folders) {
         Save-FormerValue -Kind 'Folder' -Key $folder.path -Value @{ path = $folder.path; existed = [IO.Directory]::Exists($folder.path) }

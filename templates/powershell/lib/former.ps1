@@ -5,7 +5,6 @@ function Get-FormerPath {
 }
 
 function Get-FormerLines {
-    # What the current step has noted so far, as objects.
     $path = Get-FormerPath
     if (-not [IO.File]::Exists($path)) { return }
     foreach ($line in [IO.File]::ReadAllLines($path)) {
@@ -25,7 +24,6 @@ function Save-FormerValue {
 }
 
 function Test-FormerValue {
-    # True when the current step has changed something here.
     [IO.File]::Exists((Get-FormerPath))
 }
 
@@ -41,6 +39,5 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
-    # After a complete undo the notes have done their duty.
     [IO.File]::Delete((Get-FormerPath))
 }

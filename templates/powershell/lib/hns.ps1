@@ -1,8 +1,7 @@
-# The Host Network Service. Reading uses the cmdlets that come with the Containers feature; for writing Windows has
-# no cmdlet, so one call of vmcompute.dll is declared here, once, in these exact words.
+# The Host Network Service. Reading uses cmdlets; for writing Windows has none, so one call of vmcompute.dll is
+# declared.
 
 function Get-HnsObject {
-    # The networks, endpoints or policy lists that exist, or those of one name; none before the feature is on.
     param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
     if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
@@ -14,7 +13,6 @@ function Get-HnsObject {
 }
 
 function Invoke-Hns {
-    # One request to the service: POST makes or does something, DELETE removes. Gives what the service answers.
     param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = ''
@@ -28,19 +26,16 @@ function Invoke-Hns {
 }
 
 function New-HnsObject {
-    # Makes a network or an endpoint and gives it as the service describes it.
     param([ValidateSet('networks', 'endpoints')][string]$Kind, [hashtable]$Request)
     Invoke-Hns -Method POST -Path ('/{0}/' -f $Kind) -Request $Request
 }
 
 function Remove-HnsObject {
-    # Removes a network, an endpoint or a policy list by its id.
     param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
     [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
 }
 
 function Get-HnsDeclaration {
-    # C# 5, which is what Windows PowerShell compiles. The answer is freed by the marshaller (CoTaskMemFree).
     @'
     using System;
     using System.Runtime.InteropServices;

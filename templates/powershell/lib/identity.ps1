@@ -1,7 +1,6 @@
 # Which machine this is, and since when it runs.
 
 function Get-MachineIdentity {
-    # Boot id, SMBIOS UUID, build, name, model and whether it is a domain member; read once a run.
     if (-not $script:Run.ContainsKey('Identity')) {
         $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
         $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
@@ -18,9 +17,8 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-    # A GUID that changes with every boot and with nothing else. LastBootUpTime would not do: it moves when the
-    # clock is set. The event log writes one record (6005) per boot; its number and time make the id. Where that
-    # record is gone because the log was cleared, the id that the startup task noted is taken.
+    # LastBootUpTime moves when the clock is set. The event log writes one record (6005) per boot: its number and time
+    # make the id. Where the log was cleared, the id that the startup task noted is taken.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
     if ($started.Count -eq 0) {

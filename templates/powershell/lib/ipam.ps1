@@ -1,8 +1,6 @@
-# The store of the host-local IPAM plugin: one file per taken address, named after it, holding the owner's id and its
-# interface. winboot writes there the addresses that no pod may get.
+# The store of the host-local IPAM plugin: one file per taken address, holding the owner's id and its interface.
 
 function Get-StoreFiles {
-    # The files of the store that are named after an address.
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -17,7 +15,6 @@ function Get-StorePath {
 }
 
 function Read-StoreEntry {
-    # Address, owner and interface of one file; the plugin writes CRLF between the two.
     param([string]$Path)
     $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
     $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
@@ -26,8 +23,7 @@ function Read-StoreEntry {
 }
 
 function Get-SourceVip {
-    # The address kube-proxy answers from on an overlay: the one reserved before, while it is in the pod network; else
-    # the first after the gateway that nobody has.
+    # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
     param([string]$Store, [string]$Cidr)
     $taken = @{}
     foreach ($path in @(Get-StoreFiles -Store $Store)) {
@@ -41,7 +37,6 @@ function Get-SourceVip {
 }
 
 function Get-ReservationDifference {
-    # Each reservation is a table with address (may be <<unknown>>), holder, interface.
     param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
     foreach ($reservation in $Reservations) {
         $address = Expand-Known -Text $reservation.address -Source $Source
@@ -64,8 +59,7 @@ function Get-ReservationDifference {
 }
 
 function Get-StaleEntry {
-    # Entries that belong to nothing: outside the pod network, or of a sandbox that no longer exists. After a hard
-    # restart the plugin is never asked to give addresses back, and the network runs full.
+    # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
     param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
     $sandboxes = $null
     foreach ($path in @(Get-StoreFiles -Store $Store)) {
@@ -80,7 +74,6 @@ function Get-StaleEntry {
 }
 
 function Get-SandboxTable {
-    # The ids of all pod sandboxes as the keys of a table; nothing when containerd does not answer.
     param([hashtable]$Source)
     $listed = Invoke-Crictl -Source $Source -Arguments @('pods', '--quiet', '--no-trunc')
     if ($null -eq $listed) { return }
@@ -90,7 +83,6 @@ function Get-SandboxTable {
 }
 
 function Set-Reservations {
-    # Writes the reservations and removes what is stale.
     param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
     [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
     [void][IO.Directory]::CreateDirectory($Store)

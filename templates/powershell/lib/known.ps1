@@ -1,10 +1,6 @@
-# What exists only on the node: its address, the subnet around it, and what follows from its pod CIDR. Texts are
-# rendered with <<name>> in these places. Source says where to find them out: node, node_ip (or nothing), server_host,
-# server_port, kubectl, kubeconfig, and where kube-proxy needs an address of its own vip_store (kept free there) or
-# vip_endpoint (the HNS endpoint that has it).
+# What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
 
 function Expand-Known {
-    # The text with every <<name>> filled in; nothing while one of them cannot be known yet.
     param([string]$Text, [hashtable]$Source)
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }
@@ -17,7 +13,6 @@ function Expand-Known {
 }
 
 function Assert-Known {
-    # The text filled in, or the end of the step when something in it does not exist yet.
     param([string]$Text, [hashtable]$Source)
     $filled = Expand-Known -Text $Text -Source $Source
     if ($null -eq $filled) {
@@ -28,7 +23,6 @@ function Assert-Known {
 }
 
 function Get-Known {
-    # All of them by name; one that does not exist yet is not in the table.
     param([hashtable]$Source)
     if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
     $script:Run.Cache['Known']
@@ -58,8 +52,6 @@ function Read-Known {
 }
 
 function Read-SourceVip {
-    # Adds the address that kube-proxy answers from on an overlay: that of an endpoint which the solution's owner makes,
-    # or one that is kept free in the store.
     param([hashtable]$Source, [hashtable]$Known)
     if ($Source.ContainsKey('vip_endpoint')) {
         $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
@@ -71,7 +63,7 @@ function Read-SourceVip {
 }
 
 function Get-CidrAddress {
-    # The address so many places after the start of a network: 10.244.3.0/24 and 2 give 10.244.3.2.
+    # 10.244.3.0/24 and 2 give 10.244.3.2.
     param([string]$Cidr, [int]$Offset)
     $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
     for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
@@ -83,7 +75,6 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
-    # True when an address lies in a network of its family.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
     $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
@@ -113,7 +104,6 @@ function ConvertFrom-AddressNumber {
 }
 
 function Get-RenderedFileDifference {
-    # Compares a text file whose text may hold what only this machine knows.
     param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
     $want = Expand-Known -Text $Text -Source $Source
     if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
@@ -121,13 +111,11 @@ function Get-RenderedFileDifference {
 }
 
 function Get-FileAbsence {
-    # A file that must not be there.
     param([string]$Path, [string]$Because)
     if ([IO.File]::Exists($Path)) { New-Difference -What ('file {0}: {1}' -f $Path, $Because) -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {
-    # Compares several files: path to text.
     param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
     foreach ($path in @($Files.Keys | Sort-Object)) {
         Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
@@ -135,7 +123,7 @@ function Get-RenderedFilesDifference {
 }
 
 function Set-RenderedFiles {
-    # Writes those that differ. The service that reads them only at its start is noted for a restart first.
+    # The service that reads them only at its start is noted for a restart before the first byte.
     param([hashtable]$Files, [hashtable]$Source, [string]$Service = '')
     foreach ($path in @($Files.Keys | Sort-Object)) {
         if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
@@ -145,7 +133,6 @@ function Set-RenderedFiles {
 }
 
 function Complete-Service {
-    # The wanted service with every <<name>> filled in; what cannot be known yet reads (known after join).
     param([hashtable]$Service, [hashtable]$Source)
     $complete = $Service.Clone()
     $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
@@ -168,14 +155,13 @@ function Complete-Text {
 }
 
 function Assert-ServiceKnown {
-    # Ends the step when a part of the service's definition does not exist yet.
     param([hashtable]$Service, [hashtable]$Source)
     [void](Assert-Known -Text $Service.command_line -Source $Source)
     foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known -Text ([string]$value) -Source $Source) }
 }
 
 function Get-ForeignFile {
-    # The files of a folder that are not ours: containerd takes the first valid one in the order of their names.
+    # containerd takes the first valid one in the order of their names.
     param([string]$Folder, [hashtable]$Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {

@@ -1,7 +1,6 @@
-# kube-proxy: it can only work on a network that is there, and only its health tells that it does.
+# kube-proxy works only on a network that is there, and only its health tells that it does.
 
 function Assert-Network {
-    # kube-proxy started without its network waits in silence, or serves another one.
     param([string]$Name)
     if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
     Stop-Step -Id 'NoHnsNetwork' -Message ('there is no HNS network {0}, which kube-proxy shall serve' -f $Name) `
@@ -9,7 +8,6 @@ function Assert-Network {
 }
 
 function Read-HttpStatus {
-    # The status that a local HTTP server answers with; nothing when nobody answers.
     param([string]$Url)
     $request = [Net.WebRequest]::Create($Url)
     $request.Timeout = 5000
@@ -24,7 +22,7 @@ function Read-HttpStatus {
 }
 
 function Wait-KubeProxy {
-    # Waits until kube-proxy serves. It is started anew once: that takes away what an earlier network left in its memory.
+    # It is started anew once: that takes away what an earlier network left in its memory.
     param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
     foreach ($attempt in 1..2) {
         $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)

@@ -1,9 +1,7 @@
-# Logs of services that nobody turns over: a SYSTEM task does it every hour. containerd writes into the same file for
-# ever; NSSM and kube-log-runner begin new files but never delete an old one.
+# containerd writes into one log for ever, others never delete an old one: a SYSTEM task turns them over every hour.
 
 function Invoke-LogRotation {
-    # The whole work of that task. It stands alone: the task carries nothing but this function. Endless are the logs
-    # whose writer never begins a new one.
+    # The task carries nothing but this function. Endless are the logs whose writer never begins a new one.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     foreach ($path in $Logs) {
         $folder = [IO.Path]::GetDirectoryName($path)
@@ -31,7 +29,6 @@ function Invoke-LogRotation {
 }
 
 function New-LogTask {
-    # The task: the function above as text, and one call of it.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
     $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
@@ -40,7 +37,6 @@ function New-LogTask {
 }
 
 function ConvertTo-QuotedList {
-    # Paths of winboot's own, which hold no quotation mark, as the items of an array.
     param([string[]]$Paths)
     @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
 }

@@ -1,8 +1,7 @@
-# What manages a service: the control manager itself, or NSSM, whose own values lie in the subkey Parameters. A service
-# that changes its manager keeps its name, its dependents and its log, and nothing of the other manager stays.
+# NSSM keeps its own values of a service in the subkey Parameters. Who changes the manager leaves nothing of the other.
 
 function Read-ServiceParameter {
-    # One of NSSM's values of a service. What happens after an exit is the default value of a subkey.
+    # What happens after an exit is the default value of a subkey.
     param([string]$Service, [string]$Name)
     $path = (Get-ServicePath $Service) + '\Parameters'
     if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
@@ -12,7 +11,6 @@ function Read-ServiceParameter {
 }
 
 function Set-ServiceParameters {
-    # Writes NSSM's values, or removes what NSSM had where the control manager takes over.
     param([hashtable]$Service)
     $path = (Get-ServicePath $Service.name) + '\Parameters'
     if (-not (Test-NssmWanted $Service)) {
@@ -27,7 +25,6 @@ function Set-ServiceParameters {
 }
 
 function Get-ParameterKind {
-    # NSSM keeps numbers as DWord, lists as MultiString and texts as ExpandString.
     param([AllowNull()][object]$Value)
     if ($Value -is [int]) { return 'DWord' }
     if ($Value -is [array]) { return 'MultiString' }
@@ -40,13 +37,11 @@ function Test-NssmWanted {
 }
 
 function Test-NssmService {
-    # True when a service has NSSM's values, whatever starts it.
     param([string]$Name)
     $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Read-ParameterTree {
-    # All values below Parameters as plain tables, so that an undo can write them again.
     param([string]$Path)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if ($null -eq $key) { return }
@@ -62,7 +57,6 @@ function Read-ParameterTree {
 }
 
 function Restore-ServiceParameters {
-    # Puts NSSM's values back as they were; removes ours where there were none.
     param([object]$Former)
     $path = (Get-ServicePath $Former.name) + '\Parameters'
     if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }

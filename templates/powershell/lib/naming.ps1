@@ -1,8 +1,7 @@
-# The computer's name. Kubernetes knows the node by the name that kubelet is given; certificates and logs by this one.
+# The computer's name, which certificates and logs know the machine by.
 
 function Get-ComputerNameDifference {
-    # The name in use, and the one that comes with the next restart. A domain member is never renamed: its account
-    # in the domain would be left behind.
+    # A domain member is never renamed: its account in the domain would be left behind.
     param([string]$Want)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
@@ -15,7 +14,6 @@ function Get-ComputerNameDifference {
 }
 
 function Set-ComputerName {
-    # Notes the former name (undone by Restore-ComputerName) and renames with the next restart.
     param([string]$Name)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry ($names + 'ActiveComputerName') 'ComputerName') }

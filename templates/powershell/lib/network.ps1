@@ -1,8 +1,7 @@
-# The machine's own network: which address is the node's, and what must still be there after HNS rewired the adapter.
+# Which address is the node's, and what must still be there after HNS rewired the adapter.
 
 function Get-LocalAddressTowards {
-    # Connects to a TCP port within so many milliseconds and gives the local address it goes out from; nothing when
-    # the port does not answer. ICMP would prove nothing: clouds drop it.
+    # The local address from which a TCP port answers. ICMP would prove nothing: clouds drop it.
     param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
     $client = [Net.Sockets.TcpClient]::new()
     try {
@@ -14,20 +13,17 @@ function Get-LocalAddressTowards {
 }
 
 function Find-Address {
-    # The interfaces that have an address; nothing when none has it.
     param([string]$Ip)
     Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
 function Get-DefaultRoute {
-    # The IPv4 default routes, best first.
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
 
 function Get-NodeAddress {
-    # The node's address with its adapter: ip, prefix_length, index, alias, mac. The address is the given one, else
-    # the one that reaches the API server, else the one on the default route. Nothing when there is none.
+    # The given address, else the one that reaches the API server, else the one on the default route.
     param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
     $ip = $NodeIp
     if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
@@ -49,7 +45,7 @@ function Get-NodeAddress {
 }
 
 function Read-NetworkSnapshot {
-    # What a static configuration loses when a virtual switch takes the adapter over, as plain values for JSON.
+    # What a static configuration loses when a virtual switch takes the adapter over.
     param([object]$Address)
     $index = $Address.index
     $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
@@ -76,7 +72,6 @@ function Read-NetworkSnapshot {
 }
 
 function Read-Vlan {
-    # The VLAN id set on an adapter, or an empty text where its driver has none.
     param([string]$Alias)
     $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
     if ($found.Count -eq 0) { return '' }
@@ -84,8 +79,7 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-    # The routes through one adapter that somebody set: the default route and static ones, not what Windows derives
-    # from the address itself.
+    # The default route and static ones, not what Windows derives from the address.
     param([int]$Index)
     foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
         if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
@@ -95,7 +89,7 @@ function Read-KeptRoutes {
 }
 
 function Find-Uplink {
-    # The adapter that carries a snapshot's address now; when the address is gone, the one that took the MAC over.
+    # The adapter that has the address now; when the address is gone, the one that took the MAC over.
     param([object]$Snapshot)
     $found = @(Find-Address $Snapshot.ip)
     if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
@@ -107,7 +101,7 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
-    # Puts back what is missing of a snapshot; what is there is left alone.
+    # What is there is left alone.
     param([object]$Snapshot)
     $index = Find-Uplink -Snapshot $Snapshot
     if ($null -eq $index) { return }
@@ -138,7 +132,6 @@ function Restore-NetworkSnapshot {
 }
 
 function Restore-Routes {
-    # Adds the snapshot's routes that are not there.
     param([object]$Snapshot, [int]$Index)
     foreach ($route in @($Snapshot.routes)) {
         $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |

@@ -1,7 +1,6 @@
-# The Node object, read with the kubelet's own credentials: what the cluster knows of this machine.
+# The Node object, read with the kubelet's own credentials.
 
 function Get-NodeObject {
-    # The Node as kubectl gives it; nothing when the kubelet has no credentials yet or the cluster has no such Node.
     param([hashtable]$Source)
     if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
     $script:Run.Cache['Node']
@@ -32,14 +31,12 @@ function Read-Member {
 }
 
 function Read-Items {
-    # The items of a list inside an object from JSON, one by one.
     param([AllowNull()][object]$Object, [string]$Name)
     $found = Read-Member $Object $Name
     foreach ($item in @($found)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-    # The pod networks the cluster gave this node, IPv4 first as the cluster orders them; nothing before that.
     param([hashtable]$Source)
     $node = Get-NodeObject -Source $Source
     $many = Read-Member $node 'spec', 'podCIDRs'
@@ -48,7 +45,6 @@ function Get-PodCidr {
 }
 
 function Get-RegistrationDifference {
-    # Is the machine a Node, the right one, and does the Node have a pod network?
     param([hashtable]$Source, [string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject -Source $Source
     $what = 'node {0}: ' -f $Source.node
@@ -68,8 +64,7 @@ function Get-RegistrationDifference {
 }
 
 function Wait-Registration {
-    # Waits until the kubelet has its certificate, the Node exists and has its pod network. The controller approves
-    # meanwhile what has to be approved.
+    # The controller approves meanwhile what has to be approved.
     param([hashtable]$Source, [string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
@@ -92,7 +87,6 @@ function Wait-Registration {
 }
 
 function Stop-Registration {
-    # Says which of the three is missing, and what usually causes that.
     param([object[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
     $names = @($Left | ForEach-Object { $_.what }) -join '; '
     $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names

@@ -29,7 +29,6 @@ function Get-OperatorDifference {
 }
 
 function Get-ForeignFault {
-    # How somebody else's network differs from what the profile says of it.
     param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
     if ($Wanted.type -ne '') { Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase }
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
@@ -38,7 +37,6 @@ function Get-ForeignFault {
 }
 
 function Wait-Operator {
-    # Waits until everything is there that nobody but its owner makes.
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {

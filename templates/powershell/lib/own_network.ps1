@@ -14,7 +14,6 @@ function New-PodNetwork {
 }
 
 function New-NetworkRequest {
-    # What HNS is asked for.
     param([hashtable]$Wanted, [hashtable]$Source, [string]$Uplink)
     $subnets = foreach ($subnet in $Wanted.subnets) {
         $one = @{

@@ -1,9 +1,6 @@
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
-# Wanted is a table: name, type, subnets (prefix and gateway), vni (0 off an overlay), endpoint (or an empty text) with
-# its addresses, subnet_env (or an empty text), agent (or an empty text).
 
 function Get-PodNetworkDifference {
-    # How the pod network differs from what the node's pod CIDR asks for.
     param([hashtable]$Wanted, [hashtable]$Source)
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = 'HNS network {0}' -f $Wanted.name
@@ -18,7 +15,6 @@ function Get-PodNetworkDifference {
 }
 
 function Get-NetworkFault {
-    # A network that exists but is not the one: pods on it lose their endpoints when it is made anew.
     param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     # HNS writes its types in lower case or in mixed case, as the one who made the network did.
@@ -32,14 +28,12 @@ function Get-NetworkFault {
 }
 
 function Get-NetworkVni {
-    # The virtual network ids of an overlay, as text.
     param([object]$Network)
     $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
     @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {
-    # The endpoint through which the host itself speaks to pods, its address on an interface, and forwarding.
     param([hashtable]$Wanted, [hashtable]$Source)
     $what = 'HNS endpoint {0}' -f $Wanted.endpoint
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
@@ -57,7 +51,6 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-    # The known addresses between which the host passes packets on: its own, and that of its endpoint.
     param([hashtable]$Wanted, [hashtable]$Source)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
@@ -72,7 +65,6 @@ function Get-AddressFamily {
 }
 
 function Read-Forwarding {
-    # Enabled or Disabled on the interface that has an address; nothing when none has it.
     param([string]$Address)
     $found = @(Find-Address $Address)
     if ($found.Count -eq 0) { return }
@@ -80,7 +72,6 @@ function Read-Forwarding {
 }
 
 function Enable-Forwarding {
-    # Turns forwarding on where it is off; nothing is interrupted by that.
     param([hashtable]$Wanted, [hashtable]$Source)
     foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
         if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
@@ -113,13 +104,12 @@ function Get-SubnetFileDifference {
 }
 
 function Test-PodNetwork {
-    # True when nothing is left that only a restart of the agent, or making the network anew, can mend.
+    # True when nothing is left that only making the network anew can mend.
     param([hashtable]$Wanted, [hashtable]$Source)
     @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
-    # Starts the detached run that makes the network, unless HNS would refuse it anyway.
     param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
     Assert-Uplink -Wanted $Wanted -Source $Source
     Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
@@ -129,8 +119,7 @@ function Start-Rewiring {
 }
 
 function Assert-Uplink {
-    # Networks of one adapter share its switch and must be of one kind. HNS says no more than `parameter incorrect` to
-    # that, and only after the adapter was taken down.
+    # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
     param([hashtable]$Wanted, [hashtable]$Source)
     $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
     if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
@@ -144,8 +133,7 @@ function Assert-Uplink {
 }
 
 function Get-UplinkName {
-    # The adapter that HNS puts its switch on. Where a switch has the address already, the adapter below it has given
-    # the switch's interface its name.
+    # Where a switch has the address already, the adapter below it has given the switch's interface its name.
     param([object]$Address)
     if ($Address.alias -match '^vEthernet \((.+)\)$' -and
         @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
@@ -153,7 +141,6 @@ function Get-UplinkName {
 }
 
 function Wait-RunningAgent {
-    # Gives an agent that runs already some time to finish its network.
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
@@ -164,8 +151,6 @@ function Wait-RunningAgent {
 }
 
 function Start-NetworkAgent {
-    # Starts the agent anew and waits until the network it makes is the wanted one. Runs detached: the adapter loses
-    # its connections on the way.
     param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
     Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
@@ -179,7 +164,7 @@ function Start-NetworkAgent {
 }
 
 function Wait-NodeAddress {
-    # The node's address with its adapter, once it is settled: HNS would take an unsettled one for good.
+    # HNS would take an unsettled address for good.
     param([hashtable]$Source, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
@@ -195,8 +180,8 @@ function Wait-NodeAddress {
 }
 
 function Restore-Uplink {
-    # A switch that takes the adapter over may lose a static address. Put back at once, HNS still finds it; after some
-    # seconds it would make do with an address of its own invention.
+    # A static address may be lost. Put back at once, HNS still finds it; later it makes do with one of its own
+    # invention.
     if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
@@ -218,7 +203,7 @@ function Wait-PodNetwork {
 }
 
 function Remove-PodNetwork {
-    # Removes a network with all that hangs on it. Load balancers go first: some builds of HNS hang the other way round.
+    # Load balancers go first: some builds of HNS hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if ($networks.Count -eq 0) { return }
@@ -229,7 +214,6 @@ function Remove-PodNetwork {
 }
 
 function Test-OwnNetwork {
-    # True while a network stands that came with winboot.
     param([string]$Name)
     $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
     $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0

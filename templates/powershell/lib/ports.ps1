@@ -1,7 +1,6 @@
 # The range of ports that Windows gives to clients.
 
 function Get-PortRange {
-    # The range in use as `start+count`, for TCP or UDP.
     param([ValidateSet('tcp', 'udp')][string]$Protocol)
     # All TCP setting profiles share one range; the first that has it tells it.
     if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
@@ -18,7 +17,6 @@ function Get-PortRangeDifference {
 }
 
 function Set-PortRange {
-    # Notes the former ranges (undone by Restore-PortRange) and sets both.
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
         Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
@@ -27,7 +25,7 @@ function Set-PortRange {
 }
 
 function Write-PortRange {
-    # netsh sets the one range that all profiles share, for new sockets at once and without a restart.
+    # The one range that all profiles share, for new sockets at once.
     param([string]$Protocol, [int]$Start, [int]$Count)
     $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
     [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)

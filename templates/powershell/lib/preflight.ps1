@@ -1,7 +1,6 @@
 # Facts about the machine that decide whether it can become this node at all.
 
 function Get-PreflightProblems {
-    # Everything that stands in the way, each as id, message and hint. Nothing is changed and nothing is guessed.
     param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
     Test-Build -Build $Build
     Test-Updates -Updates $Updates
@@ -16,7 +15,6 @@ function New-PreflightProblem {
 }
 
 function Test-Build {
-    # The build decides features, known faults and images; a profile for another one would be a wrong promise.
     param([int]$Build)
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     $is = [int](Read-Registry $version 'CurrentBuildNumber')
@@ -35,12 +33,10 @@ function Test-Build {
 }
 
 function Get-Revision {
-    # The fourth part of Windows' version: which monthly update is in.
     [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
 }
 
 function Test-Updates {
-    # What the profile wants of Windows needs an update of a certain month, or a later one.
     param([object[]]$Updates)
     $is = Get-Revision
     foreach ($update in $Updates) {
@@ -52,7 +48,6 @@ function Test-Updates {
 }
 
 function Test-Session {
-    # The rights and the language mode of this session.
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
     $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
     if (-not $administrator) {
@@ -67,7 +62,6 @@ function Test-Session {
 }
 
 function Test-Space {
-    # Images and layers need room; a disk that fills up in mid-pull is hard to see from outside.
     param([int]$FreeGib)
     $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
     $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
@@ -78,7 +72,6 @@ function Test-Space {
 }
 
 function Test-Addressing {
-    # One way out, a settled address, and a TCP connection to the API server.
     param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
     if ($adapters.Count -gt 1) {
@@ -102,7 +95,7 @@ function Test-Addressing {
 }
 
 function Get-PreflightNotices {
-    # Worth knowing, in nobody's way: reported with the plan, never changed by this step.
+    # Reported with the plan, in nobody's way.
     param([object[]]$BadUpdates, [bool]$OwnMacs)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
@@ -128,7 +121,6 @@ function Get-PreflightNotices {
 }
 
 function Get-PendingReboot {
-    # Who waits for a restart of this machine, other than winboot itself; an empty text when nobody.
     $noted = Read-StateJson 'reboot.json'
     if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return '' }
     $waiting = @()

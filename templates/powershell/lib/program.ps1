@@ -1,8 +1,7 @@
-# Native programs: started directly, so that no shell and no PowerShell rule touches their arguments or their output.
+# Native programs, started directly: no shell and no PowerShell rule touches their arguments or their output.
 
 function Join-Arguments {
-    # One command line from a list of arguments, by the rules that programs split it with (CommandLineToArgvW):
-    # backslashes count only before a quotation mark, and are doubled there.
+    # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
     param([string[]]$Arguments = @())
     $parts = foreach ($argument in $Arguments) {
         if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
@@ -13,7 +12,6 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-    # Runs a program to its end and gives ExitCode, Output and ErrorOutput. Standard error is no error by itself.
     param(
         [Parameter(Mandatory = $true)][string]$Path,
         [string[]]$Arguments = @(),
@@ -49,7 +47,6 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-    # Runs a program that must succeed and gives its output.
     param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
     $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
     if ($Accept -notcontains $ended.ExitCode) {
@@ -61,7 +58,7 @@ function Assert-Program {
 }
 
 function Get-SystemProgram {
-    # The full path of a program in System32: the search path of a session is nobody's promise.
+    # Never by the search path of a session.
     param([string]$Name)
     [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
 }

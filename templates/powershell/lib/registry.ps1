@@ -1,7 +1,7 @@
-# Registry values below HKEY_LOCAL_MACHINE, read and written through .NET: milliseconds, and no guessing of kinds.
+# Registry values below HKEY_LOCAL_MACHINE through .NET: milliseconds, and no guessing of kinds.
 
 function Read-Registry {
-    # One value as it is stored (variables not expanded); nothing when the key or the value is absent.
+    # As it is stored, variables not expanded.
     param([string]$Path, [AllowEmptyString()][string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if ($null -eq $key) { return }
@@ -23,7 +23,6 @@ function Test-RegistryKey {
 }
 
 function Read-RegistryKind {
-    # DWord, QWord, String, ExpandString, MultiString or Binary; nothing when the value is absent.
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if ($null -eq $key) { return }
@@ -32,7 +31,6 @@ function Read-RegistryKind {
 }
 
 function Set-RegistryValue {
-    # Notes the former value (undone by Restore-Registry), then writes or removes.
     param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')
     $former = Read-Registry $Path $Name
     # In JSON a list of bytes is as good as the bytes.
@@ -44,7 +42,6 @@ function Set-RegistryValue {
 }
 
 function Write-Registry {
-    # Writes one value with its kind, or removes it when the value is null.
     param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
     if ($null -eq $Value) {
         $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)

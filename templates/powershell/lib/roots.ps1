@@ -1,7 +1,6 @@
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
 function Use-RootStore {
-    # Opens the store, lets the block work on it, and closes it in any case.
     param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
     $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
     $store.Open($Access)
@@ -17,7 +16,6 @@ function Get-RootDifference {
 }
 
 function Add-Roots {
-    # Adds those that are missing (undone by Restore-Root).
     param([hashtable[]]$Roots)
     foreach ($root in $Roots) {
         if (@(Get-RootDifference -Roots @($root)).Count -eq 0) { continue }
@@ -28,7 +26,6 @@ function Add-Roots {
 }
 
 function Restore-Root {
-    # Takes a root out again that was not there before.
     param([object]$Former)
     Use-RootStore -Access ReadWrite -Work {
         param($Store)

@@ -2,7 +2,6 @@
 # the last run; nodes that come later are known from the next one on.
 
 function Read-OtherNodes {
-    # Name, pod networks and addresses of the other nodes; nothing while this machine is no node itself.
     param([hashtable]$Source)
     if ($null -eq (Get-NodeObject -Source $Source)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
@@ -35,7 +34,6 @@ function Get-WantedRoutes {
 }
 
 function Read-PodRoutes {
-    # The routes inside the pod networks that lead to another machine.
     param([string[]]$Cidrs)
     foreach ($route in @(Get-NetRoute -ErrorAction SilentlyContinue)) {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
@@ -47,7 +45,6 @@ function Read-PodRoutes {
 }
 
 function Get-PodRouteDifference {
-    # Routes that are missing, lead to the wrong machine, or lead to nobody any more.
     param([string[]]$Cidrs, [hashtable]$Source)
     if ($null -eq (Get-NodeObject -Source $Source)) {
         New-Difference -What 'routes to the pods of other nodes' -Is $null -Want '(known after join)'

@@ -1,8 +1,5 @@
-# Windows services. A service is described by a hashtable:
-#   name, display, description, command_line, start (auto | delayed-auto | demand), depends, environment,
-#   restart_ms (delays of the recovery actions), reset_s, and parameters (NSSM's own values) where there are any.
-# Reading its registry key tells everything at once; writing goes through sc.exe, because the service control
-# manager keeps its own copy of what the key says.
+# Services: reading their registry key tells everything at once; writing goes through sc.exe, because the service
+# control manager keeps its own copy.
 
 function Get-ServicePath {
     param([string]$Name)
@@ -10,7 +7,6 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-    # Compares the definition of a service and whether it runs.
     param([hashtable]$Service, [switch]$Disrupts, [switch]$Disturbs)
     $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
     $is = Read-Service -Name $Service.name
@@ -35,7 +31,6 @@ function Get-ServiceDifference {
 }
 
 function Read-Service {
-    # The definition of a service as its registry key says it; every value is null when there is no such service.
     param([string]$Name)
     $path = Get-ServicePath $Name
     $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
@@ -58,8 +53,7 @@ function Read-Service {
 }
 
 function ConvertFrom-FailureActions {
-    # The binary value as text: a header of five numbers (reset period, two unused, count, offset), then pairs of
-    # action (1 is restart) and delay in milliseconds.
+    # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
     param([AllowNull()][object]$Bytes)
     if ($null -eq $Bytes) { return '' }
     $raw = [byte[]]$Bytes
@@ -72,20 +66,17 @@ function ConvertFrom-FailureActions {
 }
 
 function ConvertTo-Recovery {
-    # The wanted recovery in the form of ConvertFrom-FailureActions.
     param([hashtable]$Service)
     '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
 }
 
 function Get-ServiceState {
-    # Running, Stopped, ... ; nothing when there is no such service.
     param([string]$Name)
     $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
     if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
 function Set-ServiceDefinition {
-    # Creates a service or corrects it in place (undone by Restore-Service). Starting it is Start-CurrentService's part.
     param([hashtable]$Service)
     $path = Get-ServicePath $Service.name
     Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
@@ -113,7 +104,7 @@ function Set-ServiceDefinition {
 }
 
 function Invoke-ServiceControl {
-    # sc.exe by its code: its texts are translated.
+    # By its code: its texts are translated.
     param([string[]]$Arguments)
     $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
@@ -125,22 +116,20 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
-    # Notes, before the first write, that a running service has to be started anew. A run that dies in between
-    # would otherwise leave a service that runs with an older configuration than its files show.
+    # Noted before the first write: a run that dies in between would leave a service that runs with an older
+    # configuration.
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
     Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Test-RestartNeed {
-    # True when a restart was noted since the last boot and did not happen.
     param([string]$Name)
     $noted = Read-StateJson ('restart-{0}.json' -f $Name)
     $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
 function Start-CurrentService {
-    # Makes the service run with its current configuration: starts it, or starts it anew when that was noted.
     param([string]$Name, [int]$TimeoutSeconds = 60)
     if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
     if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
@@ -161,7 +150,7 @@ function Wait-ServiceState {
 }
 
 function Stop-RunningService {
-    # Stops a service and waits until its process is gone: it keeps files and pipes open beyond the stop.
+    # Its process keeps files and pipes open beyond the stop.
     param([string]$Name, [int]$TimeoutSeconds = 60)
     if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
     $filter = "Name='{0}'" -f $Name
@@ -180,7 +169,6 @@ function Stop-RunningService {
 }
 
 function Read-FormerService {
-    # What Restore-Service needs to put a service back, or only its name when there is none.
     param([string]$Name)
     $path = Get-ServicePath $Name
     $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
@@ -192,7 +180,6 @@ function Read-FormerService {
 }
 
 function Restore-Service {
-    # Removes a service that winboot made; gives a service that was there before its former definition.
     param([object]$Former)
     Stop-RunningService -Name $Former.name
     $path = Get-ServicePath $Former.name

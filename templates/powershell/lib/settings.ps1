@@ -1,4 +1,4 @@
-# Settings of Windows that a node wants: registry values with their reasons, page file, power plan, time service.
+# Settings of Windows: registry values with their reasons, page file, power plan, time service.
 
 function Get-SettingDifference {
     # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain
@@ -18,7 +18,6 @@ function Test-PolicyOwned {
 }
 
 function Set-Settings {
-    # Writes those that differ and asks for the restart that one of them needs.
     param([hashtable[]]$Settings)
     $reboot = $false
     foreach ($setting in $Settings) {
@@ -31,8 +30,7 @@ function Set-Settings {
 }
 
 function Get-PageFileDifference {
-    # `system` means that Windows sizes it, or that somebody chose: only no page file at all is wrong, because
-    # Windows has no out-of-memory killer. A number is a fixed size in MiB.
+    # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
     param([object]$MiB)
     $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
     $text = ConvertTo-Shown $is
@@ -64,7 +62,6 @@ function Get-PowerPlanDifference {
 }
 
 function Set-PowerPlan {
-    # Notes the former plan (undone by Restore-PowerPlan) and switches at once.
     param([AllowNull()][string]$Plan)
     if (@(Get-PowerPlanDifference -Plan $Plan).Count -eq 0) { return }
     Save-FormerValue -Kind 'PowerPlan' -Key 'active' -Value @{ plan = (Get-PowerPlan) }

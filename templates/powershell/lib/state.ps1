@@ -1,25 +1,20 @@
-# The state folder: journal, former values, fence, detached runs. What stands there is history, never the truth
-# about the machine: a look reads the machine itself.
+# The state folder holds history, never the truth about the machine: a look reads the machine itself.
 
 function Get-StatePath {
-    # A path below the state folder.
     param([string]$Name = '')
     [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
 }
 
 function Initialize-StateFolder {
-    # The folder exists before anything is written, and only SYSTEM and Administrators may read it.
     foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
 }
 
 function Remove-StateFolder {
-    # After a complete undo nothing of winboot stays behind.
     $folder = Get-StatePath
     if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
 }
 
 function Write-Journal {
-    # Adds one line to journal.jsonl; a full journal becomes journal.1.jsonl, the one before that goes.
     param([string]$Line)
     $path = Get-StatePath 'journal.jsonl'
     if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
@@ -34,7 +29,7 @@ function Write-Journal {
 }
 
 function Read-StateJson {
-    # A JSON file of the state folder as an object; nothing when it is absent or was cut off in mid-write.
+    # Nothing when the file is absent or was cut off in mid-write.
     param([string]$Name)
     $path = Get-StatePath $Name
     if (-not [IO.File]::Exists($path)) { return }
@@ -43,32 +38,27 @@ function Read-StateJson {
 }
 
 function Write-StateJson {
-    # Written beside and renamed, so that a reader sees the old text or the new one, never half of it.
     param([string]$Name, [object]$Value)
     Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
 function Get-Fence {
-    # The number of the run that may change this machine; every new run takes the next one.
     $stored = Read-StateJson 'fence.json'
     if ($null -eq $stored) { return 0 }
     [int]$stored.fence
 }
 
 function Test-Fence {
-    # False when another run has raised the fence: this one must stop.
     (Get-Fence) -eq $script:Run.Fence
 }
 
 function Get-HolderText {
-    # Who works, or worked last, on this machine, in words for a person.
     $stored = Read-StateJson 'fence.json'
     if ($null -eq $stored) { return 'another process holds the winboot mutex' }
     '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
 }
 
 function Save-Fence {
-    # Raises the fence for this run.
     param([string]$Holder)
     $script:Run.Fence = (Get-Fence) + 1
     $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
@@ -76,7 +66,7 @@ function Save-Fence {
 }
 
 function Enter-Run {
-    # The mutex, held, with the fence raised; nothing when somebody else keeps it for longer than we wait.
+    # The mutex, held, with the fence raised; nothing when somebody else keeps it.
     Initialize-StateFolder
     $facts = $script:Run.Facts
     # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
@@ -92,7 +82,6 @@ function Enter-Run {
 }
 
 function Wait-Mutex {
-    # Tries to own the machine-wide mutex for so many seconds.
     param([int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
@@ -110,20 +99,17 @@ function Wait-Mutex {
 }
 
 function Exit-Run {
-    # Lets the next run in.
     param([Threading.Mutex]$Lock)
     $Lock.ReleaseMutex()
     $Lock.Dispose()
 }
 
 function Save-RebootMark {
-    # Notes that a pending restart is ours, until the boot id changes.
     param([string[]]$Steps)
     Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Get-RunningDetached {
-    # The detached run that is still under way, if there is one.
     $folder = Get-StatePath 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
