@@ -80,6 +80,8 @@ _STREAMS: Final = (
     "verbose stream",
     "debug stream",
 )
+# Where a script ends that is nested beyond reason, whatever Python's own recursion limit is just now.
+MOST_NESTING: Final = 500
 _SWITCH_FLAGS: Final = ("regex", "wildcard", "exact", "casesensitive", "parallel", "file")
 
 
@@ -103,7 +105,11 @@ def parse(text: str) -> ScriptBlock:
 class Parser(ExpressionParser):
     """Reads script blocks, statements and commands."""
 
-    __slots__ = ()
+    __slots__ = ("nesting",)
+
+    def __init__(self, source: Source, text: str | None = None) -> None:
+        super().__init__(source, text)
+        self.nesting = 0
 
     # -- script blocks ---------------------------------------------------------------------------------
 
@@ -956,6 +962,14 @@ class Parser(ExpressionParser):
 
     def pipeline(self) -> Statement | None:
         """An assignment, an expression or commands joined with `|`; None when nothing is there."""
+        self.nesting += 1
+        if self.nesting > MOST_NESTING:
+            raise RecursionError
+        found = self._pipeline()
+        self.nesting -= 1
+        return found
+
+    def _pipeline(self) -> Statement | None:
         elements: list[Command | CommandExpression] = []
         pipe_end: int | None = None
         while True:
