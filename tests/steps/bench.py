@@ -1,5 +1,6 @@
 """A lab machine with the steps' scripts run on it, without a network protocol in between."""
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from winboot.lab.programs.outside import Outside
 from winboot.lab.windows.clock import LabTime
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.programs_api import Programs
+from winboot.lab.windows.session import Session
 from winboot.lab.windows.sockets import World
 from winboot.plan import make_plan
 from winboot.script import render
@@ -65,6 +67,7 @@ class Bench:
         self.machine = Machine(
             "WIN-OLD", release=self.release, time=LabTime(scale=0), world=self.world, programs=programs
         )
+        self.machine.run_powershell = self._task
 
     def run(
         self,
@@ -76,6 +79,17 @@ class Bench:
         """Run the script of these steps (and the preflight) and read what it tells."""
         plan = make_plan(self.spec, STEPS, only=names)
         text = render(plan, self.spec, undo=mode == "Undo").text
+        return self.run_text(text, mode=mode, facts=facts, secrets=secrets)
+
+    def run_text(
+        self,
+        text: str,
+        *,
+        mode: str = "Change",
+        facts: Mapping[str, object] | None = None,
+        secrets: Mapping[str, object] | None = None,
+    ) -> Told:
+        """Run a script in a network logon of its own."""
         arguments = {"Mode": mode, "RunId": "r1", "Facts": dict(facts or {}), "Secrets": dict(secrets or {})}
         output: list[object] = []
         session = self.machine.session("Administrator")
@@ -115,6 +129,18 @@ class Bench:
         """Restart the machine and wait until it is up."""
         self.machine.reboot(seconds=1)
         self.machine.settle(5)
+
+    def state(self, name: str) -> Any:
+        """A JSON file of the state folder; None when there is none."""
+        content = self.file(rf"C:\ProgramData\winboot\{name}")
+        return None if content is None else json.loads(content)
+
+    def _task(self, session: Session, arguments: list[str]) -> int:
+        """powershell.exe as the scheduled tasks call it."""
+        text = base64.b64decode(arguments[-1]).decode("utf-16-le")
+        with self.machine.acting():
+            ended = run_script(session, text, {}, emit=lambda stream, value: None)
+        return ended.exit_code or 0
 
     def _invoke(self, command: str, **parameters: Any) -> list[Any]:
         return self.machine.console.invoke(command, parameters).objects

@@ -118,7 +118,7 @@ function Invoke-Guarded {
     $guard = $Status.guard
     # Change or Undo: the block may need to know what it was started for.
     $script:Run.Facts.Purpose = $Status.purpose
-    $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
+    $address = Get-NodeAddress
     $snapshot = Read-NetworkSnapshot -Address $address
     Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
     $script:Run['Snapshot'] = $snapshot
@@ -155,7 +155,7 @@ function Get-MissingLink {
     if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
     $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
     if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
+    $out = Get-AddressTowardsServer
     if (-not $out) { return 'the way to the API server' }
     $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
     # Port 0: winboot runs on the machine itself.

@@ -1,0 +1,20 @@
+"""Keep Defender's hands off container layers, where the profile asks for it."""
+
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec
+
+STEP = "defender-exclusions"
+WANTED = {"defender_exclusions: false": "defender_exclusions: true"}
+
+
+def test_a_profile_that_does_not_opt_in_has_no_such_step(bench: Bench):
+    assert STEP not in bench.look(STEP).states
+
+
+def test_exclusions_are_added_once_and_taken_away_again():
+    bench = Bench(spec=a_spec(**WANTED))
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    bench.undo(STEP)
+    assert bench.look(STEP).states == {STEP: "would-change"}

@@ -1,0 +1,119 @@
+"""Work that may cut the session it was started from: stored, started as a task of SYSTEM, guarded, and told."""
+
+from tests.steps.bench import Bench, Told
+from winboot import script
+
+GUARD = (
+    "@{ node_ip = '10.0.0.21'; server_host = '10.0.0.10'; server_port = 6443; "
+    "management_port = 5985; agent = ''; network = 'cbr0' }"
+)
+FLAG = r"C:\ProgramData\done.txt"
+
+
+def a_text(detached: str) -> str:
+    """A script with one step, done when its flag file is there; `detached` is the work that makes it so."""
+    step = (
+        f"@{{ Name = 'bounce'; Needs = @(); Secrets = @(); Values = {{ $flag = '{FLAG}' }}\n"
+        "Look = { if (-not [IO.File]::Exists($flag)) { New-Difference -What 'flag' -Is $null -Want 'there' } }\n"
+        f"Change = {{ Start-DetachedRun -TimeoutSeconds 300 -Guard {GUARD} }}\n"
+        f"Detached = {{ {detached} }} }}"
+    )
+    frame = script._environment().get_template("_script.ps1.j2")
+    values = {**script._FRAME_ONLY, "undoing": False}
+    used = script._closure(step + frame.render(values))
+    library = script._Code(script._library_text(used))
+    return frame.render({**values, "steps": script._Code(step), "library": library})
+
+
+def go_on(bench: Bench, text: str) -> Told:
+    """Run until it is no longer detached, as the controller does."""
+    for _ in range(100):
+        told = bench.run_text(text)
+        if told.ended != "detached":
+            return told
+        bench.machine.settle(10)
+    raise AssertionError("it stays detached")
+
+
+def test_a_detached_run_does_its_work_and_the_next_look_finds_it_done(bench: Bench):
+    text = a_text("[IO.File]::WriteAllText($flag, [Environment]::UserName)")
+
+    assert bench.run_text(text).ended == "detached"
+    told = go_on(bench, text)
+
+    assert told.step("bounce")["state"] == "ok"
+    assert bench.file(FLAG) == b"SYSTEM"
+
+
+def test_the_pipeline_tells_the_run_and_its_time(bench: Bench):
+    event = bench.run_text(a_text("Start-Sleep -Seconds 60")).events[-2]
+
+    assert event["event"] == "detached"
+    assert event["step"] == "bounce"
+    assert event["timeout_s"] == 300
+    assert bench.state(rf"detached\{event['id']}.json")["state"] == "running"
+
+
+def test_while_it_runs_a_second_pipeline_only_tells_so(bench: Bench):
+    text = a_text("Start-Sleep -Seconds 60")
+    first = bench.run_text(text).events[-2]
+    second = bench.run_text(text)
+
+    assert [event["event"] for event in second.events] == ["run", "detached", "done"]
+    assert second.events[1]["id"] == first["id"]
+
+
+def test_a_run_that_fails_is_told_once_and_then_tried_again(bench: Bench):
+    mended = r"[IO.File]::Exists('C:\ProgramData\mended')"
+    text = a_text(f"if ({mended}) {{ [IO.File]::WriteAllText($flag, '') }} else {{ throw 'no such thing' }}")
+
+    problem = go_on(bench, text).step("bounce")["problem"]
+    assert problem["id"] == "DetachedFailed"
+    assert "no such thing" in problem["message"]
+
+    bench.machine.console.invoke("file.write", {"path": r"C:\ProgramData\mended", "content": b""})
+    assert go_on(bench, text).step("bounce")["state"] == "ok"
+
+
+def test_a_run_that_a_restart_cut_off_is_tried_again(bench: Bench):
+    text = a_text("Start-Sleep -Seconds 60; [IO.File]::WriteAllText($flag, '')")
+    bench.run_text(text)
+    bench.machine.settle(10)
+    bench.reboot()
+
+    assert go_on(bench, text).step("bounce")["state"] == "ok"
+
+
+def test_a_static_address_that_was_lost_on_the_way_is_put_back(bench: Bench):
+    lose = (
+        "Remove-NetIPAddress -IPAddress '10.0.0.21' -Confirm:$false; "
+        "Remove-NetRoute -DestinationPrefix '0.0.0.0/0' -Confirm:$false; [IO.File]::WriteAllText($flag, '')"
+    )
+    text = a_text(lose)
+
+    assert go_on(bench, text).step("bounce")["state"] == "ok"
+    assert "0.0.0.0/0" in {route.prefix for route in bench.machine.network.routes}
+
+
+def test_a_machine_that_does_not_come_back_takes_the_change_back_and_says_what_was_lost(bench: Bench):
+    text = a_text("[IO.File]::WriteAllText('C:\\ProgramData\\tried', '')").replace("= 5985", "= 5999")
+
+    problem = go_on(bench, text).step("bounce")["problem"]
+
+    assert "restored" in problem["message"]
+    assert "the listener on port 5999" in problem["message"]
+
+
+def test_a_run_that_ends_well_and_changes_nothing_is_not_started_for_ever(bench: Bench):
+    told = go_on(bench, a_text("Start-Sleep -Seconds 1"))
+
+    assert told.step("bounce")["problem"]["id"] == "DetachedFailed"
+
+
+def test_the_stored_script_does_not_stay_behind(bench: Bench):
+    text = a_text("[IO.File]::WriteAllText($flag, '')")
+    id_ = bench.run_text(text).events[-2]["id"]
+    go_on(bench, text)
+
+    assert bench.file(rf"C:\ProgramData\winboot\detached\{id_}.ps1") is None
+    assert not bench.machine.console.invoke("Get-ScheduledTask", {"TaskPath": ["\\winboot\\"]}).objects

@@ -1,0 +1,88 @@
+"""Who may change a machine: mutex, fence and journal in the state folder."""
+
+import json
+
+from tests.steps.bench import Bench
+
+STEP = "dynamic-ports"
+FOLDER = r"C:\ProgramData\winboot"
+
+
+def test_a_look_writes_nothing_and_a_change_raises_the_fence(bench: Bench):
+    assert bench.look(STEP).events[0]["fence"] == 0
+    assert bench.file(rf"{FOLDER}\fence.json") is None
+    assert [bench.run(STEP).events[0]["fence"] for _ in range(2)] == [1, 2]
+    assert bench.look(STEP).events[0]["fence"] == 2
+
+
+def test_nobody_but_system_and_administrators_reads_the_state_folder(bench: Bench):
+    bench.run(STEP)
+    rules = bench.machine.console.invoke("acl.get", {"path": FOLDER}).objects[0]["rules"]
+
+    assert {rule["identity"] for rule in rules} == {"S-1-5-18", "S-1-5-32-544"}
+
+
+def test_a_second_run_beside_the_first_waits_and_then_names_it(bench: Bench):
+    bench.run(STEP, facts={"Holder": "ann@laptop"})
+    other = bench.machine.session("Administrator")
+    handle = other.invoke("mutex.create", {"name": r"Global\winboot"}).objects[0]["handle"]
+    assert other.invoke("mutex.wait", {"handle": handle, "milliseconds": 0}).objects == ["acquired"]
+
+    told = bench.run(STEP)
+
+    assert told.ended == "held"
+    assert "ann@laptop" in told.events[-1]["message"]
+    other.close()
+    assert bench.run(STEP).ended == "complete", "a holder that died lets go"
+
+
+def test_a_run_that_takes_over_raises_the_fence_before_it_has_the_mutex(bench: Bench):
+    """So that the older run sees it at its next step and lets go."""
+    bench.run(STEP)
+    other = bench.machine.session("Administrator")
+    handle = other.invoke("mutex.create", {"name": r"Global\winboot"}).objects[0]["handle"]
+    other.invoke("mutex.wait", {"handle": handle, "milliseconds": 0})
+
+    told = bench.run(STEP, facts={"TakeOver": True, "Holder": "bob@desk"})
+
+    assert told.ended == "held"
+    assert bench.state("fence.json") | {"since": ""} == {
+        "fence": 2,
+        "run": "r1",
+        "holder": "bob@desk",
+        "since": "",
+    }
+
+
+def test_the_journal_holds_what_was_told_in_a_change(bench: Bench):
+    told = bench.run(STEP)
+    lines = (bench.file(rf"{FOLDER}\journal.jsonl") or b"").decode().splitlines()
+
+    assert [json.loads(line)["event"] for line in lines] == told.events
+
+
+def test_a_journal_that_is_full_gives_its_name_to_the_next(bench: Bench):
+    bench.run(STEP)
+    bench.machine.console.invoke(
+        "file.write", {"path": rf"{FOLDER}\journal.jsonl", "content": b"x" * 1_100_000}
+    )
+    bench.run(STEP)
+
+    assert len(bench.file(rf"{FOLDER}\journal.1.jsonl") or b"") == 1_100_000
+    assert len(bench.file(rf"{FOLDER}\journal.jsonl") or b"") < 10_000
+
+
+def test_a_complete_undo_leaves_nothing_of_winboot_behind(bench: Bench):
+    bench.run(STEP)
+    bench.undo(STEP)
+
+    assert not bench.machine.console.invoke("file.stat", {"path": FOLDER}).objects
+
+
+def test_undo_puts_back_what_an_older_profile_changed(bench: Bench):
+    """Former values are the node's own memory; the profile of today need not know the step."""
+    bench.run("dynamic-ports", "firewall-rules")
+    bench.undo("firewall-rules")
+
+    assert bench.look(STEP).differences(STEP)["dynamic ports: tcp"][0] == "49152+16384"
+    assert not bench.machine.console.invoke("file.stat", {"path": FOLDER}).objects
