@@ -6,7 +6,7 @@ import pytest
 
 from winboot.script import templates_root
 from winboot.steps import STEPS
-from winboot.steps.page import steps_page
+from winboot.steps.page import steps_page, with_table
 
 ROOT = Path(__file__).parents[2]
 NODE_SIDE = [step for step in STEPS if step.side == "node"]
@@ -40,3 +40,10 @@ def test_a_library_file_opens_with_what_it_is_for_and_is_plain_ascii(path):
 
     assert text.startswith("# ")
     assert text.isascii()
+
+
+def test_the_readmes_support_table_names_every_step_and_build() -> None:
+    """Renew it with `python -m winboot.steps readme`."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert with_table(readme) == readme

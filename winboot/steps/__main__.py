@@ -1,5 +1,12 @@
-"""Print docs/steps.md."""
+"""`python -m winboot.steps` prints docs/steps.md; `python -m winboot.steps readme` renews the README's support table."""
 
-from winboot.steps.page import steps_page
+import sys
+from pathlib import Path
 
-print(steps_page(), end="")
+from winboot.steps.page import steps_page, with_table
+
+if sys.argv[1:] == ["readme"]:
+    README = Path(__file__).parents[2] / "README.md"
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
+else:
+    print(steps_page(), end="")

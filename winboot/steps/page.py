@@ -23,6 +23,29 @@ def steps_page() -> str:
     return _HEAD + "".join(f"{_row(step)}\n" for step in STEPS)
 
 
+# Where the lab has run a step's script; "seen on Windows" takes its place when a real machine has.
+SEEN: Final = "lab"
+RELEASES: Final = ("2019", "2022", "2025")
+TABLE_BEGINS: Final = "<!-- support table: written by `python -m winboot.steps readme`, checked by a test -->\n"
+TABLE_ENDS: Final = "<!-- end of support table -->"
+
+
+def support_table() -> str:
+    """The README's table: every step of the node on every Windows build, and where it has been seen to work."""
+    heads = "".join(f" Windows Server {release} |" for release in RELEASES)
+    lines = [f"| step |{heads}", "| --- |" + " --- |" * len(RELEASES)]
+    node_side = [step for step in STEPS if step.side == "node"]
+    lines += [f"| `{step.name}` |" + f" {SEEN} |" * len(RELEASES) for step in node_side]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(readme: str) -> str:
+    """The README with its table as it should be now."""
+    head, _, rest = readme.partition(TABLE_BEGINS)
+    _, end, tail = rest.partition(TABLE_ENDS)
+    return head + TABLE_BEGINS + support_table() + end + tail
+
+
 def _row(step: Step) -> str:
     where = " (by the controller, through the Kubernetes API)" if step.side == "cluster" else ""
     needs = ", ".join(f"`{name}`" for name in step.needs) or "—"
