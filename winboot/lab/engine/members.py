@@ -369,35 +369,34 @@ def find_property(value: Value, name: str, runtime: Runtime) -> tuple[Value] | N
 
 
 def properties_of(value: Value) -> Iterator[str]:
-    """The names of an object's properties: adapted ones in declared order, then the added ones."""
+    """The names of an object's properties, in PowerShell's order: its own, those of the type data, those of its type."""
     seen: set[str] = set()
-    bare = plain(value)
-    names: list[str] = []
-    if isinstance(bare, Structured):
-        names.extend(note.name for note in bare.properties.values())
-    adapter = ADAPTERS.get(type(bare))
-    if adapter is not None:
-        names.extend(adapter.names(bare))
-    elif not isinstance(bare, PSCustomObject):
-        names.extend(
-            member.name
-            for member in type_of(bare).all_members()
-            if type(member) is Property and member.name != "Item"
-        )
-    extension = extension_of(value)
-    if extension is not None:
-        names.extend(
-            member.name
-            for member in extension.members.values()
-            if not isinstance(member, (ScriptMethod, PropertySet))
-        )
-    for type_name in type_names_of(value):
-        table = TYPE_DATA.get(type_name.lower(), {})
-        names.extend(added.name for added in table.values() if not isinstance(added, PropertySet))
-    for name in names:
+    for name in _all_property_names(value):
         if name.lower() not in seen:
             seen.add(name.lower())
             yield name
+
+
+def _all_property_names(value: Value) -> Iterator[str]:
+    bare = plain(value)
+    extension = extension_of(value)
+    if extension is not None:
+        for member in extension.members.values():
+            if not isinstance(member, (ScriptMethod, PropertySet)):
+                yield member.name
+    for type_name in type_names_of(value):
+        for added in TYPE_DATA.get(type_name.lower(), {}).values():
+            if not isinstance(added, PropertySet):
+                yield added.name
+    if isinstance(bare, Structured):
+        yield from (note.name for note in bare.properties.values())
+    adapter = ADAPTERS.get(type(bare))
+    if adapter is not None:
+        yield from adapter.names(bare)
+    elif not isinstance(bare, PSCustomObject):
+        for declared in type_of(bare).all_members():
+            if type(declared) is Property and declared.name != "Item":
+                yield declared.name
 
 
 # -- writing

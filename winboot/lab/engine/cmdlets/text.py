@@ -14,7 +14,7 @@ from winboot.lab.engine.exceptions import (
 from winboot.lab.engine.json_reader import DuplicateKeys, read_json
 from winboot.lab.engine.json_writer import NotAString, write_json
 from winboot.lab.engine.regexes import unescape
-from winboot.lab.engine.values import NOTHING, Hashtable, plain
+from winboot.lab.engine.values import NOTHING, Array, Extension, Hashtable, plain
 
 Value = Any
 
@@ -97,6 +97,9 @@ class ConvertFromJson:
             value = read_json(text)
         except DuplicateKeys as found:
             self.call.fail(found.failure, "DuplicateKeysInJsonString", "InvalidOperation")
+        if isinstance(value, Array):
+            # The array leaves in a PSObject, which ConvertTo-Json would show as value and Count.
+            value.extension = Extension()
         self.call.write(value)
         return value is not None
 

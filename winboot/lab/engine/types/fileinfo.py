@@ -60,7 +60,7 @@ class FileSystemInfo(Instance):
     def look(self, runtime: Runtime) -> Any:
         """The machine's facts, or None when nothing is there."""
         if not self.known:
-            self.facts = ask_one(runtime, "file.stat", path=self.path)  # type: ignore[arg-type]
+            self.facts = ask_one(runtime, "file.stat", path=self.path)
             self.known = True
         return self.facts
 
@@ -127,19 +127,6 @@ def _set_time(which: str) -> Any:
     return put
 
 
-for _property, _which in (
-    ("CreationTime", "created"),
-    ("LastAccessTime", "accessed"),
-    ("LastWriteTime", "modified"),
-):
-    FILE_SYSTEM_INFO.prop(
-        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which), effect=True
-    )
-    FILE_SYSTEM_INFO.prop(
-        _property + "Utc", "System.DateTime", _time(_which, utc=True), _set_time(_which), effect=True
-    )
-
-
 def _get_attributes(runtime: Runtime, self: FileSystemInfo) -> EnumValue:
     return enum_value("System.IO.FileAttributes", self.attributes(runtime))
 
@@ -152,11 +139,21 @@ def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) ->
     self.forget()
 
 
-FILE_SYSTEM_INFO.prop("Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True)
+# Members stand in the order in which .NET lists them: it is the order of Select-Object *.
 FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
 FILE_SYSTEM_INFO.prop("Extension", "string", lambda self: self.extension_text)
-FILE_SYSTEM_INFO.prop("Name", "string", lambda self: self.name)
-FILE_SYSTEM_INFO.prop("Exists", "bool", _exists, effect=True)
+for _property, _which in (
+    ("CreationTime", "created"),
+    ("LastAccessTime", "accessed"),
+    ("LastWriteTime", "modified"),
+):
+    FILE_SYSTEM_INFO.prop(
+        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which), effect=True
+    )
+    FILE_SYSTEM_INFO.prop(
+        _property + "Utc", "System.DateTime", _time(_which, utc=True), _set_time(_which), effect=True
+    )
+FILE_SYSTEM_INFO.prop("Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True)
 
 
 @FILE_SYSTEM_INFO.method("void Refresh()", effect=True)
@@ -189,10 +186,12 @@ def _set_read_only(runtime: Runtime, self: FileSystemInfo, value: bool) -> None:
     self.forget()
 
 
+FILE_INFO.prop("Name", "string", lambda self: self.name)
 FILE_INFO.prop("Length", "long", _length, effect=True)
 FILE_INFO.prop("DirectoryName", "string", lambda self: parent_path(self.path))
 FILE_INFO.prop("Directory", "System.IO.DirectoryInfo", _parent)
 FILE_INFO.prop("IsReadOnly", "bool", _is_read_only, _set_read_only, effect=True)
+FILE_INFO.prop("Exists", "bool", _exists, effect=True)
 
 
 @FILE_INFO.constructor("string fileName", effect=True)
@@ -239,7 +238,9 @@ def _root(self: FileSystemInfo) -> FileSystemInfo:
     return FileSystemInfo(self.path[:2] + "\\", folder=True)
 
 
+DIRECTORY_INFO.prop("Name", "string", lambda self: self.name)
 DIRECTORY_INFO.prop("Parent", "System.IO.DirectoryInfo", _parent)
+DIRECTORY_INFO.prop("Exists", "bool", _exists, effect=True)
 DIRECTORY_INFO.prop("Root", "System.IO.DirectoryInfo", _root)
 
 
@@ -325,7 +326,7 @@ for _index, _part in enumerate(("Major", "Minor", "Build", "Private")):
 @FILE_VERSION_INFO.static_method("GetVersionInfo(string fileName)", effect=True)
 def _version_info(runtime: Runtime, path: str) -> FileVersionInfo:
     full = process_path(path, "fileName")
-    facts = ask_one(runtime, "file.stat", path=full)  # type: ignore[arg-type]
+    facts = ask_one(runtime, "file.stat", path=full)
     if facts is None or is_folder(facts):
         raise FileNotFoundException(full, full)
     return FileVersionInfo(full, str(facts["version"]))
@@ -348,18 +349,26 @@ def _target(self: FileSystemInfo) -> Value:
     return Array([self.facts["target"]], STRING)
 
 
-for _type in ("System.IO.FileInfo", "System.IO.DirectoryInfo"):
-    adds(_type, CodeProperty("Mode", _mode))
-    adds(
-        _type, CodeProperty("LinkType", lambda self: None if self.facts is None else self.facts["link_type"])
-    )
-    adds(_type, CodeProperty("Target", _target))
-adds("System.IO.FileInfo", CodeProperty("BaseName", _base_name))
-adds("System.IO.DirectoryInfo", AliasProperty("BaseName", "Name"))
-adds(
-    "System.IO.FileInfo",
-    CodeProperty(
-        "VersionInfo",
-        lambda self: FileVersionInfo(self.path, "" if self.facts is None else str(self.facts["version"])),
-    ),
-)
+def _link_type(self: FileSystemInfo) -> Value:
+    return None if self.facts is None else self.facts["link_type"]
+
+
+def _version(self: FileSystemInfo) -> FileVersionInfo:
+    return FileVersionInfo(self.path, "" if self.facts is None else str(self.facts["version"]))
+
+
+for _added in (
+    CodeProperty("Mode", _mode),
+    CodeProperty("VersionInfo", _version),
+    CodeProperty("BaseName", _base_name),
+    CodeProperty("Target", _target),
+    CodeProperty("LinkType", _link_type),
+):
+    adds("System.IO.FileInfo", _added)
+for _member in (
+    CodeProperty("Mode", _mode),
+    AliasProperty("BaseName", "Name"),
+    CodeProperty("Target", _target),
+    CodeProperty("LinkType", _link_type),
+):
+    adds("System.IO.DirectoryInfo", _member)
