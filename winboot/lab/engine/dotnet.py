@@ -158,6 +158,7 @@ class Method:
 
     name: str
     overloads: list[Overload] = field(default_factory=list)
+    plans: dict[Any, Any] = field(default_factory=dict)  # what overloads.py knows of calls already seen
 
 
 @dataclass(slots=True)

@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from winboot.lab.engine.convert import INTEGER_CLASSES, INTEGER_KINDS, convert, new_array
-from winboot.lab.engine.dotnet import OBJECT, DotNetType, Method, Overload, Reference, Runtime, Slot
+from winboot.lab.engine.dotnet import (
+    OBJECT,
+    DotNetType,
+    Method,
+    Overload,
+    Reference,
+    Runtime,
+    Slot,
+    class_type,
+)
 from winboot.lab.engine.exceptions import (
     DotNetException,
     MethodException,
@@ -50,13 +59,15 @@ _SCALAR_TO_ARRAY = 8
 class _Candidate:
     """An overload with the types its arguments must take; `spread` when `params` swallows the last ones."""
 
-    __slots__ = ("overload", "ranks", "spread", "types")
+    __slots__ = ("overload", "slots", "spread", "types")
 
     def __init__(self, overload: Overload, types: Sequence[DotNetType], *, spread: bool) -> None:
         self.overload = overload
         self.types = types
         self.spread = spread
-        self.ranks: list[int] = []
+        slots = list(overload.slots)
+        last = slots[-1:]
+        self.slots = [*slots[:-1], *last * (len(types) - len(slots) + 1)] if spread else slots[: len(types)]
 
 
 def call(
@@ -96,7 +107,13 @@ def _prepare(
     method: Method, arguments: Sequence[Value], owner: DotNetType | None
 ) -> tuple[Overload, list[Value]]:
     count = len(arguments)
-    candidates = [made for overload in method.overloads for made in _fitting(overload, count, owner)]
+    # Which overloads take so many arguments does not change: it is worked out once.
+    key = (count, len(method.overloads), owner if owner is not None and owner.arguments else None)
+    candidates = method.plans.get(key)
+    if candidates is None:
+        candidates = method.plans[key] = [
+            made for overload in method.overloads for made in _fitting(overload, count, owner)
+        ]
     if not candidates:
         raise no_overload(method.name, count)
     try:
@@ -140,28 +157,34 @@ def _fitting(overload: Overload, count: int, owner: DotNetType | None) -> list[_
 
 
 def _best(candidates: list[_Candidate], arguments: Sequence[Value]) -> _Candidate | None:
-    possible: list[_Candidate] = []
-    for candidate in candidates:
-        ranks = [
-            rank_of(argument, kind, slot)
-            for argument, kind, slot in zip(arguments, candidate.types, _slots(candidate), strict=True)
-        ]
-        if all(rank is not None for rank in ranks):
-            candidate.ranks = [rank for rank in ranks if rank is not None]
-            possible.append(candidate)
-    if not possible:
-        return None
-    best = possible[0]
+    best: _Candidate | None = None
+    best_ranks: list[int] = []
     ambiguous = False
-    for candidate in possible[1:]:
-        order = _compare(candidate, best, arguments)
+    for candidate in candidates:
+        ranks = _ranks(candidate, arguments)
+        if ranks is None:
+            continue
+        if best is None:
+            best, best_ranks = candidate, ranks
+            continue
+        order = _compare(candidate, ranks, best, best_ranks, arguments)
         if order > 0:
-            best, ambiguous = candidate, False
+            best, best_ranks, ambiguous = candidate, ranks, False
         elif order == 0 and _both_enums(candidate, best):
             ambiguous = True
     if ambiguous:
         raise _Ambiguous
     return best
+
+
+def _ranks(candidate: _Candidate, arguments: Sequence[Value]) -> list[int] | None:
+    ranks: list[int] = []
+    for argument, kind, slot in zip(arguments, candidate.types, candidate.slots, strict=True):
+        rank = rank_of(argument, kind, slot)
+        if rank is None:
+            return None
+        ranks.append(rank)
+    return ranks
 
 
 class _Ambiguous(Exception):
@@ -176,17 +199,15 @@ def _both_enums(first: _Candidate, second: _Candidate) -> bool:
     )
 
 
-def _slots(candidate: _Candidate) -> list[Slot]:
-    slots = list(candidate.overload.slots)
-    if not candidate.spread:
-        return slots[: len(candidate.types)]
-    last = slots[-1]
-    return [*slots[:-1], *[last] * (len(candidate.types) - len(slots) + 1)]
-
-
-def _compare(first: _Candidate, second: _Candidate, arguments: Sequence[Value]) -> int:
-    weight, better = len(first.ranks), 0
-    for one, other in zip(first.ranks, second.ranks, strict=True):
+def _compare(
+    first: _Candidate,
+    first_ranks: Sequence[int],
+    second: _Candidate,
+    second_ranks: Sequence[int],
+    arguments: Sequence[Value],
+) -> int:
+    weight, better = len(first_ranks), 0
+    for one, other in zip(first_ranks, second_ranks, strict=True):
         better += weight * ((one > other) - (one < other))
         weight -= 1
     if better:
@@ -303,9 +324,11 @@ def _widens(argument: Value, source: DotNetType, kind: DotNetType) -> bool:
 
 def _converted(candidate: _Candidate, arguments: Sequence[Value], name: str) -> list[Value]:
     out: list[Value] = []
-    slots = _slots(candidate)
-    for index, (argument, kind, slot) in enumerate(zip(arguments, candidate.types, slots, strict=True)):
-        if slot.by_reference:
+    parts = zip(arguments, candidate.types, candidate.slots, strict=True)
+    for index, (argument, kind, slot) in enumerate(parts):
+        if class_type(type(argument)) is kind and not slot.by_reference:
+            out.append(argument)
+        elif slot.by_reference:
             out.append(_reference(argument, index))
         else:
             out.append(_argument(argument, kind, slot, name))
