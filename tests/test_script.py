@@ -147,6 +147,6 @@ def test_a_single_list_in_a_list_keeps_its_comma():
 
 def test_the_whole_library_passes_the_strict_check():
     """Also the functions that no shipped profile uses."""
-    text = "$script:Run = @{}\n" + script._library_text(script._library())
+    text = "$script:Run = @{}\n$script:Node = @{}\n" + script._library_text(script._library())
 
     assert [str(one) for one in check_script(text, origin="library")] == []

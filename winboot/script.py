@@ -74,7 +74,8 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
     """
     steps = "\n".join(_step_text(step, spec, undo=undo) for step in plan.node_side)
     frame = _environment().get_template("_script.ps1.j2")
-    used = _closure(steps + frame.render(_FRAME_ONLY, undoing=undo))
+    node = _laid_out(source(spec), 0)
+    used = _closure("\n".join([node, steps, frame.render(_FRAME_ONLY, undoing=undo)]))
     if undo:
         # Former values may come from an older profile with other steps: every kind can be put back.
         used = _closure(" ".join([*used, *_restorers()]))
@@ -84,7 +85,7 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
         node=spec.node.name,
         profile=spec.profile.name,
         digest=plan.digest,
-        source=_Code(_laid_out(source(spec), 0)),
+        source=_Code(node),
         library=_Code(_library_text(used)),
         steps=_Code(steps),
     )
@@ -106,6 +107,14 @@ def templates_root() -> Path:
     return inside if inside.is_dir() else package.parent / "templates" / "powershell"
 
 
+def library_files() -> Mapping[str, str]:
+    """The library's files: name → text."""
+    return {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted((templates_root() / "lib").glob("*.ps1"))
+    }
+
+
 def _helper(name: str) -> str:
     source = _template_source(name)
     return _environment().get_template(name).render(library=_Code(_library_text(_closure(source))))
@@ -113,7 +122,7 @@ def _helper(name: str) -> str:
 
 def _step_text(step: Step, spec: NodeSpec, *, undo: bool) -> str:
     values = {
-        **{name: _shared(name, value, spec) for name, value in step.inputs(spec).items()},
+        **step.inputs(spec),
         "undoing": undo,
         "files": dict(step.files(spec)),
         "step": {"name": step.name, "needs": list(step.needs), "secrets": list(step.secrets(spec))},
@@ -133,11 +142,6 @@ def _step_text(step: Step, spec: NodeSpec, *, undo: bool) -> str:
         ) from error
 
 
-def _shared(name: str, value: object, spec: NodeSpec) -> object:
-    """What most steps take stands once, above them, as `$node`."""
-    return _Code("$node") if name == "source" and value == source(spec) else value
-
-
 def _finalize(value: object) -> str:
     return value.text if isinstance(value, _Code) else _laid_out(value, _INDENT)
 
@@ -153,7 +157,9 @@ def _laid_out(value: object, indent: int) -> str:
             if _fits(line, indent):
                 return line
             return (
-                "@{\n" + "".join(f"{inner}{row}\n" for row in _rows(pairs, "; ", indent + _INDENT)) + f"{outer}}}"
+                "@{\n"
+                + "".join(f"{inner}{row}\n" for row in _rows(pairs, "; ", indent + _INDENT))
+                + f"{outer}}}"
             )
         case list() | tuple() if value and not any(isinstance(item, list | tuple) for item in value):
             items = [_laid_out(item, indent + _INDENT) for item in value]
@@ -161,7 +167,9 @@ def _laid_out(value: object, indent: int) -> str:
             if _fits(line, indent):
                 return line
             return (
-                "@(\n" + ",\n".join(f"{inner}{row}" for row in _rows(items, ", ", indent + _INDENT)) + f"\n{outer})"
+                "@(\n"
+                + ",\n".join(f"{inner}{row}" for row in _rows(items, ", ", indent + _INDENT))
+                + f"\n{outer})"
             )
     return short
 

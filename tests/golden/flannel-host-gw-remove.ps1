@@ -17,11 +17,11 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
+  Digest  = 'b3e2ed485a232285c4ca50f583fd165632af5d2f25827f77c66fa97d00c43f62'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
-$node = @{
+$script:Node = @{
   node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
   kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
 }
@@ -30,14 +30,7 @@ $node = @{
 $steps = @(
 @{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
   # What the machine must be before anything is written to it.
-  $need = @{
-    Build      = 20348
-    FreeGib    = 20
-    NodeIp     = $null
-    ServerHost = '10.0.0.10'
-    ServerPort = 6443
-    Updates    = @()
-  }
+  $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
   $notice = @{ BadUpdates = @(
     @{
       first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
@@ -118,7 +111,6 @@ $steps = @(
 } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
-  $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
 }; Undo = {
   Restore-FormerValue
 } }
@@ -239,7 +231,6 @@ $steps = @(
 } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
@@ -281,7 +272,6 @@ timeout: 10
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
-  $source = $node
   $service = Complete-Service -Service @{
     name = 'containerd'; display = 'containerd'
     description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
@@ -292,13 +282,12 @@ timeout: 10
       'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
     )
     parameters = @{}
-  } -Source $source
+  }
 }; Undo = {
   Restore-FormerValue
 } }
 
 @{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
-  $source = $node
   $image = 'registry.k8s.io/pause:3.10'
 }; Undo = {
   # An image that was pulled harms nobody; the kubelet's own collection removes it.
@@ -327,7 +316,6 @@ timeout: 10
 '
     token_place = '<token>'; secret = 'bootstrap-token'
   }
-  $source = $node
   $files = @{
     'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
@@ -345,7 +333,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -387,7 +374,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-  $source = $node
   $wanted = @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     start = 'auto'; depends = @('containerd'); restart_ms = @(10000, 30000, 60000); reset_s = 900
@@ -398,22 +384,20 @@ c67lpvsqaTVQAeNNBKvnm4g=
     )
     parameters = @{}
   }
-  $service = Complete-Service -Service $wanted -Source $source
+  $service = Complete-Service -Service $wanted
 }; Undo = {
   Restore-FormerValue
 } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
-  $source = $node
   $bootstrap = 'C:\k\bootstrap-kubeconfig'
   $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-  $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+  $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }; Undo = {
   # Nothing of the machine was changed here; the Node object is the cluster's.
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
@@ -445,7 +429,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
-  $source = $node
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
@@ -464,22 +447,18 @@ c67lpvsqaTVQAeNNBKvnm4g=
       'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
     }
   }
-  $service = Complete-Service -Service $wanted -Source $source
+  $service = Complete-Service -Service $wanted
 }; Undo = {
   Restore-FormerValue
 } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
-  $source = $node
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
     agent = 'flanneld'
   }
-  $guard = @{
-    node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986; agent = 'flanneld'
-    network = 'cbr0'
-  }
+  $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
 }; Undo = {
   if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -TimeoutSeconds 300 }
   else { Restore-FormerValue }
@@ -488,7 +467,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
-  $source = $node
   $store = 'C:\var\lib\cni\networks\cbr0'
   $reservations = @(
     @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
@@ -499,7 +477,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-  $source = $node
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -541,7 +518,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -585,7 +561,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-  $source = $node
   $network = 'cbr0'
   $wanted = @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -594,7 +569,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
     environment = @(); parameters = @{}
   }
-  $service = Complete-Service -Service $wanted -Source $source
+  $service = Complete-Service -Service $wanted
   $running = (Get-ServiceState -Name $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Undo = {
@@ -637,7 +612,7 @@ function Start-DetachedRun {
   Write-FileText -Path $path -Text $text
   Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
     id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
     deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
   }
   $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
@@ -689,10 +664,11 @@ function Assert-NoFailure {
   foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+    if ($null -eq $status -or $status.told) { continue }
     $status.told = $true
     Write-StateJson -Name $name -Value $status
-    if ($status.state -eq 'running') { continue }
+    $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
+    if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
       -Hint 'When the cause is mended, run the same command again.'
   }
@@ -733,6 +709,7 @@ function Save-DetachedState {
   param([string]$Name, [object]$Status, [string]$State, [string]$Message)
   $Status.state = $State
   $Status.message = $Message
+  $Status.ended = [DateTime]::UtcNow.Ticks
   Write-StateJson -Name $Name -Value $Status
 }
 
@@ -742,7 +719,7 @@ function Invoke-Guarded {
   $guard = $Status.guard
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
-  $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
+  $address = Get-NodeAddress
   $snapshot = Read-NetworkSnapshot -Address $address
   Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
   $script:Run['Snapshot'] = $snapshot
@@ -779,7 +756,7 @@ function Get-MissingLink {
   if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
   $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
   if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-  $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
+  $out = Get-AddressTowardsServer
   if (-not $out) { return 'the way to the API server' }
   $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
   # Port 0: winboot runs on the machine itself.
@@ -1254,46 +1231,13 @@ function Get-BootId {
   $hash.Substring(16, 4), $hash.Substring(20, 12)
 }
 
-# The store of the host-local IPAM plugin: one file per taken address, holding the owner's id and its interface.
-
-function Get-StoreFiles {
-  param([string]$Store)
-  if (-not [IO.Directory]::Exists($Store)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($Store)) {
-    # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
-    if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
-  }
-}
-
-function Read-StoreEntry {
-  param([string]$Path)
-  $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-  $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
-  if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
-  $entry
-}
-
-function Get-SourceVip {
-  # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
-  param([string]$Store, [string]$Cidr)
-  $taken = @{}
-  foreach ($path in @(Get-StoreFiles -Store $Store)) {
-    $entry = Read-StoreEntry -Path $path
-    if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
-    $taken[$entry.address] = $true
-  }
-  $offset = 2
-  while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
-  Get-CidrAddress -Cidr $Cidr -Offset $offset
-}
-
 # What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
 
 function Expand-Known {
-  param([string]$Text, [hashtable]$Source)
+  param([string]$Text)
   $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
   if ($names.Count -eq 0) { return $Text }
-  $known = Get-Known -Source $Source
+  $known = Get-Known
   foreach ($name in $names) {
     if (-not $known.ContainsKey($name)) { return }
     $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
@@ -1302,22 +1246,20 @@ function Expand-Known {
 }
 
 function Get-Known {
-  param([hashtable]$Source)
-  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
+  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known }
   $script:Run.Cache['Known']
 }
 
 function Read-Known {
-  param([hashtable]$Source)
   $known = @{}
-  $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+  $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
     $number = ConvertTo-AddressNumber $address.ip
     $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
     $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
   }
-  foreach ($cidr in @(Get-PodCidr -Source $Source)) {
+  foreach ($cidr in @(Get-PodCidr)) {
     $family = ''
     if ($cidr.Contains(':')) { $family = '_v6' }
     $known['pod_cidr' + $family] = $cidr
@@ -1326,19 +1268,12 @@ function Read-Known {
     $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
     $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
   }
-  Read-SourceVip -Source $Source -Known $known
+  # An overlay's kube-proxy answers from an address of its own.
+  if ($script:Node.ContainsKey('vip_by')) {
+    $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
+    if ($vip) { $known.source_vip = $vip }
+  }
   $known
-}
-
-function Read-SourceVip {
-  param([hashtable]$Source, [hashtable]$Known)
-  if ($Source.ContainsKey('vip_endpoint')) {
-    $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
-    if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
-  }
-  elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
-    $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
-  }
 }
 
 function Get-CidrAddress {
@@ -1351,22 +1286,6 @@ function Get-CidrAddress {
     $Offset = [int][Math]::Floor($Offset / 256)
   }
   [Net.IPAddress]::new($bytes).ToString()
-}
-
-function Test-CidrMember {
-  param([string]$Cidr, [string]$Address)
-  $base, $length = $Cidr.Split('/')
-  $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
-  $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-  if ($network.Length -ne $bytes.Length) { return $false }
-  $bits = [int]$length
-  for ($at = 0; $bits -gt 0; $at++) {
-    $mask = 255
-    if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
-    if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
-    $bits -= 8
-  }
-  $true
 }
 
 function ConvertTo-AddressNumber {
@@ -1383,23 +1302,23 @@ function ConvertFrom-AddressNumber {
 }
 
 function Complete-Service {
-  param([hashtable]$Service, [hashtable]$Source)
+  param([hashtable]$Service)
   $complete = $Service.Clone()
-  $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
-  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
+  $complete.command_line = Complete-Text $Service.command_line
+  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text $_ })
   $complete.parameters = @{}
   foreach ($name in @($Service.parameters.Keys)) {
     $value = $Service.parameters[$name]
-    if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
-    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
+    if ($value -is [string]) { $value = Complete-Text $value }
+    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
     $complete.parameters[$name] = $value
   }
   $complete
 }
 
 function Complete-Text {
-  param([AllowEmptyString()][string]$Text, [hashtable]$Source)
-  $filled = Expand-Known -Text $Text -Source $Source
+  param([AllowEmptyString()][string]$Text)
+  $filled = Expand-Known $Text
   if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
@@ -1447,12 +1366,11 @@ function Restore-ComputerName {
 
 # Which address is the node's, and what must still be there after HNS rewired the adapter.
 
-function Get-LocalAddressTowards {
-  # The local address from which a TCP port answers. ICMP would prove nothing: clouds drop it.
-  param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
+function Get-AddressTowardsServer {
+  # The local address from which the API server answers by TCP. ICMP would prove nothing: clouds drop it.
   $client = [Net.Sockets.TcpClient]::new()
   try {
-    if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
+    if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
   }
   # A refused connection and an unknown name arrive wrapped; either way there is no way through.
   catch [AggregateException] { return }
@@ -1471,9 +1389,8 @@ function Get-DefaultRoute {
 
 function Get-NodeAddress {
   # The given address, else the one that reaches the API server, else the one on the default route.
-  param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
-  $ip = $NodeIp
-  if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
+  $ip = $script:Node.node_ip
+  if (-not $ip) { $ip = Get-AddressTowardsServer }
   if (-not $ip) {
     $own = @(Get-DefaultRoute | Select-Object -First 1 |
         ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
@@ -1592,17 +1509,15 @@ function Restore-Routes {
 # The Node object, read with the kubelet's own credentials.
 
 function Get-NodeObject {
-  param([hashtable]$Source)
-  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
+  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
   $script:Run.Cache['Node']
 }
 
 function Read-NodeObject {
-  param([hashtable]$Source)
-  if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
-  $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
+  if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
+  $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
+  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -TimeoutSeconds 30
   # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
   if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
   ConvertFrom-Json -InputObject $ended.Output
@@ -1622,8 +1537,7 @@ function Read-Member {
 }
 
 function Get-PodCidr {
-  param([hashtable]$Source)
-  $node = Get-NodeObject -Source $Source
+  $node = Get-NodeObject
   $many = Read-Member $node 'spec', 'podCIDRs'
   if ($null -ne $many) { return @($many) }
   Read-Member $node 'spec', 'podCIDR'

@@ -18,11 +18,11 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = 'd5952597f04c3b8db1d69cd23d8a157ca206905e9f6fe29437511411f9da8830'
+  Digest  = 'b3e2ed485a232285c4ca50f583fd165632af5d2f25827f77c66fa97d00c43f62'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
-$node = @{
+$script:Node = @{
   node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
   kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
 }
@@ -31,14 +31,7 @@ $node = @{
 $steps = @(
 @{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
   # What the machine must be before anything is written to it.
-  $need = @{
-    Build      = 20348
-    FreeGib    = 20
-    NodeIp     = $null
-    ServerHost = '10.0.0.10'
-    ServerPort = 6443
-    Updates    = @()
-  }
+  $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
   $notice = @{ BadUpdates = @(
     @{
       first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
@@ -139,13 +132,12 @@ $steps = @(
 } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
-  $guard = @{ NodeIp = $null; ServerHost = '10.0.0.10'; ServerPort = 6443 }
 }; Look = {
   Get-BootTaskDifference
 }; Change = {
   Set-BootTask
   # The routes as they are now, before winboot rewires anything, are the ones to keep.
-  $address = Get-NodeAddress @guard
+  $address = Get-NodeAddress
   if ($null -ne $address) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
 }; Boot = {
   Restore-BootRoutes
@@ -271,7 +263,6 @@ $steps = @(
 } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
@@ -309,17 +300,16 @@ timeout: 10
     }
   )
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files
   foreach ($registry in $registries) { Get-HostsFileDifference -Registry $registry }
 }; Change = {
-  Set-RenderedFiles -Files $files -Source $source -Service 'containerd'
+  Set-RenderedFiles -Files $files -Service 'containerd'
   foreach ($registry in $registries) {
     if (@(Get-HostsFileDifference -Registry $registry).Count -gt 0) { Set-HostsFile -Registry $registry }
   }
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
-  $source = $node
   $service = Complete-Service -Service @{
     name = 'containerd'; display = 'containerd'
     description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
@@ -330,22 +320,21 @@ timeout: 10
       'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
     )
     parameters = @{}
-  } -Source $source
+  }
 }; Look = {
   Get-ServiceDifference -Service $service
 }; Change = {
   Set-ServiceDefinition -Service $service
   Start-CurrentService -Name $service.name
-  Wait-Containerd -Source $source
+  Wait-Containerd
 } }
 
 @{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
-  $source = $node
   $image = 'registry.k8s.io/pause:3.10'
 }; Look = {
-  Get-ImageDifference -Image $image -Source $source
+  Get-ImageDifference -Image $image
 }; Change = {
-  Install-Image -Image $image -Source $source
+  Install-Image -Image $image
 } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
@@ -371,7 +360,6 @@ timeout: 10
 '
     token_place = '<token>'; secret = 'bootstrap-token'
   }
-  $source = $node
   $files = @{
     'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
@@ -386,14 +374,13 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
 }; Look = {
   Get-CredentialDifference -Credential $credential
-  Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files
 }; Change = {
   Set-Credential -Credential $credential
-  Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
+  Set-RenderedFiles -Files $files -Service 'kubelet'
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -431,13 +418,12 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files
 }; Change = {
-  Set-RenderedFiles -Files $files -Source $source -Service 'kubelet'
+  Set-RenderedFiles -Files $files -Service 'kubelet'
 } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-  $source = $node
   $wanted = @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     start = 'auto'; depends = @('containerd'); restart_ms = @(10000, 30000, 60000); reset_s = 900
@@ -448,20 +434,19 @@ c67lpvsqaTVQAeNNBKvnm4g=
     )
     parameters = @{}
   }
-  $service = Complete-Service -Service $wanted -Source $source
+  $service = Complete-Service -Service $wanted
 }; Look = {
   Get-ServiceDifference -Service $service
 }; Change = {
-  Assert-ServiceKnown -Service $wanted -Source $source
+  Assert-ServiceKnown -Service $wanted
   Set-ServiceDefinition -Service $service
   Start-CurrentService -Name $service.name
 } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
-  $source = $node
   $bootstrap = 'C:\k\bootstrap-kubeconfig'
   $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-  $wanted = @{ Source = $source; ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+  $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }; Look = {
   Get-RegistrationDifference @wanted
   # Once the kubelet has its certificate, the token has done its duty.
@@ -472,7 +457,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
@@ -500,13 +484,12 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files
 }; Change = {
-  Set-RenderedFiles -Files $files -Source $source -Service 'flanneld'
+  Set-RenderedFiles -Files $files -Service 'flanneld'
 } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
-  $source = $node
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
@@ -525,56 +508,50 @@ c67lpvsqaTVQAeNNBKvnm4g=
       'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
     }
   }
-  $service = Complete-Service -Service $wanted -Source $source
+  $service = Complete-Service -Service $wanted
 }; Look = {
   # Whether it runs counts here only while its network stands: starting it rewires the adapter otherwise, and that
   # is the part of the step pod-network.
-  $standing = Test-PodNetwork -Wanted $network -Source $source
+  $standing = Test-PodNetwork -Wanted $network
   Get-ServiceDifference -Service $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
 }; Change = {
-  Assert-ServiceKnown -Service $wanted -Source $source
+  Assert-ServiceKnown -Service $wanted
   Set-ServiceDefinition -Service $service
-  if (Test-PodNetwork -Wanted $network -Source $source) { Start-CurrentService -Name $service.name }
+  if (Test-PodNetwork -Wanted $network) { Start-CurrentService -Name $service.name }
 } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
-  $source = $node
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
     agent = 'flanneld'
   }
-  $guard = @{
-    node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; management_port = 5986; agent = 'flanneld'
-    network = 'cbr0'
-  }
+  $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
 }; Look = {
-  Get-PodNetworkDifference -Wanted $network -Source $source
+  Get-PodNetworkDifference -Wanted $network
 }; Change = {
   # Right after a restart of the machine the agent may only need a moment more.
-  Wait-RunningAgent -Wanted $network -Source $source -TimeoutSeconds 30
-  if (Test-PodNetwork -Wanted $network -Source $source) { Enable-Forwarding -Wanted $network -Source $source }
-  else { Start-Rewiring -Wanted $network -Source $source -Guard $guard }
+  Wait-RunningAgent -Wanted $network -TimeoutSeconds 30
+  if (Test-PodNetwork -Wanted $network) { Enable-Forwarding -Wanted $network }
+  else { Start-Rewiring -Wanted $network -Guard $guard }
 }; Detached = {
-  Start-NetworkAgent -Wanted $network -Source $source -TimeoutSeconds 180
-  Enable-Forwarding -Wanted $network -Source $source
+  Start-NetworkAgent -Wanted $network -TimeoutSeconds 180
+  Enable-Forwarding -Wanted $network
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
-  $source = $node
   $store = 'C:\var\lib\cni\networks\cbr0'
   $reservations = @(
     @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
     @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
   )
 }; Look = {
-  Get-ReservationDifference -Store $store -Reservations $reservations -Source $source
+  Get-ReservationDifference -Store $store -Reservations $reservations
 }; Change = {
-  Set-Reservations -Store $store -Reservations $reservations -Source $source
+  Set-Reservations -Store $store -Reservations $reservations
 } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-  $source = $node
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -612,10 +589,10 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Source $source
+  Get-RenderedFilesDifference -Files $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence -Path $path -Because 'another CNI configuration' }
 }; Change = {
-  Set-RenderedFiles -Files $files -Source $source
+  Set-RenderedFiles -Files $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
     Save-FormerFile -Path $path
     [IO.File]::Delete($path)
@@ -623,7 +600,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
-  $source = $node
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -663,13 +639,12 @@ c67lpvsqaTVQAeNNBKvnm4g=
   # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
   $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Source $source -Disrupts:$running
+  Get-RenderedFilesDifference -Files $files -Disrupts:$running
 }; Change = {
-  Set-RenderedFiles -Files $files -Source $source -Service 'kube-proxy'
+  Set-RenderedFiles -Files $files -Service 'kube-proxy'
 } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-  $source = $node
   $network = 'cbr0'
   $wanted = @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -678,14 +653,14 @@ c67lpvsqaTVQAeNNBKvnm4g=
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
     environment = @(); parameters = @{}
   }
-  $service = Complete-Service -Service $wanted -Source $source
+  $service = Complete-Service -Service $wanted
   $running = (Get-ServiceState -Name $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
   Get-ServiceDifference -Service $service -Disrupts:$running
   if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }; Change = {
-  Assert-ServiceKnown -Service $wanted -Source $source
+  Assert-ServiceKnown -Service $wanted
   Assert-Network -Name $network
   Set-ServiceDefinition -Service $service
   Start-CurrentService -Name $service.name
@@ -948,16 +923,16 @@ function Set-Credential {
 
 function Invoke-Crictl {
   # The output of crictl; nothing when containerd does not answer.
-  param([hashtable]$Source, [string[]]$Arguments, [int]$TimeoutSeconds = 30)
-  if (-not [IO.File]::Exists($Source.crictl) -or -not [IO.File]::Exists($Source.crictl_config)) { return }
+  param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
+  if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
   if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
-  $ended = Invoke-Program -Path $Source.crictl -Arguments (@('--config', $Source.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
+  $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
   if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 function Get-ImageDifference {
-  param([string]$Image, [hashtable]$Source)
-  $listed = Invoke-Crictl -Source $Source -Arguments @('images', '--output', 'json')
+  param([string]$Image)
+  $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
   $tags = @()
   if ($null -ne $listed) {
     $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
@@ -966,9 +941,9 @@ function Get-ImageDifference {
 }
 
 function Install-Image {
-  param([string]$Image, [hashtable]$Source)
-  $arguments = @('--config', $Source.crictl_config, '--timeout', '600s', 'pull', $Image)
-  $ended = Invoke-Program -Path $Source.crictl -Arguments $arguments -TimeoutSeconds 620
+  param([string]$Image)
+  $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
+  $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -TimeoutSeconds 620
   if ($ended.ExitCode -ne 0) {
     Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
       -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
@@ -1018,9 +993,9 @@ function Save-CreatedFile {
 }
 
 function Wait-Containerd {
-  param([hashtable]$Source, [int]$TimeoutSeconds = 60)
+  param([int]$TimeoutSeconds = 60)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ($null -eq (Invoke-Crictl -Source $Source -Arguments @('version'))) {
+  while ($null -eq (Invoke-Crictl -Arguments @('version'))) {
     if ([DateTime]::UtcNow -gt $until) {
       Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
         -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
@@ -1042,7 +1017,7 @@ function Start-DetachedRun {
   Write-FileText -Path $path -Text $text
   Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
     id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
     deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
   }
   $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
@@ -1094,10 +1069,11 @@ function Assert-NoFailure {
   foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told -or $status.state -eq 'done') { continue }
+    if ($null -eq $status -or $status.told) { continue }
     $status.told = $true
     Write-StateJson -Name $name -Value $status
-    if ($status.state -eq 'running') { continue }
+    $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
+    if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
       -Hint 'When the cause is mended, run the same command again.'
   }
@@ -1138,6 +1114,7 @@ function Save-DetachedState {
   param([string]$Name, [object]$Status, [string]$State, [string]$Message)
   $Status.state = $State
   $Status.message = $Message
+  $Status.ended = [DateTime]::UtcNow.Ticks
   Write-StateJson -Name $Name -Value $Status
 }
 
@@ -1147,7 +1124,7 @@ function Invoke-Guarded {
   $guard = $Status.guard
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
-  $address = Get-NodeAddress -NodeIp $guard.node_ip -ServerHost $guard.server_host -ServerPort $guard.server_port
+  $address = Get-NodeAddress
   $snapshot = Read-NetworkSnapshot -Address $address
   Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
   $script:Run['Snapshot'] = $snapshot
@@ -1184,7 +1161,7 @@ function Get-MissingLink {
   if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
   $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
   if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-  $out = Get-LocalAddressTowards -HostName $Guard.server_host -Port $Guard.server_port
+  $out = Get-AddressTowardsServer
   if (-not $out) { return 'the way to the API server' }
   $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
   # Port 0: winboot runs on the machine itself.
@@ -1971,24 +1948,10 @@ function Read-StoreEntry {
   $entry
 }
 
-function Get-SourceVip {
-  # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
-  param([string]$Store, [string]$Cidr)
-  $taken = @{}
-  foreach ($path in @(Get-StoreFiles -Store $Store)) {
-    $entry = Read-StoreEntry -Path $path
-    if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
-    $taken[$entry.address] = $true
-  }
-  $offset = 2
-  while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
-  Get-CidrAddress -Cidr $Cidr -Offset $offset
-}
-
 function Get-ReservationDifference {
-  param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
+  param([string]$Store, [object[]]$Reservations)
   foreach ($reservation in $Reservations) {
-    $address = Expand-Known -Text $reservation.address -Source $Source
+    $address = Expand-Known $reservation.address
     $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
     if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
     $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
@@ -2000,31 +1963,30 @@ function Get-ReservationDifference {
     }
     Compare-Wanted -What $what -Is $is -Want $want
   }
-  $cidrs = @(Get-PodCidr -Source $Source)
+  $cidrs = @(Get-PodCidr)
   if ($cidrs.Count -eq 0) { return }
-  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs -Source $Source)) {
+  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs)) {
     New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
   }
 }
 
 function Get-StaleEntry {
   # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
-  param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
+  param([string]$Store, [string[]]$Cidrs)
   $sandboxes = $null
   foreach ($path in @(Get-StoreFiles -Store $Store)) {
     $entry = Read-StoreEntry -Path $path
     if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
     # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
     if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-    if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
+    if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable }
     # Without an answer from containerd nothing is known to be stale.
     if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
   }
 }
 
 function Get-SandboxTable {
-  param([hashtable]$Source)
-  $listed = Invoke-Crictl -Source $Source -Arguments @('pods', '--quiet', '--no-trunc')
+  $listed = Invoke-Crictl -Arguments @('pods', '--quiet', '--no-trunc')
   if ($null -eq $listed) { return }
   $table = @{}
   foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
@@ -2032,13 +1994,13 @@ function Get-SandboxTable {
 }
 
 function Set-Reservations {
-  param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-  [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
+  param([string]$Store, [object[]]$Reservations)
+  [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want a leaked address back, so it is not noted.
-  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr -Source $Source) -Source $Source)) { [IO.File]::Delete($entry.path) }
+  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr))) { [IO.File]::Delete($entry.path) }
   foreach ($reservation in $Reservations) {
-    $address = Assert-Known -Text $reservation.address -Source $Source
+    $address = Assert-Known $reservation.address
     $path = Get-StorePath -Store $Store -Address $address
     if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
       Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
@@ -2051,10 +2013,10 @@ function Set-Reservations {
 # What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
 
 function Expand-Known {
-  param([string]$Text, [hashtable]$Source)
+  param([string]$Text)
   $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
   if ($names.Count -eq 0) { return $Text }
-  $known = Get-Known -Source $Source
+  $known = Get-Known
   foreach ($name in $names) {
     if (-not $known.ContainsKey($name)) { return }
     $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
@@ -2063,8 +2025,8 @@ function Expand-Known {
 }
 
 function Assert-Known {
-  param([string]$Text, [hashtable]$Source)
-  $filled = Expand-Known -Text $Text -Source $Source
+  param([string]$Text)
+  $filled = Expand-Known $Text
   if ($null -eq $filled) {
     Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
       -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
@@ -2073,22 +2035,20 @@ function Assert-Known {
 }
 
 function Get-Known {
-  param([hashtable]$Source)
-  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
+  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known }
   $script:Run.Cache['Known']
 }
 
 function Read-Known {
-  param([hashtable]$Source)
   $known = @{}
-  $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+  $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
     $number = ConvertTo-AddressNumber $address.ip
     $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
     $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
   }
-  foreach ($cidr in @(Get-PodCidr -Source $Source)) {
+  foreach ($cidr in @(Get-PodCidr)) {
     $family = ''
     if ($cidr.Contains(':')) { $family = '_v6' }
     $known['pod_cidr' + $family] = $cidr
@@ -2097,19 +2057,12 @@ function Read-Known {
     $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
     $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
   }
-  Read-SourceVip -Source $Source -Known $known
+  # An overlay's kube-proxy answers from an address of its own.
+  if ($script:Node.ContainsKey('vip_by')) {
+    $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
+    if ($vip) { $known.source_vip = $vip }
+  }
   $known
-}
-
-function Read-SourceVip {
-  param([hashtable]$Source, [hashtable]$Known)
-  if ($Source.ContainsKey('vip_endpoint')) {
-    $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
-    if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
-  }
-  elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
-    $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
-  }
 }
 
 function Get-CidrAddress {
@@ -2154,8 +2107,8 @@ function ConvertFrom-AddressNumber {
 }
 
 function Get-RenderedFileDifference {
-  param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
-  $want = Expand-Known -Text $Text -Source $Source
+  param([string]$Path, [string]$Text, [switch]$Disrupts)
+  $want = Expand-Known $Text
   if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
   New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
@@ -2166,48 +2119,48 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-  param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
+  param([hashtable]$Files, [switch]$Disrupts)
   foreach ($path in @($Files.Keys | Sort-Object)) {
-    Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
+    Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$Disrupts
   }
 }
 
 function Set-RenderedFiles {
   # The service that reads them only at its start is noted for a restart before the first byte.
-  param([hashtable]$Files, [hashtable]$Source, [string]$Service = '')
+  param([hashtable]$Files, [string]$Service = '')
   foreach ($path in @($Files.Keys | Sort-Object)) {
-    if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
+    if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
     if ($Service -ne '') { Save-RestartNeed -Name $Service }
-    Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path] -Source $Source)
+    Set-FileText -Path $path -Text (Assert-Known $Files[$path])
   }
 }
 
 function Complete-Service {
-  param([hashtable]$Service, [hashtable]$Source)
+  param([hashtable]$Service)
   $complete = $Service.Clone()
-  $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
-  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
+  $complete.command_line = Complete-Text $Service.command_line
+  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text $_ })
   $complete.parameters = @{}
   foreach ($name in @($Service.parameters.Keys)) {
     $value = $Service.parameters[$name]
-    if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
-    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
+    if ($value -is [string]) { $value = Complete-Text $value }
+    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
     $complete.parameters[$name] = $value
   }
   $complete
 }
 
 function Complete-Text {
-  param([AllowEmptyString()][string]$Text, [hashtable]$Source)
-  $filled = Expand-Known -Text $Text -Source $Source
+  param([AllowEmptyString()][string]$Text)
+  $filled = Expand-Known $Text
   if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
 
 function Assert-ServiceKnown {
-  param([hashtable]$Service, [hashtable]$Source)
-  [void](Assert-Known -Text $Service.command_line -Source $Source)
-  foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known -Text ([string]$value) -Source $Source) }
+  param([hashtable]$Service)
+  [void](Assert-Known $Service.command_line)
+  foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known ([string]$value)) }
 }
 
 function Get-ForeignFile {
@@ -2407,12 +2360,11 @@ function Set-ComputerName {
 
 # Which address is the node's, and what must still be there after HNS rewired the adapter.
 
-function Get-LocalAddressTowards {
-  # The local address from which a TCP port answers. ICMP would prove nothing: clouds drop it.
-  param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
+function Get-AddressTowardsServer {
+  # The local address from which the API server answers by TCP. ICMP would prove nothing: clouds drop it.
   $client = [Net.Sockets.TcpClient]::new()
   try {
-    if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
+    if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
   }
   # A refused connection and an unknown name arrive wrapped; either way there is no way through.
   catch [AggregateException] { return }
@@ -2431,9 +2383,8 @@ function Get-DefaultRoute {
 
 function Get-NodeAddress {
   # The given address, else the one that reaches the API server, else the one on the default route.
-  param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
-  $ip = $NodeIp
-  if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
+  $ip = $script:Node.node_ip
+  if (-not $ip) { $ip = Get-AddressTowardsServer }
   if (-not $ip) {
     $own = @(Get-DefaultRoute | Select-Object -First 1 |
         ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
@@ -2552,17 +2503,15 @@ function Restore-Routes {
 # The Node object, read with the kubelet's own credentials.
 
 function Get-NodeObject {
-  param([hashtable]$Source)
-  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
+  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
   $script:Run.Cache['Node']
 }
 
 function Read-NodeObject {
-  param([hashtable]$Source)
-  if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
-  $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
+  if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
+  $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
+  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -TimeoutSeconds 30
   # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
   if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
   ConvertFrom-Json -InputObject $ended.Output
@@ -2588,17 +2537,16 @@ function Read-Items {
 }
 
 function Get-PodCidr {
-  param([hashtable]$Source)
-  $node = Get-NodeObject -Source $Source
+  $node = Get-NodeObject
   $many = Read-Member $node 'spec', 'podCIDRs'
   if ($null -ne $many) { return @($many) }
   Read-Member $node 'spec', 'podCIDR'
 }
 
 function Get-RegistrationDifference {
-  param([hashtable]$Source, [string]$ServingCertificate, [switch]$NeedsPodCidr)
-  $node = Get-NodeObject -Source $Source
-  $what = 'node {0}: ' -f $Source.node
+  param([string]$ServingCertificate, [switch]$NeedsPodCidr)
+  $node = Get-NodeObject
+  $what = 'node {0}: ' -f $script:Node.node
   if ($null -eq $node) {
     New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
   }
@@ -2606,7 +2554,7 @@ function Get-RegistrationDifference {
     $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
     Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
   }
-  if ($NeedsPodCidr -and @(Get-PodCidr -Source $Source).Count -eq 0) {
+  if ($NeedsPodCidr -and @(Get-PodCidr).Count -eq 0) {
     New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
   }
   if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
@@ -2616,18 +2564,18 @@ function Get-RegistrationDifference {
 
 function Wait-Registration {
   # The controller approves meanwhile what has to be approved.
-  param([hashtable]$Source, [string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
+  param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
   # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
   $restartAt = [DateTime]::UtcNow.AddSeconds(30)
   $restarted = $false
   while ($true) {
     $script:Run.Cache = @{}
-    $left = @(Get-RegistrationDifference -Source $Source -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
+    $left = @(Get-RegistrationDifference -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
     if ($left.Count -eq 0) { return }
     $waiting = [DateTime]::UtcNow
     if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
-      $null -eq (Get-NodeObject -Source $Source)) {
+      $null -eq (Get-NodeObject)) {
       Stop-RunningService -Name 'kubelet'
       Start-Service -Name 'kubelet'
       $restarted = $true
@@ -2658,7 +2606,7 @@ function Stop-Registration {
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
-  param([hashtable]$Wanted, [hashtable]$Source)
+  param([hashtable]$Wanted)
   $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
   $what = 'HNS network {0}' -f $Wanted.name
   if ($networks.Count -ne 1) {
@@ -2666,21 +2614,21 @@ function Get-PodNetworkDifference {
     if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
     New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
   }
-  else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what }
-  if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Source $Source }
-  if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Source $Source }
+  else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
+  if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
+  if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
 }
 
 function Get-NetworkFault {
-  param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+  param([object]$Network, [hashtable]$Wanted, [string]$What)
   $flags = @{ Disrupts = $true; Disturbs = $true }
   # HNS writes its types in lower case or in mixed case, as the one who made the network did.
   Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
   $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
-  $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
+  $want = @($Wanted.subnets | ForEach-Object { Complete-Text ('{0} via {1}' -f $_.prefix, $_.gateway) })
   Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
   Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
-    -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
+    -Want (Complete-Text '<<node_ip>>') @flags
   if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
 }
 
@@ -2691,16 +2639,16 @@ function Get-NetworkVni {
 }
 
 function Get-HostEndpointDifference {
-  param([hashtable]$Wanted, [hashtable]$Source)
+  param([hashtable]$Wanted)
   $what = 'HNS endpoint {0}' -f $Wanted.endpoint
   $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
-  $address = Complete-Text -Text '<<pod_endpoint>>' -Source $Source
+  $address = Complete-Text '<<pod_endpoint>>'
   $is = $null
   if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
   Compare-Wanted -What $what -Is $is -Want $address -Disrupts
   if ($is -ne $address) { return }
   if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-  foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
+  foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted)) {
     $forwarding = Read-Forwarding -Address $one
     if ($null -eq $forwarding) { continue }
     Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
@@ -2708,10 +2656,10 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-  param([hashtable]$Wanted, [hashtable]$Source)
+  param([hashtable]$Wanted)
   if ($Wanted.endpoint -eq '') { return }
   foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
-    $address = Expand-Known -Text $text -Source $Source
+    $address = Expand-Known $text
     if ($null -ne $address) { $address }
   }
 }
@@ -2729,8 +2677,8 @@ function Read-Forwarding {
 }
 
 function Enable-Forwarding {
-  param([hashtable]$Wanted, [hashtable]$Source)
-  foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
+  param([hashtable]$Wanted)
+  foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted)) {
     if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
     $index = @(Find-Address $address)[0].InterfaceIndex
     Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
@@ -2740,14 +2688,14 @@ function Enable-Forwarding {
 
 function Get-SubnetFileDifference {
   # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
-  param([string]$Path, [hashtable]$Source)
+  param([string]$Path)
   $is = $null
   $text = Read-FileText $Path
   if ($null -ne $text) {
     $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
     if ($match.Success) { $is = $match.Groups[1].Value }
   }
-  $known = Get-Known -Source $Source
+  $known = Get-Known
   $want = '(known after join)'
   if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
   Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
@@ -2755,13 +2703,13 @@ function Get-SubnetFileDifference {
 
 function Test-PodNetwork {
   # True when nothing is left that only making the network anew can mend.
-  param([hashtable]$Wanted, [hashtable]$Source)
-  @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
+  param([hashtable]$Wanted)
+  @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
-  param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
-  Assert-Uplink -Wanted $Wanted -Source $Source
+  param([hashtable]$Wanted, [hashtable]$Guard)
+  Assert-Uplink -Wanted $Wanted
   Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
     name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
   }
@@ -2770,8 +2718,8 @@ function Start-Rewiring {
 
 function Assert-Uplink {
   # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
-  param([hashtable]$Wanted, [hashtable]$Source)
-  $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+  param([hashtable]$Wanted)
+  $address = Get-NodeAddress
   if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
   $uplink = Get-UplinkName -Address $address
   foreach ($other in @(Get-HnsObject -Kind networks)) {
@@ -2791,35 +2739,35 @@ function Get-UplinkName {
 }
 
 function Wait-RunningAgent {
-  param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+  param([hashtable]$Wanted, [int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
   while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
     $script:Run.Cache = @{}
-    if ((Test-PodNetwork -Wanted $Wanted -Source $Source) -or [DateTime]::UtcNow -gt $until) { return }
+    if ((Test-PodNetwork -Wanted $Wanted) -or [DateTime]::UtcNow -gt $until) { return }
     Start-Sleep -Milliseconds 2000
   }
 }
 
 function Start-NetworkAgent {
-  param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+  param([hashtable]$Wanted, [int]$TimeoutSeconds)
   Save-RestartNeed -Name 'kube-proxy'
   Stop-RunningService -Name $Wanted.agent
   # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-  if (@(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+  if (@(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
     Remove-PodNetwork -Name $Wanted.name
   }
-  [void](Wait-NodeAddress -Source $Source -TimeoutSeconds 60)
+  [void](Wait-NodeAddress -TimeoutSeconds 60)
   Start-CurrentService -Name $Wanted.agent
-  Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+  Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
 function Wait-NodeAddress {
   # HNS would take an unsettled address for good.
-  param([hashtable]$Source, [int]$TimeoutSeconds)
+  param([int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
   while ($true) {
     Restore-Uplink
-    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+    $address = Get-NodeAddress
     if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
     if ([DateTime]::UtcNow -gt $until) {
       Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
@@ -2836,12 +2784,12 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-  param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+  param([hashtable]$Wanted, [int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
   while ($true) {
     Restore-Uplink
     $script:Run.Cache = @{}
-    $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
+    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
     if ($left.Count -eq 0) { return }
     if ([DateTime]::UtcNow -gt $until) {
       $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '
@@ -2899,12 +2847,12 @@ function Write-PortRange {
 # Facts about the machine that decide whether it can become this node at all.
 
 function Get-PreflightProblems {
-  param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
+  param([int]$Build, [int]$FreeGib, [object[]]$Updates)
   Test-Build -Build $Build
   Test-Updates -Updates $Updates
   Test-Session
   Test-Space -FreeGib $FreeGib
-  Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+  Test-Addressing
 }
 
 function New-PreflightProblem {
@@ -2970,13 +2918,12 @@ function Test-Space {
 }
 
 function Test-Addressing {
-  param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
   $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
   if ($adapters.Count -gt 1) {
     New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
       -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
   }
-  $address = Get-NodeAddress -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+  $address = Get-NodeAddress
   if ($null -eq $address) {
     New-PreflightProblem -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address' `
       -Hint 'An IPv6-only adapter cannot carry Windows pods; or correct node_ip in the inventory.'
@@ -2986,8 +2933,8 @@ function Test-Addressing {
     New-PreflightProblem -Id 'AddressState' -Message ('the address {0} is {1}' -f $address.ip, $address.state) `
       -Hint 'Wait for DHCP, or mend the address: HNS would latch on to this one.'
   }
-  if (-not (Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort)) {
-    New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $ServerHost, $ServerPort) `
+  if (-not (Get-AddressTowardsServer)) {
+    New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $script:Node.server_host, $script:Node.server_port) `
       -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
   }
 }

@@ -34,7 +34,7 @@ def steps_part(profile: str) -> list[str]:
     """The steps of a profile's script, without digest and library."""
     spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
     lines = render(make_plan(spec, STEPS), spec).text.splitlines()
-    begin = next(at for at, line in enumerate(lines) if line.startswith("$node = "))
+    begin = next(at for at, line in enumerate(lines) if line.startswith("$script:Node = "))
     end = next(at for at, line in enumerate(lines) if line.startswith("#region Library"))
     return lines[begin:end]
 

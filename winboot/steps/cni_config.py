@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import json_text, source
+from winboot.steps.texts import json_text
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec), "folder": spec.paths.cni_conf}
+    return {"folder": spec.paths.cni_conf}
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:

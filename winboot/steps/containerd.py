@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from winboot.spec import NodeSpec
 from winboot.steps.services import service_table
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec), "service": service_table(spec, "containerd")}
+    return {"service": service_table(spec, "containerd")}
 
 
 CONTAINERD = Step(

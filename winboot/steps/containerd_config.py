@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec, RegistrySpec
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 
 def hosts_path(spec: NodeSpec, registry: RegistrySpec) -> str:
@@ -34,7 +33,7 @@ def _registries(spec: NodeSpec) -> list[dict[str, object]]:
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec), "registries": _registries(spec)}
+    return {"registries": _registries(spec)}
 
 
 def _secrets(spec: NodeSpec) -> tuple[str, ...]:

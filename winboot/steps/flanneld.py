@@ -9,12 +9,10 @@ from winboot.steps.flanneld_config import flannel_wanted
 from winboot.steps.pod_network import network_table
 from winboot.steps.services import service_table
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
-        "source": source(spec),
         "service": service_table(spec, "flanneld"),
         "network": network_table(spec),
     }

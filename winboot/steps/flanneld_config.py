@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import json_text, node_kubeconfig_text, source
-
-
-def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec)}
+from winboot.steps.texts import json_text, node_kubeconfig_text
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:
@@ -29,7 +25,6 @@ def flannel_wanted(spec: NodeSpec) -> bool:
 FLANNELD_CONFIG = Step(
     name="flanneld-config",
     why="flanneld reads its network from a file whose names must be those of the CNI configuration and of kube-proxy",
-    inputs=_inputs,
     needs=("directories",),
     wanted=flannel_wanted,
     files=_files,

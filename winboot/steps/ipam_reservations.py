@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import source, text
+from winboot.steps.texts import text
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
@@ -14,7 +14,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         {"address": text(one.address), "holder": one.holder, "interface": one.interface}
         for one in spec.network.reservations
     ]
-    return {"source": source(spec), "store": spec.network.ipam_store, "reservations": reservations}
+    return {"store": spec.network.ipam_store, "reservations": reservations}
 
 
 def _wanted(spec: NodeSpec) -> bool:

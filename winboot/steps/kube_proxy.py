@@ -8,7 +8,6 @@ from winboot.spec import NodeSpec
 from winboot.steps.kube_proxy_config import kube_proxy_wanted
 from winboot.steps.services import service_table
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 
 def _health(spec: NodeSpec) -> str:
@@ -24,7 +23,6 @@ def _health(spec: NodeSpec) -> str:
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
-        "source": source(spec),
         "service": service_table(spec, "kube-proxy"),
         "network": spec.network.solution.first_switch or spec.network.network_name,
         "health": _health(spec),

@@ -16,7 +16,7 @@ from winboot.errors import InvalidInput
 from winboot.secret import Secret
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import json_text, kubeconfig_text, node_kubeconfig_text, source
+from winboot.steps.texts import json_text, kubeconfig_text, node_kubeconfig_text
 
 KUBECONFIG_SECRET: Final = "kube-proxy-kubeconfig"
 USER: Final = "kube-proxy"
@@ -66,7 +66,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             "ca_path": spec.paths.cluster_ca,
             "secret": KUBECONFIG_SECRET,
         }
-    return {"source": source(spec), "credential": own}
+    return {"credential": own}
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import json_text, source
-
-
-def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec)}
+from winboot.steps.texts import json_text
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:
@@ -20,7 +16,6 @@ def _files(spec: NodeSpec) -> Mapping[str, str]:
 KUBELET_CONFIG = Step(
     name="kubelet-config",
     why="several of the kubelet's defaults are for Linux and end it at once, or break each pod, on Windows",
-    inputs=_inputs,
     needs=("directories",),
     files=_files,
 )

@@ -7,7 +7,7 @@ from typing import Final
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import kubeconfig_text, source
+from winboot.steps.texts import kubeconfig_text
 
 BOOTSTRAP_TOKEN: Final = "bootstrap-token"
 TOKEN_PLACE: Final = "<token>"
@@ -32,7 +32,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "token_place": TOKEN_PLACE,
         "secret": BOOTSTRAP_TOKEN,
     }
-    return {"credential": credential, "source": source(spec)}
+    return {"credential": credential}
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:

@@ -11,9 +11,6 @@ from winboot.steps.step import Step
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "build": spec.machine.build,
-        "server_host": spec.cluster.server_host,
-        "server_port": spec.cluster.server_port,
-        "node_ip": spec.machine.node_ip,
         "free_gib": 20,
         "updates": [{"revision": one.revision, "kb": one.kb, "why": one.why} for one in spec.updates],
         "bad_updates": [

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 _WHO = {
     "calico-vxlan": "Its pods bring it: kubectl get pods --namespace calico-system --output wide.",
@@ -28,7 +27,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "plugins": [rf"{spec.paths.cni_bin}\{name}.exe" for name in solution.plugins],
         "who": _WHO[solution.id],
     }
-    return {"source": source(spec), "network": wanted}
+    return {"network": wanted}
 
 
 def _wanted(spec: NodeSpec) -> bool:

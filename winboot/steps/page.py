@@ -26,7 +26,9 @@ def steps_page() -> str:
 # Where the lab has run a step's script; "seen on Windows" takes its place when a real machine has.
 SEEN: Final = "lab"
 RELEASES: Final = ("2019", "2022", "2025")
-TABLE_BEGINS: Final = "<!-- support table: written by `python -m winboot.steps readme`, checked by a test -->\n"
+TABLE_BEGINS: Final = (
+    "<!-- support table: written by `python -m winboot.steps readme`, checked by a test -->\n"
+)
 TABLE_ENDS: Final = "<!-- end of support table -->"
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"source": source(spec), "image": spec.runtime.pause_image}
+    return {"image": spec.runtime.pause_image}
 
 
 PAUSE_IMAGE = Step(

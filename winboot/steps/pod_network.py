@@ -7,7 +7,6 @@ from typing import Final
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 # The range of an empty network that nobody talks on.
 FIRST_SWITCH: Final = {"prefix": "192.168.255.0/30", "gateway": "192.168.255.1"}
@@ -42,9 +41,6 @@ def _dual(spec: NodeSpec) -> bool:
 def _guard(spec: NodeSpec) -> dict[str, object]:
     table, connection = network_table(spec), spec.machine.connection
     return {
-        "node_ip": spec.machine.node_ip or "",
-        "server_host": spec.cluster.server_host,
-        "server_port": spec.cluster.server_port,
         # On the machine itself there is no listener to lose.
         "management_port": 0 if connection.transport == "local" else connection.port_number,
         "agent": table["agent"],
@@ -55,7 +51,6 @@ def _guard(spec: NodeSpec) -> dict[str, object]:
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     solution = spec.network.solution
     return {
-        "source": source(spec),
         "network": network_table(spec),
         "guard": _guard(spec),
         "restart_hns": bool(solution.fixes),

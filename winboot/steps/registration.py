@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import source
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     serving = rf"{spec.paths.kubelet_pki}\kubelet-server-current.pem"
     return {
-        "source": source(spec),
         "bootstrap": spec.paths.bootstrap_kubeconfig,
         "client": spec.paths.kubelet_client_certificate,
         "serving": serving if spec.kubelet.config.get("serverTLSBootstrap") is True else "",

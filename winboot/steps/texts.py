@@ -69,9 +69,9 @@ def source(spec: NodeSpec) -> dict[str, object]:
     }
     solution = spec.network.solution
     if solution.source_vip_endpoint is not None:
-        found["vip_endpoint"] = solution.source_vip_endpoint
+        found.update(vip_by="Get-EndpointVip", vip_place=solution.source_vip_endpoint)
     elif solution.source_vip:
-        found["vip_store"] = spec.network.ipam_store
+        found.update(vip_by="Get-StoreVip", vip_place=spec.network.ipam_store)
     return found
 
 

@@ -2,16 +2,16 @@
 
 function Invoke-Crictl {
     # The output of crictl; nothing when containerd does not answer.
-    param([hashtable]$Source, [string[]]$Arguments, [int]$TimeoutSeconds = 30)
-    if (-not [IO.File]::Exists($Source.crictl) -or -not [IO.File]::Exists($Source.crictl_config)) { return }
+    param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
+    if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program -Path $Source.crictl -Arguments (@('--config', $Source.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 function Get-ImageDifference {
-    param([string]$Image, [hashtable]$Source)
-    $listed = Invoke-Crictl -Source $Source -Arguments @('images', '--output', 'json')
+    param([string]$Image)
+    $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
     $tags = @()
     if ($null -ne $listed) {
         $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
@@ -20,9 +20,9 @@ function Get-ImageDifference {
 }
 
 function Install-Image {
-    param([string]$Image, [hashtable]$Source)
-    $arguments = @('--config', $Source.crictl_config, '--timeout', '600s', 'pull', $Image)
-    $ended = Invoke-Program -Path $Source.crictl -Arguments $arguments -TimeoutSeconds 620
+    param([string]$Image)
+    $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -TimeoutSeconds 620
     if ($ended.ExitCode -ne 0) {
         Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
             -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
@@ -72,9 +72,9 @@ function Save-CreatedFile {
 }
 
 function Wait-Containerd {
-    param([hashtable]$Source, [int]$TimeoutSeconds = 60)
+    param([int]$TimeoutSeconds = 60)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($null -eq (Invoke-Crictl -Source $Source -Arguments @('version'))) {
+    while ($null -eq (Invoke-Crictl -Arguments @('version'))) {
         if ([DateTime]::UtcNow -gt $until) {
             Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
                 -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'

@@ -22,24 +22,26 @@ function Read-StoreEntry {
     $entry
 }
 
-function Get-SourceVip {
+function Get-StoreVip {
     # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
-    param([string]$Store, [string]$Cidr)
+    param([string]$Place, [hashtable]$Known)
+    if (-not $Known.ContainsKey('pod_cidr')) { return }
+    $cidr = $Known.pod_cidr
     $taken = @{}
-    foreach ($path in @(Get-StoreFiles -Store $Store)) {
+    foreach ($path in @(Get-StoreFiles -Store $Place)) {
         $entry = Read-StoreEntry -Path $path
-        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $Cidr -Address $entry.address)) { return $entry.address }
+        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
     }
     $offset = 2
-    while ($taken.ContainsKey((Get-CidrAddress -Cidr $Cidr -Offset $offset))) { $offset++ }
-    Get-CidrAddress -Cidr $Cidr -Offset $offset
+    while ($taken.ContainsKey((Get-CidrAddress -Cidr $cidr -Offset $offset))) { $offset++ }
+    Get-CidrAddress -Cidr $cidr -Offset $offset
 }
 
 function Get-ReservationDifference {
-    param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
+    param([string]$Store, [object[]]$Reservations)
     foreach ($reservation in $Reservations) {
-        $address = Expand-Known -Text $reservation.address -Source $Source
+        $address = Expand-Known $reservation.address
         $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
         if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
         $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
@@ -51,31 +53,30 @@ function Get-ReservationDifference {
         }
         Compare-Wanted -What $what -Is $is -Want $want
     }
-    $cidrs = @(Get-PodCidr -Source $Source)
+    $cidrs = @(Get-PodCidr)
     if ($cidrs.Count -eq 0) { return }
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs -Source $Source)) {
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs)) {
         New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
     }
 }
 
 function Get-StaleEntry {
     # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
-    param([string]$Store, [string[]]$Cidrs, [hashtable]$Source)
+    param([string]$Store, [string[]]$Cidrs)
     $sandboxes = $null
     foreach ($path in @(Get-StoreFiles -Store $Store)) {
         $entry = Read-StoreEntry -Path $path
         if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
         # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-        if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable -Source $Source }
+        if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable }
         # Without an answer from containerd nothing is known to be stale.
         if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
     }
 }
 
 function Get-SandboxTable {
-    param([hashtable]$Source)
-    $listed = Invoke-Crictl -Source $Source -Arguments @('pods', '--quiet', '--no-trunc')
+    $listed = Invoke-Crictl -Arguments @('pods', '--quiet', '--no-trunc')
     if ($null -eq $listed) { return }
     $table = @{}
     foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
@@ -83,13 +84,13 @@ function Get-SandboxTable {
 }
 
 function Set-Reservations {
-    param([string]$Store, [object[]]$Reservations, [hashtable]$Source)
-    [void](Assert-Known -Text '<<pod_cidr>>' -Source $Source)
+    param([string]$Store, [object[]]$Reservations)
+    [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want a leaked address back, so it is not noted.
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr -Source $Source) -Source $Source)) { [IO.File]::Delete($entry.path) }
+    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr))) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
-        $address = Assert-Known -Text $reservation.address -Source $Source
+        $address = Assert-Known $reservation.address
         $path = Get-StorePath -Store $Store -Address $address
         if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
             Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `

@@ -1,10 +1,10 @@
 # What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
 
 function Expand-Known {
-    param([string]$Text, [hashtable]$Source)
+    param([string]$Text)
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }
-    $known = Get-Known -Source $Source
+    $known = Get-Known
     foreach ($name in $names) {
         if (-not $known.ContainsKey($name)) { return }
         $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
@@ -13,8 +13,8 @@ function Expand-Known {
 }
 
 function Assert-Known {
-    param([string]$Text, [hashtable]$Source)
-    $filled = Expand-Known -Text $Text -Source $Source
+    param([string]$Text)
+    $filled = Expand-Known $Text
     if ($null -eq $filled) {
         Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
             -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
@@ -23,22 +23,20 @@ function Assert-Known {
 }
 
 function Get-Known {
-    param([hashtable]$Source)
-    if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known -Source $Source }
+    if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known }
     $script:Run.Cache['Known']
 }
 
 function Read-Known {
-    param([hashtable]$Source)
     $known = @{}
-    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+    $address = Get-NodeAddress
     if ($null -ne $address) {
         $known.node_ip = $address.ip
         $number = ConvertTo-AddressNumber $address.ip
         $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
         $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
     }
-    foreach ($cidr in @(Get-PodCidr -Source $Source)) {
+    foreach ($cidr in @(Get-PodCidr)) {
         $family = ''
         if ($cidr.Contains(':')) { $family = '_v6' }
         $known['pod_cidr' + $family] = $cidr
@@ -47,19 +45,18 @@ function Read-Known {
         $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
         $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
     }
-    Read-SourceVip -Source $Source -Known $known
+    # An overlay's kube-proxy answers from an address of its own.
+    if ($script:Node.ContainsKey('vip_by')) {
+        $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
+        if ($vip) { $known.source_vip = $vip }
+    }
     $known
 }
 
-function Read-SourceVip {
-    param([hashtable]$Source, [hashtable]$Known)
-    if ($Source.ContainsKey('vip_endpoint')) {
-        $found = @(Get-HnsObject -Kind endpoints -Name $Source.vip_endpoint)
-        if ($found.Count -gt 0) { $Known.source_vip = [string]$found[0].IPAddress }
-    }
-    elseif ($Source.ContainsKey('vip_store') -and $Known.ContainsKey('pod_cidr')) {
-        $Known.source_vip = Get-SourceVip -Store $Source.vip_store -Cidr $Known.pod_cidr
-    }
+function Get-EndpointVip {
+    # That of an endpoint which the owner of the network makes.
+    param([string]$Place, [hashtable]$Known)
+    foreach ($found in @(Get-HnsObject -Kind endpoints -Name $Place)) { return [string]$found.IPAddress }
 }
 
 function Get-CidrAddress {
@@ -104,8 +101,8 @@ function ConvertFrom-AddressNumber {
 }
 
 function Get-RenderedFileDifference {
-    param([string]$Path, [string]$Text, [hashtable]$Source, [switch]$Disrupts)
-    $want = Expand-Known -Text $Text -Source $Source
+    param([string]$Path, [string]$Text, [switch]$Disrupts)
+    $want = Expand-Known $Text
     if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
     New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
@@ -116,48 +113,48 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-    param([hashtable]$Files, [hashtable]$Source, [switch]$Disrupts)
+    param([hashtable]$Files, [switch]$Disrupts)
     foreach ($path in @($Files.Keys | Sort-Object)) {
-        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source -Disrupts:$Disrupts
+        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$Disrupts
     }
 }
 
 function Set-RenderedFiles {
     # The service that reads them only at its start is noted for a restart before the first byte.
-    param([hashtable]$Files, [hashtable]$Source, [string]$Service = '')
+    param([hashtable]$Files, [string]$Service = '')
     foreach ($path in @($Files.Keys | Sort-Object)) {
-        if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path] -Source $Source).Count -eq 0) { continue }
+        if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
         if ($Service -ne '') { Save-RestartNeed -Name $Service }
-        Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path] -Source $Source)
+        Set-FileText -Path $path -Text (Assert-Known $Files[$path])
     }
 }
 
 function Complete-Service {
-    param([hashtable]$Service, [hashtable]$Source)
+    param([hashtable]$Service)
     $complete = $Service.Clone()
-    $complete.command_line = Complete-Text -Text $Service.command_line -Source $Source
-    $complete.environment = @($Service.environment | ForEach-Object { Complete-Text -Text $_ -Source $Source })
+    $complete.command_line = Complete-Text $Service.command_line
+    $complete.environment = @($Service.environment | ForEach-Object { Complete-Text $_ })
     $complete.parameters = @{}
     foreach ($name in @($Service.parameters.Keys)) {
         $value = $Service.parameters[$name]
-        if ($value -is [string]) { $value = Complete-Text -Text $value -Source $Source }
-        elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text -Text $_ -Source $Source }) }
+        if ($value -is [string]) { $value = Complete-Text $value }
+        elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
         $complete.parameters[$name] = $value
     }
     $complete
 }
 
 function Complete-Text {
-    param([AllowEmptyString()][string]$Text, [hashtable]$Source)
-    $filled = Expand-Known -Text $Text -Source $Source
+    param([AllowEmptyString()][string]$Text)
+    $filled = Expand-Known $Text
     if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
     $filled
 }
 
 function Assert-ServiceKnown {
-    param([hashtable]$Service, [hashtable]$Source)
-    [void](Assert-Known -Text $Service.command_line -Source $Source)
-    foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known -Text ([string]$value) -Source $Source) }
+    param([hashtable]$Service)
+    [void](Assert-Known $Service.command_line)
+    foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known ([string]$value)) }
 }
 
 function Get-ForeignFile {

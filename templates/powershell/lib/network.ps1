@@ -1,11 +1,10 @@
 # Which address is the node's, and what must still be there after HNS rewired the adapter.
 
-function Get-LocalAddressTowards {
-    # The local address from which a TCP port answers. ICMP would prove nothing: clouds drop it.
-    param([string]$HostName, [int]$Port, [int]$Milliseconds = 5000)
+function Get-AddressTowardsServer {
+    # The local address from which the API server answers by TCP. ICMP would prove nothing: clouds drop it.
     $client = [Net.Sockets.TcpClient]::new()
     try {
-        if ($client.ConnectAsync($HostName, $Port).Wait($Milliseconds)) { $client.Client.LocalEndPoint.Address.ToString() }
+        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
     }
     # A refused connection and an unknown name arrive wrapped; either way there is no way through.
     catch [AggregateException] { return }
@@ -24,9 +23,8 @@ function Get-DefaultRoute {
 
 function Get-NodeAddress {
     # The given address, else the one that reaches the API server, else the one on the default route.
-    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
-    $ip = $NodeIp
-    if (-not $ip) { $ip = Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort }
+    $ip = $script:Node.node_ip
+    if (-not $ip) { $ip = Get-AddressTowardsServer }
     if (-not $ip) {
         $own = @(Get-DefaultRoute | Select-Object -First 1 |
                 ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })

@@ -1,17 +1,15 @@
 # The Node object, read with the kubelet's own credentials.
 
 function Get-NodeObject {
-    param([hashtable]$Source)
-    if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject -Source $Source }
+    if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
     $script:Run.Cache['Node']
 }
 
 function Read-NodeObject {
-    param([hashtable]$Source)
-    if (-not [IO.File]::Exists($Source.kubeconfig) -or -not [IO.File]::Exists($Source.kubectl)) { return }
-    $arguments = @('--kubeconfig', $Source.kubeconfig, '--request-timeout=10s', 'get', 'node', $Source.node,
+    if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
+    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
         '--ignore-not-found', '--output', 'json')
-    $ended = Invoke-Program -Path $Source.kubectl -Arguments $arguments -TimeoutSeconds 30
+    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -TimeoutSeconds 30
     # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
     if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
     ConvertFrom-Json -InputObject $ended.Output
@@ -37,17 +35,16 @@ function Read-Items {
 }
 
 function Get-PodCidr {
-    param([hashtable]$Source)
-    $node = Get-NodeObject -Source $Source
+    $node = Get-NodeObject
     $many = Read-Member $node 'spec', 'podCIDRs'
     if ($null -ne $many) { return @($many) }
     Read-Member $node 'spec', 'podCIDR'
 }
 
 function Get-RegistrationDifference {
-    param([hashtable]$Source, [string]$ServingCertificate, [switch]$NeedsPodCidr)
-    $node = Get-NodeObject -Source $Source
-    $what = 'node {0}: ' -f $Source.node
+    param([string]$ServingCertificate, [switch]$NeedsPodCidr)
+    $node = Get-NodeObject
+    $what = 'node {0}: ' -f $script:Node.node
     if ($null -eq $node) {
         New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
     }
@@ -55,7 +52,7 @@ function Get-RegistrationDifference {
         $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
         Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
     }
-    if ($NeedsPodCidr -and @(Get-PodCidr -Source $Source).Count -eq 0) {
+    if ($NeedsPodCidr -and @(Get-PodCidr).Count -eq 0) {
         New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
     }
     if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
@@ -65,18 +62,18 @@ function Get-RegistrationDifference {
 
 function Wait-Registration {
     # The controller approves meanwhile what has to be approved.
-    param([hashtable]$Source, [string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
+    param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
     $restartAt = [DateTime]::UtcNow.AddSeconds(30)
     $restarted = $false
     while ($true) {
         $script:Run.Cache = @{}
-        $left = @(Get-RegistrationDifference -Source $Source -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
+        $left = @(Get-RegistrationDifference -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
         if ($left.Count -eq 0) { return }
         $waiting = [DateTime]::UtcNow
         if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
-            $null -eq (Get-NodeObject -Source $Source)) {
+            $null -eq (Get-NodeObject)) {
             Stop-RunningService -Name 'kubelet'
             Start-Service -Name 'kubelet'
             $restarted = $true

@@ -4,7 +4,7 @@
 function Get-OperatorDifference {
     # Wanted is a table: name, type and vni of the HNS network; endpoint, conf_folder (empty texts where they do not
     # matter) and plugins, the files without which no pod gets a network; who brings it.
-    param([hashtable]$Wanted, [hashtable]$Source)
+    param([hashtable]$Wanted)
     $what = 'HNS network {0}' -f $Wanted.name
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $want = 'present'
@@ -12,7 +12,7 @@ function Get-OperatorDifference {
     if ($networks.Count -eq 0) { New-Difference -What $what -Is $null -Want $want }
     else {
         # Type, subnet and VNI are its owner's affair; that they differ is worth knowing.
-        Get-ForeignFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what | ForEach-Object {
+        Get-ForeignFault -Network $networks[0] -Wanted $Wanted -What $what | ForEach-Object {
             $_.policy = $true
             $_
         }
@@ -29,19 +29,19 @@ function Get-OperatorDifference {
 }
 
 function Get-ForeignFault {
-    param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+    param([object]$Network, [hashtable]$Wanted, [string]$What)
     if ($Wanted.type -ne '') { Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase }
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
-        -Want (Complete-Text -Text '<<node_ip>>' -Source $Source)
+        -Want (Complete-Text '<<node_ip>>')
     if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) }
 }
 
 function Wait-Operator {
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    param([hashtable]$Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
         $script:Run.Cache = @{}
-        $left = @(Get-OperatorDifference -Wanted $Wanted -Source $Source | Where-Object { -not $_.policy })
+        $left = @(Get-OperatorDifference -Wanted $Wanted | Where-Object { -not $_.policy })
         if ($left.Count -eq 0) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { $_.what }) -join '; '

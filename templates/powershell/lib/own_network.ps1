@@ -2,23 +2,23 @@
 
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
-    $address = Wait-NodeAddress -Source $Source -TimeoutSeconds 60
-    $wrong = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' })
+    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    $address = Wait-NodeAddress -TimeoutSeconds 60
+    $wrong = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' })
     if ($wrong.Count -gt 0) {
         Remove-PodNetwork -Name $Wanted.name
-        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Source $Source -Uplink (Get-UplinkName -Address $address)))
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName -Address $address)))
     }
-    if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted -Source $Source }
-    Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+    if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted }
+    Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
 function New-NetworkRequest {
-    param([hashtable]$Wanted, [hashtable]$Source, [string]$Uplink)
+    param([hashtable]$Wanted, [string]$Uplink)
     $subnets = foreach ($subnet in $Wanted.subnets) {
         $one = @{
-            AddressPrefix  = Assert-Known -Text $subnet.prefix -Source $Source
-            GatewayAddress = Assert-Known -Text $subnet.gateway -Source $Source
+            AddressPrefix  = Assert-Known $subnet.prefix
+            GatewayAddress = Assert-Known $subnet.gateway
         }
         if ($Wanted.vni -ne 0) { $one.Policies = @(@{ Type = 'VSID'; VSID = $Wanted.vni }) }
         $one
@@ -28,9 +28,9 @@ function New-NetworkRequest {
 
 function Set-HostEndpoint {
     # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
-    param([hashtable]$Wanted, [hashtable]$Source)
+    param([hashtable]$Wanted)
     $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
-    $address = Assert-Known -Text '<<pod_endpoint>>' -Source $Source
+    $address = Assert-Known '<<pod_endpoint>>'
     $endpoint = $null
     foreach ($found in @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)) {
         if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { $endpoint = $found; continue }
@@ -39,7 +39,7 @@ function Set-HostEndpoint {
     if ($null -eq $endpoint) {
         $request = @{ Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0' }
         if ($Wanted.endpoint_v6 -ne '') {
-            $request.IPv6Address = Assert-Known -Text $Wanted.endpoint_v6 -Source $Source
+            $request.IPv6Address = Assert-Known $Wanted.endpoint_v6
             $request.GatewayAddressV6 = '::'
         }
         $endpoint = New-HnsObject -Kind endpoints -Request $request
@@ -58,22 +58,22 @@ function Restart-Hns {
 
 function Repair-PodNetwork {
     # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    param([hashtable]$Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     # What belongs to the network is known once the kubelet's credentials get an answer from the API server.
-    while ($null -eq (Expand-Known -Text $Wanted.subnets[0].prefix -Source $Source)) {
+    while ($null -eq (Expand-Known $Wanted.subnets[0].prefix)) {
         if ([DateTime]::UtcNow -gt $until) { return }
         Start-Sleep -Seconds 5
         $script:Run.Cache = @{}
     }
-    if (Test-PodNetwork -Wanted $Wanted -Source $Source) { return }
+    if (Test-PodNetwork -Wanted $Wanted) { return }
     $lock = Wait-Mutex -Seconds 60
     if ($null -eq $lock) { return }
     try {
-        New-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds 120
+        New-PodNetwork -Wanted $Wanted -TimeoutSeconds 120
         $snapshot = Read-StateJson 'network.json'
         if ($null -ne $snapshot) { Restore-NetworkSnapshot -Snapshot $snapshot }
-        Enable-Forwarding -Wanted $Wanted -Source $Source
+        Enable-Forwarding -Wanted $Wanted
     }
     finally { Exit-Run -Lock $lock }
 }

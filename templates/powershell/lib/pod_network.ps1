@@ -1,7 +1,7 @@
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
-    param([hashtable]$Wanted, [hashtable]$Source)
+    param([hashtable]$Wanted)
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = 'HNS network {0}' -f $Wanted.name
     if ($networks.Count -ne 1) {
@@ -9,21 +9,21 @@ function Get-PodNetworkDifference {
         if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
         New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
     }
-    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -Source $Source -What $what }
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted -Source $Source }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env -Source $Source }
+    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
 }
 
 function Get-NetworkFault {
-    param([object]$Network, [hashtable]$Wanted, [hashtable]$Source, [string]$What)
+    param([object]$Network, [hashtable]$Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     # HNS writes its types in lower case or in mixed case, as the one who made the network did.
     Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
     $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
-    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text ('{0} via {1}' -f $_.prefix, $_.gateway) -Source $Source })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text ('{0} via {1}' -f $_.prefix, $_.gateway) })
     Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
-        -Want (Complete-Text -Text '<<node_ip>>' -Source $Source) @flags
+        -Want (Complete-Text '<<node_ip>>') @flags
     if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
 }
 
@@ -34,16 +34,16 @@ function Get-NetworkVni {
 }
 
 function Get-HostEndpointDifference {
-    param([hashtable]$Wanted, [hashtable]$Source)
+    param([hashtable]$Wanted)
     $what = 'HNS endpoint {0}' -f $Wanted.endpoint
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
-    $address = Complete-Text -Text '<<pod_endpoint>>' -Source $Source
+    $address = Complete-Text '<<pod_endpoint>>'
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
     if ($is -ne $address) { return }
     if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
+    foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted)) {
         $forwarding = Read-Forwarding -Address $one
         if ($null -eq $forwarding) { continue }
         Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
@@ -51,10 +51,10 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-    param([hashtable]$Wanted, [hashtable]$Source)
+    param([hashtable]$Wanted)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
-        $address = Expand-Known -Text $text -Source $Source
+        $address = Expand-Known $text
         if ($null -ne $address) { $address }
     }
 }
@@ -72,8 +72,8 @@ function Read-Forwarding {
 }
 
 function Enable-Forwarding {
-    param([hashtable]$Wanted, [hashtable]$Source)
-    foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted -Source $Source)) {
+    param([hashtable]$Wanted)
+    foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted)) {
         if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
         $index = @(Find-Address $address)[0].InterfaceIndex
         Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
@@ -90,14 +90,14 @@ function Restore-Forwarding {
 
 function Get-SubnetFileDifference {
     # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
-    param([string]$Path, [hashtable]$Source)
+    param([string]$Path)
     $is = $null
     $text = Read-FileText $Path
     if ($null -ne $text) {
         $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
         if ($match.Success) { $is = $match.Groups[1].Value }
     }
-    $known = Get-Known -Source $Source
+    $known = Get-Known
     $want = '(known after join)'
     if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
     Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
@@ -105,13 +105,13 @@ function Get-SubnetFileDifference {
 
 function Test-PodNetwork {
     # True when nothing is left that only making the network anew can mend.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts }).Count -eq 0
+    param([hashtable]$Wanted)
+    @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
-    param([hashtable]$Wanted, [hashtable]$Source, [hashtable]$Guard)
-    Assert-Uplink -Wanted $Wanted -Source $Source
+    param([hashtable]$Wanted, [hashtable]$Guard)
+    Assert-Uplink -Wanted $Wanted
     Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
         name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
     }
@@ -120,8 +120,8 @@ function Start-Rewiring {
 
 function Assert-Uplink {
     # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
-    param([hashtable]$Wanted, [hashtable]$Source)
-    $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+    param([hashtable]$Wanted)
+    $address = Get-NodeAddress
     if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName -Address $address
     foreach ($other in @(Get-HnsObject -Kind networks)) {
@@ -141,35 +141,35 @@ function Get-UplinkName {
 }
 
 function Wait-RunningAgent {
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    param([hashtable]$Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
         $script:Run.Cache = @{}
-        if ((Test-PodNetwork -Wanted $Wanted -Source $Source) -or [DateTime]::UtcNow -gt $until) { return }
+        if ((Test-PodNetwork -Wanted $Wanted) -or [DateTime]::UtcNow -gt $until) { return }
         Start-Sleep -Milliseconds 2000
     }
 }
 
 function Start-NetworkAgent {
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    param([hashtable]$Wanted, [int]$TimeoutSeconds)
     Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
     # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-    if (@(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+    if (@(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
         Remove-PodNetwork -Name $Wanted.name
     }
-    [void](Wait-NodeAddress -Source $Source -TimeoutSeconds 60)
+    [void](Wait-NodeAddress -TimeoutSeconds 60)
     Start-CurrentService -Name $Wanted.agent
-    Wait-PodNetwork -Wanted $Wanted -Source $Source -TimeoutSeconds $TimeoutSeconds
+    Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
 function Wait-NodeAddress {
     # HNS would take an unsettled address for good.
-    param([hashtable]$Source, [int]$TimeoutSeconds)
+    param([int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
         Restore-Uplink
-        $address = Get-NodeAddress -NodeIp $Source.node_ip -ServerHost $Source.server_host -ServerPort $Source.server_port
+        $address = Get-NodeAddress
         if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
         if ([DateTime]::UtcNow -gt $until) {
             Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
@@ -186,12 +186,12 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-    param([hashtable]$Wanted, [hashtable]$Source, [int]$TimeoutSeconds)
+    param([hashtable]$Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
         Restore-Uplink
         $script:Run.Cache = @{}
-        $left = @(Get-PodNetworkDifference -Wanted $Wanted -Source $Source | Where-Object { $_.disrupts })
+        $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
         if ($left.Count -eq 0) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '

@@ -1,12 +1,12 @@
 # Facts about the machine that decide whether it can become this node at all.
 
 function Get-PreflightProblems {
-    param([int]$Build, [int]$FreeGib, [AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort, [object[]]$Updates)
+    param([int]$Build, [int]$FreeGib, [object[]]$Updates)
     Test-Build -Build $Build
     Test-Updates -Updates $Updates
     Test-Session
     Test-Space -FreeGib $FreeGib
-    Test-Addressing -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+    Test-Addressing
 }
 
 function New-PreflightProblem {
@@ -72,13 +72,12 @@ function Test-Space {
 }
 
 function Test-Addressing {
-    param([AllowNull()][string]$NodeIp, [string]$ServerHost, [int]$ServerPort)
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
     if ($adapters.Count -gt 1) {
         New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
             -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
     }
-    $address = Get-NodeAddress -NodeIp $NodeIp -ServerHost $ServerHost -ServerPort $ServerPort
+    $address = Get-NodeAddress
     if ($null -eq $address) {
         New-PreflightProblem -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address' `
             -Hint 'An IPv6-only adapter cannot carry Windows pods; or correct node_ip in the inventory.'
@@ -88,8 +87,8 @@ function Test-Addressing {
         New-PreflightProblem -Id 'AddressState' -Message ('the address {0} is {1}' -f $address.ip, $address.state) `
             -Hint 'Wait for DHCP, or mend the address: HNS would latch on to this one.'
     }
-    if (-not (Get-LocalAddressTowards -HostName $ServerHost -Port $ServerPort)) {
-        New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $ServerHost, $ServerPort) `
+    if (-not (Get-AddressTowardsServer)) {
+        New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $script:Node.server_host, $script:Node.server_port) `
             -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
     }
 }

@@ -2,10 +2,9 @@
 # the last run; nodes that come later are known from the next one on.
 
 function Read-OtherNodes {
-    param([hashtable]$Source)
-    if ($null -eq (Get-NodeObject -Source $Source)) { return }
+    if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
-    $ended = Invoke-Program -Path $Source.kubectl -TimeoutSeconds 60 -Arguments @('--kubeconfig', $Source.kubeconfig,
+    $ended = Invoke-Program -Path $script:Node.kubectl -TimeoutSeconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
         '--request-timeout=30s', 'get', 'nodes', ('--output=jsonpath=' + $columns))
     if ($ended.ExitCode -ne 0) {
         Stop-Step -Id 'NodesForbidden' -Message ('the nodes of the cluster cannot be listed: ' + $ended.ErrorOutput.Trim()) `
@@ -13,16 +12,15 @@ function Read-OtherNodes {
     }
     foreach ($line in @($ended.Output -split '\r?\n')) {
         $name, $cidrs, $addresses = $line.Split("`t")
-        if (-not $name -or $name -eq $Source.node -or -not $cidrs) { continue }
+        if (-not $name -or $name -eq $script:Node.node -or -not $cidrs) { continue }
         @{ name = $name; cidrs = $cidrs.Split(' '); addresses = ([string]$addresses).Split(' ') }
     }
 }
 
 function Get-WantedRoutes {
     # One route per pod network of another node: prefix, next hop, and whether that is a neighbour.
-    param([hashtable]$Source)
-    $subnet = Expand-Known -Text '<<node_subnet>>' -Source $Source
-    foreach ($node in @(Read-OtherNodes -Source $Source)) {
+    $subnet = Expand-Known '<<node_subnet>>'
+    foreach ($node in @(Read-OtherNodes)) {
         foreach ($cidr in $node.cidrs) {
             $family = Get-AddressFamily $cidr
             $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily $_) -eq $family } | Select-Object -First 1)
@@ -45,14 +43,14 @@ function Read-PodRoutes {
 }
 
 function Get-PodRouteDifference {
-    param([string[]]$Cidrs, [hashtable]$Source)
-    if ($null -eq (Get-NodeObject -Source $Source)) {
+    param([string[]]$Cidrs)
+    if ($null -eq (Get-NodeObject)) {
         New-Difference -What 'routes to the pods of other nodes' -Is $null -Want '(known after join)'
         return
     }
     $is = @{}
     foreach ($route in @(Read-PodRoutes -Cidrs $Cidrs)) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
-    foreach ($route in @(Get-WantedRoutes -Source $Source)) {
+    foreach ($route in @(Get-WantedRoutes)) {
         $what = 'route to {0}' -f $route.prefix
         $found = $is[$route.prefix]
         $is.Remove($route.prefix)
@@ -67,15 +65,15 @@ function Get-PodRouteDifference {
 
 function Set-PodRoutes {
     # Takes wrong routes away and adds those that are missing (undone by Restore-PodRoute).
-    param([string[]]$Cidrs, [hashtable]$Source)
+    param([string[]]$Cidrs)
     $wanted = @{}
-    foreach ($route in @(Get-WantedRoutes -Source $Source)) { $wanted[$route.prefix] = $route }
+    foreach ($route in @(Get-WantedRoutes)) { $wanted[$route.prefix] = $route }
     foreach ($route in @(Read-PodRoutes -Cidrs $Cidrs)) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }
     }
-    $index = @(Find-Address (Assert-Known -Text '<<node_ip>>' -Source $Source))[0].InterfaceIndex
+    $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
     foreach ($route in @($wanted.Values | Where-Object { $_.near })) {
         Save-FormerValue -Kind 'PodRoute' -Key $route.prefix -Value @{ prefix = $route.prefix }
         [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $index -NextHop $route.hop)
