@@ -218,6 +218,21 @@ def test_a_machine_object_has_enums_methods_and_a_state_that_is_refreshed(machin
     ]
 
 
+def test_an_enum_of_the_machine_reads_as_its_word_and_counts_as_its_number(machine):
+    script = """
+        $null = New-NetFirewallRule -Name t -DisplayName t -Direction Inbound -Action Allow -Protocol TCP -LocalPort 80
+        $rule = Get-NetFirewallRule -Name t
+        "$($rule.Action) $([int]$rule.Action) $($rule.Action -eq 'Allow')"
+    """
+
+    assert answers(machine, script) == ["Allow 2 True"]
+
+
+def test_a_word_that_an_enum_parameter_does_not_have_is_refused(machine):
+    with pytest.raises(Refusal, match="Sideways"):
+        answers(machine, "New-NetFirewallRule -Name t -DisplayName t -Direction Sideways")
+
+
 def test_each_pipeline_object_is_bound_and_asked_for_by_itself(machine):
     script = "'Dnscache', 'nope', 'W32Time' | Get-Service | ForEach-Object Name"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as py
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +27,7 @@ from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     NOTHING,
     NUMBER_CLASSES,
+    STRING,
     Array,
     Byte,
     ByteArray,
@@ -185,7 +187,13 @@ def enum_named(name: str) -> DotNetType:
     found = lookup(name)
     if found is None:
         found = enum_type(name, _ENUMS.get(name, {}))
+        if name not in _ENUMS:
+            _grown.add(name)
     return found
+
+
+_grown: set[str] = set()
+"""Enum types of which only the constants seen so far are known."""
 
 
 # -- to the machine
@@ -281,12 +289,36 @@ PROCESS_OBJECT = _object_type(
 )
 
 
-def parameter_type(name: str, words: tuple[str, ...]) -> DotNetType:
-    """The type of a machine command's parameter. An undeclared one is an enum where words are given, else any object."""
-    element = name.removesuffix("[]")
-    kind = _types.get(element) or lookup(element)
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of an enum parameter whose type the lab does not declare; other text is refused."""
+
+    parameter: str
+    words: tuple[str, ...]
+
+    def check(self, value: Value, scope: Any) -> None:
+        """Is each word one of them?"""
+        items = enumerate_value(value)
+        for item in [value] if items is None else items:
+            if str(item).lower() not in {word.lower() for word in self.words}:
+                raise Refusal("value", str(item), f"for the parameter {self.parameter}")
+
+
+def parameter_spec(name: str, type_name: str, words: tuple[str, ...]) -> tuple[DotNetType, tuple[Any, ...]]:
+    """The type and the validators of a machine command's parameter.
+
+    A type the lab does not declare is an enum, bound as text, where words are given, else any object.
+    """
+    element = type_name.removesuffix("[]")
+    is_list = element != type_name
+    kind = _types.get(element) or (None if element in _grown else lookup(element))
+    if kind is None and words:
+        return array_of(STRING) if is_list else STRING, (Words(name, words),)
     if kind is None:
-        kind = enum_type(element, {word: index for index, word in enumerate(words)}) if words else OBJECT
-    if element == name:
-        return kind
-    return array_of(kind)
+        kind = OBJECT
+    checks: tuple[Any, ...] = ()
+    if words and kind.kind != "enum":
+        from winboot.lab.engine.validation import OneOf
+
+        checks = (OneOf(words),)
+    return array_of(kind) if is_list else kind, checks

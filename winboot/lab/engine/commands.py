@@ -153,19 +153,16 @@ Command = Function | Cmdlet | MachineCommand | Application | ScriptFile
 
 def machine_spec(signature: CommandSignature) -> CommandSpec:
     """Translate a door signature for the binder."""
-    from winboot.lab.engine.bridge import parameter_type
-    from winboot.lab.engine.validation import OneOf
+    from winboot.lab.engine.bridge import parameter_spec
 
     parameters: list[ParameterSpec] = []
     for declared in signature.parameters:
-        kind = parameter_type(declared.type_name, declared.words)
-        spec = ParameterSpec(declared.name, kind, declared.aliases)
+        kind, checks = parameter_spec(declared.name, declared.type_name, tuple(declared.words))
+        spec = ParameterSpec(declared.name, kind, declared.aliases, validators=checks)
         spec.places.update(
             (entry.name, Place(entry.mandatory, entry.position, entry.by_value, entry.by_name))
             for entry in declared.sets
         )
-        if declared.words and (kind.element or kind).kind != "enum":
-            spec.validators = (OneOf(tuple(declared.words)),)
         parameters.append(spec)
     taken = {parameter.name.lower() for parameter in parameters}
     parameters.extend(

@@ -358,6 +358,8 @@ class SetContent(_Writer):
 
     def target(self, place: Place) -> _Target | None:
         call = self.call
+        if FileProvider(call.scope).is_container(place):
+            call.refuse("of a folder")
         old = _unlock(call, place)
         if FileProvider(call.scope).exists(place):
             try:

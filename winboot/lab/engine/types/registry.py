@@ -214,7 +214,7 @@ def _get_value(
     options: EnumValue | None = None,
 ) -> Value:
     self.check()
-    record = ask_one(runtime, "registry.get", key=self.name, name=name or "")  # type: ignore[arg-type]
+    record = ask_one(runtime, "registry.get", key=self.name, name=name or "")
     if record is None:
         return default
     return value_of(record, expand=options is None or options.number == 0)
@@ -223,7 +223,7 @@ def _get_value(
 @REGISTRY_KEY.method("GetValueKind(string name)", effect=True)
 def _get_kind(runtime: Runtime, self: RegistryKey, name: str | None) -> EnumValue:
     self.check()
-    record = ask_one(runtime, "registry.get", key=self.name, name=name or "")  # type: ignore[arg-type]
+    record = ask_one(runtime, "registry.get", key=self.name, name=name or "")
     if record is None:
         raise IOException("The specified registry key does not exist.", hresult=-2147024894)
     return enum_value(KINDS, str(record["kind"]))
@@ -250,7 +250,7 @@ def _open(runtime: Runtime, self: RegistryKey, name: str, writable: bool = False
         raise ArgumentNullException("name")
     self.check()
     full = self.sub(name)
-    found = ask_one(runtime, "registry.stat", key=full)  # type: ignore[arg-type]
+    found = ask_one(runtime, "registry.stat", key=full)
     return None if found is None else RegistryKey(full, writable=writable, view=self.view)
 
 
@@ -278,7 +278,7 @@ def _create(runtime: Runtime, self: RegistryKey, name: str, access: Value = None
 def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:
     self.check_writable()
     full = self.sub(name)
-    if ask_one(runtime, "registry.stat", key=full) is None:  # type: ignore[arg-type]
+    if ask_one(runtime, "registry.stat", key=full) is None:
         if strict:
             raise ArgumentException("Cannot delete a subkey tree because the subkey does not exist.")
         return
@@ -297,7 +297,7 @@ def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = T
 def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:
     self.check_writable()
     full = self.sub(name)
-    if ask_one(runtime, "registry.stat", key=full) is None:  # type: ignore[arg-type]
+    if ask_one(runtime, "registry.stat", key=full) is None:
         if strict:
             raise ArgumentException("Cannot delete a subkey tree because the subkey does not exist.")
         return
@@ -309,7 +309,7 @@ def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = 
 )
 def _delete_value(runtime: Runtime, self: RegistryKey, name: str | None, strict: bool = True) -> None:
     self.check_writable()
-    if ask_one(runtime, "registry.get", key=self.name, name=name or "") is None:  # type: ignore[arg-type]
+    if ask_one(runtime, "registry.get", key=self.name, name=name or "") is None:
         if strict:
             raise ArgumentException("No value exists with that name.")
         return
@@ -341,9 +341,9 @@ def _key_name(name: str | None) -> str:
 @REGISTRY.static_method("GetValue(string keyName, string valueName, object defaultValue)", effect=True)
 def _static_get(runtime: Runtime, key: str, name: str | None, default: Value) -> Value:
     full = _key_name(key)
-    if ask_one(runtime, "registry.stat", key=full) is None:  # type: ignore[arg-type]
+    if ask_one(runtime, "registry.stat", key=full) is None:
         return None
-    record = ask_one(runtime, "registry.get", key=full, name=name or "")  # type: ignore[arg-type]
+    record = ask_one(runtime, "registry.get", key=full, name=name or "")
     return default if record is None else value_of(record)
 
 
