@@ -10,7 +10,8 @@ from winboot.lab.cluster.kinds import CSRS, NODES, SECRETS
 from winboot.lab.windows.snapshot import Tree, diff, without_chance
 
 # Files of which only their presence and their access rules count: keys and certificates are new each time.
-_BY_CHANCE: Final = re.compile(r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem)$")
+# (host-local writes down where its last search ended.)
+_BY_CHANCE: Final = re.compile(r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d)$")
 # What happened, not how it is: logs, winboot's journal, fence and notes of runs that are over.
 _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|ProgramData\\winboot\\"
