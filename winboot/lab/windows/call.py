@@ -196,7 +196,6 @@ STRINGS = "System.String[]"
 INT = "System.Int32"
 SWITCH = "System.Management.Automation.SwitchParameter"
 BOOL = "System.Boolean"
-_GENERATED = "Microsoft.PowerShell.Cmdletization.GeneratedTypes."
 
 
 def parameter(
@@ -212,9 +211,6 @@ def parameter(
     sets: tuple[str, ...] = ("__AllParameterSets",),
 ) -> Parameter:
     """A parameter that behaves alike in all the sets named."""
-    if type_name.startswith(_GENERATED):
-        # Enums of CDXML modules: scripts write words, and the numbers behind them matter only on what comes out.
-        type_name = STRINGS if type_name.endswith("[]") else STRING
     places = tuple(InSet(s, mandatory, position, by_value, by_name) for s in sets)
     return Parameter(name, type_name, aliases, words, places)
 
