@@ -15,9 +15,7 @@ def explain(
     from winboot.errors import UsageError
 
     if kind == "network":
-        from winboot import networks
-
-        typer.echo(networks.explain(name) if name else networks.comparison())
+        typer.echo(_network(name))
         return
     if not name:
         raise UsageError(
@@ -37,3 +35,19 @@ _EXAMPLES = {
     "build": "20348",
     "version": "1.34",
 }
+
+
+def _network(name: str) -> str:
+    """One solution, one of Windows' kinds of network, or both compared."""
+    from winboot import networks
+    from winboot.networks.kinds import kind_named, kinds_text
+
+    if not name:
+        return f"{kinds_text()}\n\nThe solutions winboot knows (winboot explain network NAME):\n\n{networks.comparison()}"
+    kind = kind_named(name)
+    if kind is None:
+        return networks.explain(name)
+    return (
+        f"{kind.name}\n  attached  {kind.attached}\n  packets   {kind.packets}\n  used by   {kind.used_by}\n"
+        f"  choose    {kind.choose}"
+    )
