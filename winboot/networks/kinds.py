@@ -38,7 +38,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "each pod has a port on an external switch, in a subnet of its own that the physical network does not know",
         "wrapped in VXLAN (UDP 4789, VNI 4096 or more) between nodes",
         "flannel vxlan, win-overlay, Calico VXLAN, OVN hybrid overlay",
-        "where nodes are in several networks, or addresses are short, or pods shall be apart from the nodes' network; IPv4 only, "
+        "where nodes are in several networks, or addresses are short, or pods shall be apart from the nodes' network; IPv4, "
         "on Windows Server 2019 from update KB4489899 on, and UDP 4789 must be open between nodes",
     ),
     Kind(
@@ -53,7 +53,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "each container has a port on an internal switch, behind the node, with addresses that WinNAT hands out",
         "MAC and address become the node's",
         "Docker on a single machine",
-        "never for Kubernetes: pods of two nodes cannot reach each other; a leftover network of this kind is named by preflight",
+        "never for Kubernetes: pods of two nodes cannot reach each other; a leftover of this kind is named by preflight",
     ),
 )
 
