@@ -10,6 +10,8 @@ Further target types are taught with `@converts(TYPE)`: a function that gives th
 
 from __future__ import annotations
 
+import ipaddress
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -484,8 +486,6 @@ def to_single(value: Value) -> Value:
 
 def single(number: float) -> Single:
     """A float rounded to 32 bits."""
-    import struct
-
     try:
         return Single(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
@@ -503,7 +503,7 @@ def _to_decimal(value: Value) -> Value:
             return parsing.parse_decimal(bare)
         except DotNetException as cause:
             number = parsing.scan_number(bare)
-            if number is None:
+            if number is None or abs(number) > 2**96 - 1:
                 raise failure(value, DECIMAL, "InvalidCastFromStringToDecimal", cause) from None
             return decimal_of(number)
     if kind in (float, Single):
@@ -599,7 +599,7 @@ def to_enum(value: Value, target: DotNetType) -> Value:
     if kind is EnumValue:
         return _enum_from_number(value.number, value, target)
     if kind in (float, Single, Decimal):
-        return _enum_from_number(round(value), value, target)
+        return _enum_from_number(_rounded(value, target), value, target)
     items = enumerate_value(value)
     if items is None:
         return NOT_CONVERTED
@@ -774,8 +774,15 @@ def _from_number(value: Value, target: DotNetType) -> Value:
 
 
 def _ip_from_number(number: int) -> IPAddress:
-    import ipaddress
-
+    if not 0 <= number <= 0xFFFFFFFF:
+        raise failure(
+            number,
+            IP_ADDRESS,
+            "InvalidCastConstructorException",
+            OverflowException(
+                "Specified argument was out of the range of valid values.\r\nParameter name: newAddress"
+            ),
+        )
     return IPAddress(ipaddress.IPv4Address(number.to_bytes(4, "little")))
 
 
@@ -810,8 +817,6 @@ _ip_from_text = CONVERTERS[IP_ADDRESS]
 @converts(IP_ADDRESS)
 def _to_ip(value: Value) -> Value:
     if type(value) is ByteArray and len(value) in (4, 16):
-        import ipaddress
-
         return IPAddress(ipaddress.ip_address(bytes(value)))
     return _ip_from_text(value)
 

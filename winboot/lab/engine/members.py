@@ -31,7 +31,7 @@ from winboot.lab.engine.exceptions import (
     SetValueInvocationException,
 )
 from winboot.lab.engine.formatting import dotnet_text
-from winboot.lab.engine.overloads import call, no_overload
+from winboot.lab.engine.overloads import UNFORESEEN, call, no_overload
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     BOXED_BYTES,
@@ -296,6 +296,8 @@ def _read_property(member: Property, value: Value, runtime: Runtime) -> Value:
         raise
     except DotNetException:
         return None
+    except UNFORESEEN as gap:
+        raise Refusal("member", f"{type_of(value).name}.{member.name}", str(gap)) from gap
 
 
 def _read_added(value: Value, member: Any, runtime: Runtime) -> Value:
@@ -489,6 +491,8 @@ def _write_property(member: Property, value: Value, new: Value, runtime: Runtime
             member.set(value, made)
     except SetValueException:
         raise
+    except UNFORESEEN as gap:
+        raise Refusal("member", f"{type_of(value).name}.{member.name} = ...", str(gap)) from gap
     except DotNetException as cause:
         raise SetValueInvocationException(
             f'Exception setting "{member.name}": "{cause.message}"',
@@ -650,7 +654,7 @@ def new_object(kind: DotNetType, arguments: Sequence[Value], runtime: Runtime, *
     constructors = kind.constructors
     if not constructors.overloads and kind.definition is not None:
         constructors = kind.definition.constructors
-    if constructors.overloads:
+    if constructors.overloads and not _is_open(kind):
         return _construct(kind, constructors, arguments, runtime, name)
     if kind.kind == "array" and len(arguments) == kind.rank:
         return _new_array(kind, arguments)
@@ -1053,7 +1057,7 @@ def _make_object(target: DotNetType, value: Value) -> Value:
     constructors = target.constructors
     if not constructors.overloads and target.definition is not None:
         constructors = target.definition.constructors
-    if not constructors.overloads or target.kind in ("static", "interface"):
+    if not constructors.overloads or target.kind in ("static", "interface") or _is_open(target):
         return NOT_CONVERTED
     leading: tuple[Value, ...] = (target,) if target.definition is not None else ()
     if isinstance(value, (Hashtable, OrderedDictionary, PSCustomObject)):
@@ -1066,6 +1070,11 @@ def _make_object(target: DotNetType, value: Value) -> Value:
             except DotNetException as cause:
                 raise conversion.failure(value, target, "InvalidCastConstructorException", cause) from None
     return NOT_CONVERTED
+
+
+def _is_open(kind: DotNetType) -> bool:
+    """A generic definition without arguments, which has no instances."""
+    return kind.definition is None and kind.name[-2:-1] == "`"
 
 
 def _accepts(kind: DotNetType, value: Value) -> bool:

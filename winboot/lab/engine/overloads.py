@@ -26,6 +26,7 @@ from winboot.lab.engine.exceptions import (
     PSInvalidCastException,
 )
 from winboot.lab.engine.formatting import dotnet_text
+from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     CHAR,
     DECIMAL,
@@ -89,7 +90,13 @@ def call(
             raise
         name = ".ctor" if method.name == "new" else method.name
         raise invocation_failure(name, len(arguments), cause) from cause
+    except UNFORESEEN as gap:
+        raise Refusal("member", f"{method.name}()", f"with these arguments ({gap})") from gap
     return NOTHING if chosen.void else result
+
+
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""What Python raises where a declared member was not written for such arguments: nobody knows .NET's answer then."""
 
 
 def invocation_failure(name: str, count: int, cause: DotNetException) -> MethodInvocationException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from winboot.lab.engine.dotnet import DotNetType, Reference, Runtime, dotnet, generic
-from winboot.lab.engine.exceptions import ParseException
 from winboot.lab.engine.values import (
     NOTHING,
     PS_REFERENCE,
@@ -46,16 +45,9 @@ def _closure(runtime: Runtime, self: ScriptBlock) -> ScriptBlock:
 def create_block(text: str) -> ScriptBlock:
     """A script block from text; a text that does not parse is a ParseException."""
     from winboot.lab.engine.invoke import code_of
-    from winboot.powershell.syntax import ParseErrors
 
     made = ScriptBlock(text)
-    try:
-        code_of(made)
-    except ParseErrors as problems:
-        first = problems.errors[0]
-        raise ParseException(
-            f"At line:{first.line} char:{first.column}\r\n{first.message}", first.id, "ParserError"
-        ) from None
+    code_of(made)
     return made
 
 
@@ -64,7 +56,7 @@ SCRIPT_BLOCK.prop("Module", "object", lambda self: None)
 SCRIPT_BLOCK.prop("IsFilter", "bool", lambda self: False)
 SCRIPT_BLOCK.prop("File", "string", lambda self: None)
 SCRIPT_BLOCK.refuses(
-    "Ast Attributes DebuggerHidden Id IsConfiguration StartPosition CheckRestrictedLanguage GetSteppablePipeline "
+    "Attributes DebuggerHidden Id IsConfiguration StartPosition CheckRestrictedLanguage GetSteppablePipeline "
     "InvokeWithContext GetPowerShell GetObjectData"
 )
 

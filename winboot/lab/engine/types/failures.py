@@ -71,7 +71,7 @@ def _constructors(python: type[DotNetException], kind: DotNetType) -> None:
             RuntimeException.__init__(made, message, inner=inner)
         elif plain:
             DotNetException.__init__(made, message, inner)
-        elif message is None:
+        elif message is None and not issubclass(python, exceptions.PSInvalidCastException):
             python.__init__(made)
             made.inner = inner
         else:
@@ -191,11 +191,11 @@ _AGGREGATE.constructor("params System.Exception[] innerExceptions")(lambda inner
 _AGGREGATE.constructor("string message, params System.Exception[] innerExceptions")(_aggregate)
 _AGGREGATE.refuses("Flatten Handle")
 _WEB = _type("System.Net.WebException")
-_WEB.prop("Response", "object", lambda self: self.response)
+_WEB.prop("Response", "object", lambda self: getattr(self, "response", None))
 _WEB.prop(
     "Status",
     "System.Net.WebExceptionStatus",
-    lambda self: enum_value("System.Net.WebExceptionStatus", self.status or "UnknownError"),
+    lambda self: enum_value("System.Net.WebExceptionStatus", getattr(self, "status", None) or "UnknownError"),
 )
 _type("System.Management.Automation.RuntimeException").prop("ErrorRecord", "object", as_record)
 _type("System.Management.Automation.RuntimeException").prop(
@@ -208,9 +208,10 @@ _type("System.Management.Automation.CommandNotFoundException").prop(
 _type("System.Management.Automation.ItemNotFoundException").prop(
     "ItemName", "string", lambda self: self.target
 )
-_type("System.Management.Automation.ParameterBindingException").refuses(
-    "ParameterName ParameterType TypeSpecified ErrorId Line Offset CommandInvocation"
-)
+_BINDING = _type("System.Management.Automation.ParameterBindingException")
+_BINDING.prop("ParameterName", "string", lambda self: self.parameter_name or "")
+_BINDING.prop("ErrorId", "string", lambda self: self.error_id)
+_BINDING.refuses("ParameterType TypeSpecified Line Offset CommandInvocation")
 _type("System.Net.Sockets.SocketException").prop(
     "SocketErrorCode",
     "System.Net.Sockets.SocketError",

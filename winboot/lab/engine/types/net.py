@@ -316,9 +316,13 @@ def _to_v6(self: IPAddress) -> IPAddress:
 
 
 IP_ADDRESS.constructor("byte[] address")(lambda data: _from_bytes(bytes(data)))
-IP_ADDRESS.constructor("long newAddress")(
-    lambda number: IPAddress(ipaddress.IPv4Address(int(number).to_bytes(4, "little")))
-)
+
+
+@IP_ADDRESS.constructor("long newAddress")
+def _from_number(number: int) -> IPAddress:
+    if not 0 <= number <= 0xFFFFFFFF:
+        raise ArgumentOutOfRangeException("newAddress")
+    return IPAddress(ipaddress.IPv4Address(int(number).to_bytes(4, "little")))
 
 
 def _from_bytes(data: bytes) -> IPAddress:

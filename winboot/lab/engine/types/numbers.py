@@ -6,10 +6,12 @@ import base64
 import binascii
 import math
 import random
+import re
 import struct
 import uuid
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from typing import Any
 
 from winboot.lab.engine import parsing
 from winboot.lab.engine.comparison import compare, compared_by_value, ordered_by
@@ -223,7 +225,16 @@ def _big(value: Value) -> BigInteger:
 
 
 _number_members(BIG_INTEGER)
-BIG_INTEGER.static_method("Parse(string value)")(lambda text: _big(text.strip()))
+
+
+@BIG_INTEGER.static_method("Parse(string value)")
+def _parse_big(text: str) -> BigInteger:
+    _parse_failure(text)
+    if re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) is None:
+        raise FormatException("The value could not be parsed.")
+    return BigInteger(int(text))
+
+
 BIG_INTEGER.static_method("Pow(bigint value, int exponent)")(lambda value, power: _big(int(value) ** power))
 BIG_INTEGER.refuses(
     "IsZero IsOne IsEven Sign ToByteArray Add Multiply Compare Divide Remainder Subtract Zero One MinusOne"
@@ -687,7 +698,7 @@ _LAYOUTS: dict[str, tuple[str, str, type]] = {
 }
 
 
-def _read_bits(layout: str, make: type) -> Callable[[Value, int], Value]:
+def _read_bits(layout: str, make: Callable[[Any], Value]) -> Callable[[Value, int], Value]:
     size = struct.calcsize(layout)
 
     def read(data: Value, start: int) -> Value:
@@ -717,9 +728,7 @@ for _type, (_layout, _name, _python) in _LAYOUTS.items():
 BITS.static_method("GetBytes(bool value)")(lambda value: ByteArray([int(value)]))
 BITS.static_method("GetBytes(char value)")(lambda value: ByteArray(struct.pack("<H", ord(value))))
 BITS.static_method("ToBoolean(byte[] value, int startIndex)")(lambda data, start: data[start] != 0)
-BITS.static_method("ToChar(byte[] value, int startIndex)")(
-    lambda data, start: Char(chr(struct.unpack_from("<H", bytes(data), start)[0]))
-)
+BITS.static_method("ToChar(byte[] value, int startIndex)")(_read_bits("<H", lambda number: Char(chr(number))))
 
 
 def _dashed(data: Value, start: int = 0, length: int | None = None) -> str:
@@ -752,7 +761,15 @@ compared_by_value(uuid.UUID)
 GUID.static_method("NewGuid()")(uuid.uuid4)
 GUID.static_field("Empty", "guid", uuid.UUID(int=0))
 GUID.constructor("string g")(parsing.parse_guid)
-GUID.constructor("byte[] b")(lambda data: uuid.UUID(bytes_le=bytes(data)))
+
+
+@GUID.constructor("byte[] b")
+def _guid_of_bytes(data: Value) -> uuid.UUID:
+    if len(_needs(data, "b")) != 16:
+        raise ArgumentException("Byte array for GUID must be exactly 16 bytes long.")
+    return uuid.UUID(bytes_le=bytes(data))
+
+
 GUID.static_method("Parse(string input)")(parsing.parse_guid)
 
 

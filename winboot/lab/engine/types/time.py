@@ -195,9 +195,16 @@ def _binary(self: DateTime) -> Int64:
 DATE_TIME.method("ToBinary()")(_binary)
 
 
-DATE_TIME.method("CompareTo(object value)")(
-    lambda self, other: 1 if other is None else (self.ticks > other.ticks) - (self.ticks < other.ticks)
-)
+@DATE_TIME.method("CompareTo(object value)")
+@TIME_SPAN.method("CompareTo(object value)")
+def _compare_to(self: DateTime | TimeSpan, other: Value) -> int:
+    if other is None:
+        return 1
+    if type(other) is not type(self):
+        raise ArgumentException(f"Object must be of type {type(self).__name__}.")
+    return (self.ticks > other.ticks) - (self.ticks < other.ticks)
+
+
 DATE_TIME.method("IsDaylightSavingTime()")(lambda self: False)
 DATE_TIME.static_method("DaysInMonth(int year, int month)")(
     lambda year, month: calendar.monthrange(year, month)[1]
@@ -359,9 +366,6 @@ TIME_SPAN.method("Add(timespan ts)")(lambda self, other: TimeSpan(self.ticks + o
 TIME_SPAN.method("Subtract(timespan ts)")(lambda self, other: TimeSpan(self.ticks - other.ticks))
 TIME_SPAN.method("Negate()")(lambda self: TimeSpan(-self.ticks))
 TIME_SPAN.method("Duration()")(lambda self: TimeSpan(abs(self.ticks)))
-TIME_SPAN.method("CompareTo(object value)")(
-    lambda self, other: 1 if other is None else (self.ticks > other.ticks) - (self.ticks < other.ticks)
-)
 TIME_SPAN.static_method("Compare(timespan t1, timespan t2)")(
     lambda a, b: (a.ticks > b.ticks) - (a.ticks < b.ticks)
 )
