@@ -7,6 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from winboot.lab.engine.exceptions import ParseException
+from winboot.lab.engine.refusal import Refusal
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import ParseErrors, ScriptBlock
 
@@ -17,6 +18,25 @@ KEPT = 128
 
 _codes: OrderedDict[str, Code] = OrderedDict()
 _lock = Lock()
+
+
+_NEWER = frozenset(
+    (
+        "NewerNumberNotSupported",
+        "NewerEscapeNotSupported",
+        "CleanBlockNotSupported",
+        "TypeDefinitionNotSupported",
+    )
+)
+
+
+def refuse_newer(problem: ParseErrors) -> None:
+    """What only our parser objects to is no error of PowerShell's: the lab does not know it."""
+    for error in problem.errors:
+        if error.id in _NEWER:
+            refusal = Refusal("construct", error.message)
+            refusal.at(error.line, error.column)
+            raise refusal
 
 
 def parse_script(text: str) -> ScriptBlock:
@@ -36,6 +56,7 @@ def compiled(text: str) -> Code:
     try:
         code = Code(parse(text))
     except ParseErrors as problem:
+        refuse_newer(problem)
         first = problem.first
         raise ParseException(
             f"At line:{first.line} char:{first.column}\r\n{first.message}", first.id, "ParserError"
