@@ -18,7 +18,9 @@ from winboot import fleet
 from winboot.cluster.approver import Approver
 from winboot.cluster.base import Cluster, ExpectedNode, NodeFacts, NodeWish
 from winboot.cluster.identity import same_machine
+from winboot.cluster.labels import cordoned_by_us
 from winboot.cluster.labels import differences as label_differences
+from winboot.compat.platform import check_skew
 from winboot.errors import ClusterError, InvalidInput, NodeFailed, WinbootError, WrongMachine
 from winboot.events import Difference, Problem, StepDone
 from winboot.journal import Journal
@@ -249,6 +251,7 @@ def _check_identity(work: Work, node: NodeFacts | None, look: Pass) -> None:
 
 def _change(work: Work, node: NodeFacts | None, look: Pass) -> None:
     """The change pipeline, with the node drained first where that is wanted and needed."""
+    _refuse_skew(work)
     drained = _drain(work, node, look)
     try:
         secrets, requestor = _secrets(work, look)
@@ -258,8 +261,21 @@ def _change(work: Work, node: NodeFacts | None, look: Pass) -> None:
     finally:
         if work.cluster is not None and BOOTSTRAP in _secret_names(work, look):
             work.cluster.forget_tokens(node=work.name)
-    if drained and work.cluster is not None and work.cluster.uncordon(work.name):
-        work.say("uncordoned")
+    # With the whole plan the cordon goes last, when the node is Ready again (_admit).
+    if drained and work.cluster is not None and not any(s.name == "startup-taint" for s in work.plan.steps):
+        work.cluster.uncordon(work.name)
+
+
+def _refuse_skew(work: Work) -> None:
+    """A kubelet newer than the API server, or too old for it, is not installed."""
+    if work.cluster is None:
+        return
+    for finding in check_skew(work.spec.kubernetes.version, work.cluster.version()):
+        raise NodeFailed(
+            f"{work.name}: {finding.about}: {finding.reason}",
+            hint=f"kubernetes.version in the profile: {finding.instead}.",
+            node=work.name,
+        )
 
 
 def _drain(work: Work, node: NodeFacts | None, look: Pass) -> bool:
@@ -377,7 +393,10 @@ def _taint_look(work: Work, node: NodeFacts | None) -> tuple[Difference, ...]:
         return (Difference(f"node {work.name}: Ready", None, "True"),)
     if node.has_taint(taint.key):
         return (Difference(f"node taint {taint.key}", str(taint), None),)
-    return () if node.ready else (Difference(f"node {work.name}: Ready", node.reason or "False", "True"),)
+    if not node.ready:
+        return (Difference(f"node {work.name}: Ready", node.reason or "False", "True"),)
+    # A cordon of ours that an earlier run could not lift.
+    return (Difference(f"node {work.name}: cordon", "by winboot", None),) if cordoned_by_us(node) else ()
 
 
 def _finish(work: Work) -> None:
@@ -394,8 +413,8 @@ def _finish(work: Work) -> None:
         problem = Problem(
             "NeedsStep", f"the node is not done: {', '.join(undone)}", "Mend those steps first."
         )
-        for name in chosen:
-            work.step(name, StepDone("", name, "blocked", 0, problem=problem))
+        for step in work.plan.cluster_side:
+            work.step(step.name, StepDone("", step.name, "blocked", 0, problem=problem))
         return
     if "node-labels" in chosen:
         _timed(work, "node-labels", lambda cluster: cluster.change_node(work.name, work.wish))
@@ -434,6 +453,7 @@ def _admit(work: Work, cluster: Cluster) -> tuple[Difference, ...]:
             node=work.name,
         )
     cluster.lift_taint(work.name, work.spec.node.startup_taint.key)
+    cluster.uncordon(work.name)
     return differences
 
 

@@ -33,8 +33,14 @@ def an_init(kubeconfig: Path, folder: Path, mirror: str, *more: str) -> int:
             "win-1=10.0.1.1,2022",
             "--host",
             "win-2=10.0.1.2,2025",
+            "--user",
+            r".\Administrator",
+            "--mirror",
+            mirror,
+            "--folder",
+            str(folder),
+            *more,
         ]
-        + ["--user", r".\Administrator", "--mirror", mirror, "--folder", str(folder), *more]
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from winboot.cli import EXIT_INTERRUPTED
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Drain,
@@ -86,7 +87,7 @@ def _run(
         result = join_nodes(chosen, world, tuned(options), command=command)
     show(result, output)
     save(result, report)
-    raise typer.Exit(result.exit_code)
+    raise typer.Exit(EXIT_INTERRUPTED if world.stop.requested else result.exit_code)
 
 
 def _existing(specs: Sequence[NodeSpec], world: World) -> list[NodeSpec]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from winboot.cli import EXIT_INTERRUPTED
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     InventoryFile,
@@ -42,4 +43,4 @@ def plan(
         result = survey(specs, world, tuned(options))
     show(result, output, differences=True)
     save(result, report)
-    raise typer.Exit(result.exit_code)
+    raise typer.Exit(EXIT_INTERRUPTED if world.stop.requested else result.exit_code)

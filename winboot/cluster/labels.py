@@ -15,6 +15,7 @@ from winboot.events import Difference
 from winboot.spec import Taint
 
 OWNED: Final = "winboot.io/owned"
+CORDON: Final = "winboot.io/cordoned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ def owned(facts: NodeFacts) -> Owned:
         return Owned(frozenset(map(str, data.get("labels", []))), frozenset(map(str, data.get("taints", []))))
     except (ValueError, AttributeError, TypeError):
         return Owned()
+
+
+def cordoned_by_us(facts: NodeFacts) -> bool:
+    """Whether the node is unschedulable because winboot made it so."""
+    return facts.unschedulable and CORDON in facts.annotations
 
 
 def differences(facts: NodeFacts, wish: NodeWish) -> tuple[Difference, ...]:

@@ -54,7 +54,6 @@ SYSTEM: Final = "kube-system"
 JOINERS: Final = "system:bootstrappers:kubeadm:default-node-token"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
 NODE_LABEL: Final = "winboot.io/node"
-CORDON: Final = "winboot.io/cordoned"
 FLANNEL_PLACES: Final = (("kube-flannel", "kube-flannel-cfg"), (SYSTEM, "kube-flannel-cfg"))
 # Which binding gives a program its rights; the names are those that `winboot manifests rbac` prints.
 BINDINGS: Final[Mapping[str, str]] = {"kube-proxy": "winboot:node-proxier", "flanneld": "winboot:flannel"}
@@ -179,7 +178,7 @@ class LightkubeCluster:
             if facts.unschedulable:
                 return None
             return {
-                "metadata": {"resourceVersion": facts.version, "annotations": {CORDON: "true"}},
+                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: "true"}},
                 "spec": {"unschedulable": True},
             }
 
@@ -189,10 +188,10 @@ class LightkubeCluster:
         """Make it schedulable again, only when the cordon is ours."""
 
         def patch(facts: NodeFacts) -> dict[str, Any] | None:
-            if CORDON not in facts.annotations:
+            if labels.CORDON not in facts.annotations:
                 return None
             return {
-                "metadata": {"resourceVersion": facts.version, "annotations": {CORDON: None}},
+                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: None}},
                 "spec": {"unschedulable": None},
             }
 
