@@ -118,3 +118,11 @@ def test_the_stored_script_does_not_stay_behind(bench: Bench):
 
     assert bench.file(rf"C:\ProgramData\winboot\detached\{id_}.ps1") is None
     assert not bench.machine.console.invoke("Get-ScheduledTask", {"TaskPath": ["\\winboot\\"]}).objects
+
+
+def test_a_join_that_just_ended_does_not_stop_an_undo(bench: Bench):
+    text = a_text("[IO.File]::WriteAllText($flag, '')")
+    go_on(bench, text)
+    told = bench.run_text(text.replace("Assert-NoFailure\n", "$script:Run.Mode = 'Undo'; Assert-NoFailure\n"))
+
+    assert told.step("bounce")["state"] == "ok"

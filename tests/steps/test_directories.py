@@ -7,21 +7,22 @@ from winboot.steps.directories import DIRECTORIES
 
 def test_whatever_holds_a_credential_is_private():
     spec = a_spec()
-    private = {one["path"] for one in DIRECTORIES.inputs(spec)["folders"] if one["private"]}
+    paths = spec.paths
+    private = DIRECTORIES.inputs(spec)["private"]
 
     for path in (
-        spec.paths.bootstrap_kubeconfig,
-        spec.paths.kubelet_client_certificate,
-        spec.paths.containerd_certs + r"\x",
+        paths.bootstrap_kubeconfig,
+        paths.kubelet_client_certificate,
+        paths.containerd_certs + r"\x",
     ):
         assert path.rpartition("\\")[0] in private
 
 
 def test_every_service_has_a_folder_for_its_log():
     spec = a_spec()
-    paths = {one["path"] for one in DIRECTORIES.inputs(spec)["folders"]}
+    ours = DIRECTORIES.inputs(spec)["ours"]
 
-    assert {service.log_file.rpartition("\\")[0] for service in spec.services.all} <= paths
+    assert {service.log_file.rpartition("\\")[0] for service in spec.services.all} <= set(ours)
 
 
 STEP = "directories"
@@ -55,3 +56,20 @@ def test_undo_removes_the_folders_that_are_empty_and_ours(bench: Bench):
     missing = bench.look(STEP).differences(STEP)
     assert r"folder C:\k" in missing
     assert r"folder C:\opt\cni\bin" not in missing
+
+
+def test_undo_removes_what_our_services_wrote_and_the_folders_above(bench: Bench):
+    bench.run(STEP)
+    bench.machine.console.invoke("file.write", {"path": r"C:\var\log\kubelet\kubelet.log", "content": b"x"})
+    bench.undo(STEP)
+
+    for path in (r"C:\var", r"C:\opt", r"C:\etc", r"C:\ProgramData\containerd"):
+        assert not bench.machine.console.invoke("file.stat", {"path": path}).objects, path
+
+
+def test_undo_leaves_a_folder_that_was_there_before(bench: Bench):
+    bench.machine.console.invoke("file.make-directory", {"path": r"C:\var\log\kubelet"})
+    bench.run(STEP)
+    bench.undo(STEP)
+
+    assert bench.machine.console.invoke("file.stat", {"path": r"C:\var\log\kubelet"}).objects

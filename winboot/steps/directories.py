@@ -13,25 +13,33 @@ def _parent(path: str) -> str:
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    """Folders by what they are for; an undo removes the contents of `ours` too, of the others only what is empty."""
     paths = spec.paths
-    # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials.
-    private = [paths.bin, paths.kubelet_pki, paths.containerd_certs]
-    public = [
-        paths.kubelet_root,
-        _parent(paths.cluster_ca),
-        paths.containerd_bin,
-        paths.containerd_root,
-        paths.containerd_state,
-        paths.cni_bin,
-        paths.cni_conf,
-        paths.ipam_store,
-        _parent(paths.net_conf),
-        _parent(paths.subnet_env),
-        *(rf"{paths.logs}\{name}" for name in ("pods", "containers", *(s.name for s in spec.services.all))),
-    ]
-    folders = [{"path": path, "private": True} for path in private]
-    folders += [{"path": path, "private": False} for path in public]
-    return {"folders": folders}
+    return {
+        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials.
+        "private": [paths.bin, paths.kubelet_pki, paths.containerd_certs],
+        # Nobody but the services of this node writes there.
+        "ours": [
+            paths.kubelet_root,
+            _parent(paths.containerd_root),
+            _parent(paths.ipam_store),
+            _parent(paths.subnet_env),
+            *(
+                rf"{paths.logs}\{name}"
+                for name in ("pods", "containers", *(s.name for s in spec.services.all))
+            ),
+        ],
+        "open": [
+            _parent(paths.cluster_ca),
+            paths.containerd_bin,
+            paths.containerd_root,
+            paths.containerd_state,
+            paths.cni_bin,
+            paths.cni_conf,
+            paths.ipam_store,
+            _parent(paths.net_conf),
+        ],
+    }
 
 
 DIRECTORIES = Step(

@@ -3,7 +3,7 @@
 
 function Start-DetachedRun {
     # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
-    param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+    param([int]$TimeoutSeconds = 300, $Guard)
     Assert-NoFailure
     $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
     $path = Get-StatePath ('detached\{0}.ps1' -f $id)
@@ -63,13 +63,26 @@ function Assert-NoFailure {
     foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
         $name = 'detached\' + [IO.Path]::GetFileName($path)
         $status = Read-StateJson $name
-        if ($null -eq $status -or $status.told) { continue }
+        # What an undo did is no failure of a join, and the other way round.
+        if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
         $status.told = $true
         Write-StateJson -Name $name -Value $status
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
         Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
             -Hint 'When the cause is mended, run the same command again.'
+    }
+}
+
+function Complete-DetachedRun {
+    # The step is as wanted: how its earlier runs ended is no reason to stop the next one.
+    param([string]$Step)
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), ($Step + '-*.json'))) {
+        $name = 'detached\' + [IO.Path]::GetFileName($path)
+        $status = Read-StateJson $name
+        if ($null -eq $status -or $status.told) { continue }
+        $status.told = $true
+        Write-StateJson -Name $name -Value $status
     }
 }
 
@@ -105,7 +118,7 @@ function Invoke-Detached {
 }
 
 function Save-DetachedState {
-    param([string]$Name, [object]$Status, [string]$State, [string]$Message)
+    param([string]$Name, $Status, [string]$State, [string]$Message)
     $Status.state = $State
     $Status.message = $Message
     $Status.ended = [DateTime]::UtcNow.Ticks
@@ -114,7 +127,7 @@ function Save-DetachedState {
 
 function Invoke-Guarded {
     # That nobody is connected is no reason to go back: only what the node itself can see counts.
-    param([object]$Status)
+    param($Status)
     $guard = $Status.guard
     # Change or Undo: the block may need to know what it was started for.
     $script:Run.Facts.Purpose = $Status.purpose
@@ -138,7 +151,7 @@ function Invoke-Guarded {
 
 function Wait-Network {
     # Puts back what is missing until the machine has its way out; names what is still missing at the end.
-    param([object]$Snapshot, [object]$Guard, [int]$Seconds)
+    param($Snapshot, $Guard, [int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
         Restore-NetworkSnapshot -Snapshot $Snapshot
@@ -150,7 +163,7 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
-    param([object]$Snapshot, [object]$Guard)
+    param($Snapshot, $Guard)
     $address = @(Find-Address $Snapshot.ip)
     if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
     $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
@@ -164,7 +177,7 @@ function Get-MissingLink {
 }
 
 function Undo-Rewiring {
-    param([object]$Guard)
+    param($Guard)
     if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
         Stop-RunningService -Name $Guard.agent
         Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')

@@ -1,34 +1,45 @@
 # Folders that the node needs.
 
 function Get-FolderDifference {
-    param([hashtable[]]$Folders)
-    foreach ($folder in $Folders) {
-        if (-not [IO.Directory]::Exists($folder.path)) {
-            New-Difference -What ('folder {0}' -f $folder.path) -Is $null -Want 'present'
-        }
-        if ($folder.private) {
-            $strangers = $null
-            if ([IO.Directory]::Exists($folder.path)) { $strangers = Get-Strangers -Path $folder.path }
-            if ($null -ne $strangers) {
-                New-Difference -What ('folder {0}: others with rights' -f $folder.path) -Is $strangers -Want $null
-            }
-        }
+    param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
+    foreach ($path in $Ours + $Private + $Open) {
+        if (-not [IO.Directory]::Exists($path)) { New-Difference -What ('folder ' + $path) -Is $null -Want 'present' }
+    }
+    foreach ($path in $Private) {
+        if (-not [IO.Directory]::Exists($path)) { continue }
+        $strangers = Get-Strangers -Path $path
+        if ($null -ne $strangers) { New-Difference -What ('folder {0}: others with rights' -f $path) -Is $strangers -Want $null }
     }
 }
 
 function Set-Folders {
     # A private folder gets its rules before anything is in it.
-    param([hashtable[]]$Folders)
-    foreach ($folder in $Folders) {
-        Save-FormerValue -Kind 'Folder' -Key $folder.path -Value @{ path = $folder.path; existed = [IO.Directory]::Exists($folder.path) }
-        if ($folder.private) { Set-PrivateFolder -Path $folder.path }
-        else { [void][IO.Directory]::CreateDirectory($folder.path) }
+    param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
+    foreach ($path in $Ours + $Private + $Open) {
+        Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
+        if ($Private -contains $path) { Set-PrivateFolder -Path $path }
+        else { [void][IO.Directory]::CreateDirectory($path) }
     }
 }
 
+function Save-FormerFolder {
+    # Missing parents are made with it, and noted before it: an undo comes to them after it.
+    param([string]$Path, [bool]$Ours)
+    $parent = [IO.Path]::GetDirectoryName($Path)
+    if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
+    Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
+}
+
 function Restore-Folder {
-    # Removes a folder that winboot made when nothing is left in it: what others put there is not ours.
+    # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
     param([object]$Former)
     if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
-    if ([IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0) { [IO.Directory]::Delete($Former.path) }
+    $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
+    if (-not $empty -and -not $Former.ours) { return }
+    # Links are removed here, not followed.
+    try { [IO.Directory]::Delete($Former.path, $true) }
+    catch {
+        Stop-Step -Id 'FolderLeft' -Message ('{0} cannot be removed: {1}' -f $Former.path, $_.Exception.GetBaseException().Message) `
+            -Hint 'A process still uses it, or it holds image layers: restart the machine and run the same command again.'
+    }
 }
