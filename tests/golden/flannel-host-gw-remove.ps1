@@ -17,7 +17,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = 'b3e2ed485a232285c4ca50f583fd165632af5d2f25827f77c66fa97d00c43f62'
+  Digest  = '585110e1fee77648fd337e0e2412c8455e523a279567ebeaab9c78c41d1ca5ce'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -28,7 +28,7 @@ $script:Node = @{
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
-@{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
+@{ Name = 'node-preflight'; Values = {
   # What the machine must be before anything is written to it.
   $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
   $notice = @{ BadUpdates = @(
@@ -41,53 +41,48 @@ $steps = @(
   Restore-FormerValue
 } }
 
-@{ Name = 'computer-name'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = {
   $name = 'WIN-A1'
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'windows-features'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
   $features = @('Containers')
   $source = $null
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'system-settings'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = {
   $pageFile = 'system'
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
   # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
   $ports = @{ Start = 33000; Count = 32536 }
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'directories'; Needs = @('node-preflight'); Secrets = @(); Values = {
-  # Private folders hold credentials: SYSTEM and Administrators only.
-  $folders = @(
-    @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
-    @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
-    @{ path = 'C:\var\lib\kubelet'; private = $false }, @{ path = 'C:\etc\kubernetes\pki'; private = $false },
-    @{ path = 'C:\Program Files\containerd\bin'; private = $false },
-    @{ path = 'C:\ProgramData\containerd\root'; private = $false },
-    @{ path = 'C:\ProgramData\containerd\state'; private = $false },
-    @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
-    @{ path = 'C:\var\lib\cni\networks'; private = $false },
-    @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
-    @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
-    @{ path = 'C:\var\log\containerd'; private = $false }, @{ path = 'C:\var\log\kubelet'; private = $false },
-    @{ path = 'C:\var\log\flanneld'; private = $false }, @{ path = 'C:\var\log\kube-proxy'; private = $false }
-  )
+@{ Name = 'directories'; Needs = @('node-preflight'); Values = {
+  # Private folders hold credentials: SYSTEM and Administrators only. Ours are written by this node's services alone.
+  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @(
+    'C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
+    'C:\var\log\kube-proxy'
+  ); Open = @(
+    'C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
+    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks',
+    'C:\etc\kube-flannel'
+  ) }
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
   $rules = @(
     @{
       name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
@@ -110,12 +105,12 @@ $steps = @(
   Restore-FormerValue
 } }
 
-@{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'postboot-task'; Needs = @('directories'); Values = {
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'log-rotation'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'log-rotation'; Needs = @('directories'); Values = {
   $rotation = @{ Logs = @(
     'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
     'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
@@ -124,113 +119,88 @@ $steps = @(
   Restore-FormerValue
 } }
 
-@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Secrets = @(); Values = {
+@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Values = {
   $artifacts = @(
     @{
       name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
       members = @(
         @{
           path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
-          sha256 = $null; services = @('containerd')
+          services = @('containerd')
         },
-        @{
-          path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'; sha256 = $null
-          services = @()
-        },
+        @{ path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe' },
         @{
           path = 'bin/containerd-shim-runhcs-v1.exe'
-          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'; sha256 = $null
-          services = @()
+          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
         }
       )
     },
     @{
       name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null; kind = 'tar.gz'
+      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; kind = 'tar.gz'
       proxy = 'http://proxy.corp.example:3128'
       members = @(
         @{
-          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
-          services = @('kubelet')
+          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
         },
         @{
-          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'; sha256 = $null
+          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
           services = @('kube-proxy')
         },
         @{
           path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
-          sha256 = $null; services = @('kubelet', 'kube-proxy')
+          services = @('kubelet', 'kube-proxy')
         }
       )
     },
     @{
       name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
+      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; kind = 'file'
       proxy = 'http://proxy.corp.example:3128'
-      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
+      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
     },
     @{
       name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
     },
     @{
       name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
       proxy = 'http://proxy.corp.example:3128'
-      members = @(
-        @{
-          path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
-          services = @('flanneld')
-        }
-      )
+      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
       name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
       members = @(
-        @{
-          path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
-          services = @()
-        },
-        @{
-          path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
-          services = @()
-        }
+        @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
+        @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
       )
     },
     @{
       name = 'flannel-cni'; version = '1.7.1-flannel1'
       file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-      members = @(
-        @{
-          path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
-          services = @()
-        }
-      )
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
       name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; sha256 = $null
-      kind = 'file'; proxy = 'http://proxy.corp.example:3128'
-      members = @(
-        @{
-          path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null; services = @('flanneld')
-        }
-      )
+      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; kind = 'file'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
+@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
   $files = @{
     'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
@@ -256,38 +226,34 @@ image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 '
   }
-  $registries = @(
-    @{
-      path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
-      text = 'server = ''https://registry-1.docker.io''
+  # containerd reads these at every pull: nothing has to start anew for them.
+  $mirrors = @{
+    'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 '
-      authorize = @(); secret = ''; user = ''
-    }
-  )
-}; Undo = {
-  Restore-FormerValue
-} }
-
-@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
-  $service = Complete-Service -Service @{
-    name = 'containerd'; display = 'containerd'
-    description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
-    restart_ms = @(10000, 30000, 60000); reset_s = 900
-    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
-    environment = @(
-      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-    )
-    parameters = @{}
   }
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
+@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
+  $service = Complete-Service -Service @{
+    name = 'containerd'; display = 'containerd'
+    description = 'Runs containers for Kubernetes. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
+    reset_s = 900
+    environment = @(
+      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
+    )
+    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
+  }
+}; Undo = {
+  Restore-FormerValue
+} }
+
+@{ Name = 'pause-image'; Needs = @('containerd'); Values = {
   $image = 'registry.k8s.io/pause:3.10'
 }; Undo = {
   # An image that was pulled harms nobody; the kubelet's own collection removes it.
@@ -332,7 +298,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
   $files = @{
     'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -373,23 +339,21 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-  $wanted = @{
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
+  $service = Complete-Service -Service @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
-    start = 'auto'; depends = @('containerd'); restart_ms = @(10000, 30000, 60000); reset_s = 900
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
     environment = @(
       'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
       'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
     )
-    parameters = @{}
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
   }
-  $service = Complete-Service -Service $wanted
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
+@{ Name = 'registration'; Needs = @('kubelet'); Values = {
   $bootstrap = 'C:\k\bootstrap-kubeconfig'
   $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
   $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
@@ -397,7 +361,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   # Nothing of the machine was changed here; the Node object is the cluster's.
 } }
 
-@{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
   $files = @{
     'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
@@ -428,16 +392,16 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
+@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
     agent = 'flanneld'
   }
-  $wanted = @{
+  $service = Complete-Service -Service @{
     name = 'flanneld'; display = 'flannel network agent'
-    description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
+    description = 'flannel network agent. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
+    reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
     parameters = @{
       'Application' = 'C:\k\flanneld.exe'
       'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
@@ -447,12 +411,11 @@ c67lpvsqaTVQAeNNBKvnm4g=
       'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
     }
   }
-  $service = Complete-Service -Service $wanted
 }; Undo = {
   Restore-FormerValue
 } }
 
-@{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
+@{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
@@ -466,7 +429,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Stop-PodNetwork -Wanted $network
 } }
 
-@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
+@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
   $store = 'C:\var\lib\cni\networks\cbr0'
   $reservations = @(
     @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
@@ -476,7 +439,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -517,7 +480,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -560,16 +523,14 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
-  $wanted = @{
+  $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-    description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
-    depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+    description = 'Kubernetes kube-proxy. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
+    reset_s = 900; depends = @('kubelet', 'flanneld')
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
-    environment = @(); parameters = @{}
   }
-  $service = Complete-Service -Service $wanted
   $running = (Get-ServiceState -Name $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Undo = {
@@ -604,7 +565,7 @@ function Restore-Exclusion {
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
-  param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+  param([int]$TimeoutSeconds = 300, $Guard)
   Assert-NoFailure
   $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
   $path = Get-StatePath ('detached\{0}.ps1' -f $id)
@@ -664,7 +625,8 @@ function Assert-NoFailure {
   foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told) { continue }
+    # What an undo did is no failure of a join, and the other way round.
+    if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
     $status.told = $true
     Write-StateJson -Name $name -Value $status
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
@@ -706,7 +668,7 @@ function Invoke-Detached {
 }
 
 function Save-DetachedState {
-  param([string]$Name, [object]$Status, [string]$State, [string]$Message)
+  param([string]$Name, $Status, [string]$State, [string]$Message)
   $Status.state = $State
   $Status.message = $Message
   $Status.ended = [DateTime]::UtcNow.Ticks
@@ -715,7 +677,7 @@ function Save-DetachedState {
 
 function Invoke-Guarded {
   # That nobody is connected is no reason to go back: only what the node itself can see counts.
-  param([object]$Status)
+  param($Status)
   $guard = $Status.guard
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
@@ -739,7 +701,7 @@ function Invoke-Guarded {
 
 function Wait-Network {
   # Puts back what is missing until the machine has its way out; names what is still missing at the end.
-  param([object]$Snapshot, [object]$Guard, [int]$Seconds)
+  param($Snapshot, $Guard, [int]$Seconds)
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
     Restore-NetworkSnapshot -Snapshot $Snapshot
@@ -751,7 +713,7 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
-  param([object]$Snapshot, [object]$Guard)
+  param($Snapshot, $Guard)
   $address = @(Find-Address $Snapshot.ip)
   if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
   $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
@@ -765,7 +727,7 @@ function Get-MissingLink {
 }
 
 function Undo-Rewiring {
-  param([object]$Guard)
+  param($Guard)
   if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
     Stop-RunningService -Name $Guard.agent
     Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
@@ -793,7 +755,7 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-  param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
+  param([Parameter(Mandatory = $true)]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
   $id = $OtherwiseId
   $hint = ''
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -811,9 +773,12 @@ function ConvertTo-Problem {
 # Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
-  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
   foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
+  foreach ($step in $Steps) {
+    foreach ($name in @('Needs', 'Secrets')) { if (-not $step.ContainsKey($name)) { $step[$name] = @() } }
+  }
   @{
     Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
     # Steps that others must not build upon, with the reason: failed, blocked or reboot.
@@ -827,7 +792,7 @@ function New-Run {
 
 function Invoke-Block {
   # The values are set anew for each block, so that blocks cannot change them for each other.
-  param([hashtable]$Step, [string]$Block)
+  param($Step, [string]$Block)
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
   . $Step.Values
@@ -850,7 +815,10 @@ function Invoke-Locked {
     New-EndEvent -Reason 'held' -Message (Get-HolderText)
     return
   }
-  try { & $Work }
+  try {
+    & $Work
+    Clear-OldFiles
+  }
   finally { Exit-Run -Lock $lock }
 }
 
@@ -885,7 +853,10 @@ function Invoke-Undo {
   $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
   [array]::Reverse($steps)
   Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
-  if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
+  if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
+    Clear-OldFiles
+    Remove-StateFolder
+  }
 }
 
 function Get-ForgottenSteps {
@@ -898,12 +869,12 @@ function Get-ForgottenSteps {
 }
 
 function New-Result {
-  param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
+  param([string]$State = 'ok', [object[]]$Differences = @(), $Problem = $null)
   @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
 }
 
 function Receive-Said {
-  param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
+  param($Step, $Result, $Thing)
   $kind = ''
   if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
   switch ($kind) {
@@ -914,7 +885,7 @@ function Receive-Said {
 }
 
 function Get-UndoResult {
-  param([hashtable]$Step)
+  param($Step)
   $result = New-Result
   try {
     $script:Run.Step = $Step.Name
@@ -943,7 +914,7 @@ function New-RunEvent {
 }
 
 function New-StepEvent {
-  param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+  param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
   New-EventLine @{
     event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
     differences = [object[]]@($Result.Differences); problem = $Result.Problem
@@ -963,7 +934,7 @@ function New-EndEvent {
 
 function New-EventLine {
   # ASCII only, so that no code page between here and the controller can change it.
-  param([hashtable]$Fields)
+  param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
@@ -973,7 +944,7 @@ function New-EventLine {
 }
 
 function ConvertTo-AsciiJson {
-  param([object]$Value)
+  param($Value)
   $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
   if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
   $text = [Text.StringBuilder]::new()
@@ -1004,7 +975,7 @@ function Restore-Feature {
 # Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
 
 function Get-TextHash {
-  param([AllowEmptyString()][string]$Text)
+  param([string]$Text)
   $algorithm = [Security.Cryptography.SHA256]::Create()
   try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
   finally { $algorithm.Dispose() }
@@ -1038,11 +1009,26 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-  # A file that a process still runs from gets a name of its own and waits.
+  # A file that a process still runs from gets a name of its own and waits for Clear-OldFiles.
   param([string]$Path)
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
-  catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
+  catch [UnauthorizedAccessException] {
+    $waiting = '{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N')
+    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), $waiting + "`n", [Text.UTF8Encoding]::new($false))
+    [IO.File]::Move($Path, $waiting)
+  }
+}
+
+function Clear-OldFiles {
+  # What nothing runs from any more goes; the rest waits for the next run, or the next boot.
+  $list = Get-StatePath 'old-files.txt'
+  if (-not [IO.File]::Exists($list)) { return }
+  $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
+      if (-not [IO.File]::Exists($path)) { continue }
+      try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
+    })
+  if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
 function Restore-File {
@@ -1059,7 +1045,7 @@ function Restore-File {
 }
 
 function New-PrivateSecurity {
-  param([object]$Security)
+  param($Security)
   $Security.SetAccessRuleProtection($true, $false)
   $inherit = 'None'
   if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
@@ -1097,10 +1083,17 @@ function Restore-FirewallRule {
 # Folders that the node needs.
 
 function Restore-Folder {
-  # Removes a folder that winboot made when nothing is left in it: what others put there is not ours.
+  # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
   param([object]$Former)
   if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
-  if ([IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0) { [IO.Directory]::Delete($Former.path) }
+  $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
+  if (-not $empty -and -not $Former.ours) { return }
+  # Links are removed here, not followed.
+  try { [IO.Directory]::Delete($Former.path, $true) }
+  catch {
+    Stop-Step -Id 'FolderLeft' -Message ('{0} cannot be removed: {1}' -f $Former.path, $_.Exception.GetBaseException().Message) `
+      -Hint 'A process still uses it, or it holds image layers: restart the machine and run the same command again.'
+  }
 }
 
 # Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
@@ -1152,7 +1145,7 @@ function Get-HnsObject {
 }
 
 function Invoke-Hns {
-  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
+  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, $Request = $null)
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
   $body = ''
   if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
@@ -1302,22 +1295,25 @@ function ConvertFrom-AddressNumber {
 }
 
 function Complete-Service {
-  param([hashtable]$Service)
-  $complete = $Service.Clone()
-  $complete.command_line = Complete-Text $Service.command_line
-  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text $_ })
-  $complete.parameters = @{}
-  foreach ($name in @($Service.parameters.Keys)) {
-    $value = $Service.parameters[$name]
+  # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
+  param($Service)
+  $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
+  foreach ($name in @($Service.Keys)) { $complete[$name] = $Service[$name] }
+  $complete.command_line = Complete-Text $complete.command_line
+  $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
+  $parameters = @{}
+  foreach ($name in @($complete.parameters.Keys)) {
+    $value = $complete.parameters[$name]
     if ($value -is [string]) { $value = Complete-Text $value }
     elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
-    $complete.parameters[$name] = $value
+    $parameters[$name] = $value
   }
+  $complete.parameters = $parameters
   $complete
 }
 
 function Complete-Text {
-  param([AllowEmptyString()][string]$Text)
+  param([string]$Text)
   $filled = Expand-Known $Text
   if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
@@ -1410,7 +1406,7 @@ function Get-NodeAddress {
 
 function Read-NetworkSnapshot {
   # What a static configuration loses when a virtual switch takes the adapter over.
-  param([object]$Address)
+  param($Address)
   $index = $Address.index
   $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
   $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
@@ -1454,7 +1450,7 @@ function Read-KeptRoutes {
 
 function Find-Uplink {
   # The adapter that has the address now; when the address is gone, the one that took the MAC over.
-  param([object]$Snapshot)
+  param($Snapshot)
   $found = @(Find-Address $Snapshot.ip)
   if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
@@ -1466,7 +1462,7 @@ function Find-Uplink {
 
 function Restore-NetworkSnapshot {
   # What is there is left alone.
-  param([object]$Snapshot)
+  param($Snapshot)
   $index = Find-Uplink -Snapshot $Snapshot
   if ($null -eq $index) { return }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
@@ -1496,7 +1492,7 @@ function Restore-NetworkSnapshot {
 }
 
 function Restore-Routes {
-  param([object]$Snapshot, [int]$Index)
+  param($Snapshot, [int]$Index)
   foreach ($route in @($Snapshot.routes)) {
     $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
@@ -1525,7 +1521,7 @@ function Read-NodeObject {
 
 function Read-Member {
   # A value deep inside an object from JSON; nothing when any part of the way is missing.
-  param([AllowNull()][object]$Object, [string[]]$Names)
+  param($Object, [string[]]$Names)
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
     $member = $Object.PSObject.Properties[$name]
@@ -1576,7 +1572,7 @@ function Test-OwnNetwork {
 
 function Stop-PodNetwork {
   # The detached part of an undo: the agent would only make the network again.
-  param([hashtable]$Wanted)
+  param($Wanted)
   if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
   Remove-PodNetwork -Name $Wanted.name
 }
@@ -1675,7 +1671,7 @@ function Get-SystemProgram {
 
 function Read-Registry {
   # As it is stored, variables not expanded.
-  param([string]$Path, [AllowEmptyString()][string]$Name)
+  param([string]$Path, [string]$Name)
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
   try {
@@ -1696,7 +1692,7 @@ function Test-RegistryKey {
 }
 
 function Write-Registry {
-  param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
+  param([string]$Path, [string]$Name, $Value, [string]$Kind)
   if ($null -eq $Value) {
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
     if ($null -eq $key) { return }
@@ -1878,7 +1874,7 @@ function Read-StateJson {
 }
 
 function Write-StateJson {
-  param([string]$Name, [object]$Value)
+  param([string]$Name, $Value)
   Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 

@@ -18,7 +18,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = 'b3e2ed485a232285c4ca50f583fd165632af5d2f25827f77c66fa97d00c43f62'
+  Digest  = '585110e1fee77648fd337e0e2412c8455e523a279567ebeaab9c78c41d1ca5ce'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -29,7 +29,7 @@ $script:Node = @{
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
-@{ Name = 'node-preflight'; Needs = @(); Secrets = @(); Values = {
+@{ Name = 'node-preflight'; Values = {
   # What the machine must be before anything is written to it.
   $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
   $notice = @{ BadUpdates = @(
@@ -50,7 +50,7 @@ $steps = @(
   # Nothing here is winboot's to change: a machine that does not fit fails in the look.
 } }
 
-@{ Name = 'computer-name'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = {
   $name = 'WIN-A1'
 }; Look = {
   Get-ComputerNameDifference -Want $name
@@ -58,7 +58,7 @@ $steps = @(
   Set-ComputerName -Name $name
 } }
 
-@{ Name = 'windows-features'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
   $features = @('Containers')
   $source = $null
 }; Look = {
@@ -67,7 +67,7 @@ $steps = @(
   Enable-Features -Features $features -Source $source
 } }
 
-@{ Name = 'system-settings'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = {
   $pageFile = 'system'
 }; Look = {
   Get-PageFileDifference -MiB $pageFile
@@ -75,7 +75,7 @@ $steps = @(
   Set-PageFile -MiB $pageFile
 } }
 
-@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
   # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
   $ports = @{ Start = 33000; Count = 32536 }
 }; Look = {
@@ -84,29 +84,24 @@ $steps = @(
   Set-PortRange @ports
 } }
 
-@{ Name = 'directories'; Needs = @('node-preflight'); Secrets = @(); Values = {
-  # Private folders hold credentials: SYSTEM and Administrators only.
-  $folders = @(
-    @{ path = 'C:\k'; private = $true }, @{ path = 'C:\var\lib\kubelet\pki'; private = $true },
-    @{ path = 'C:\ProgramData\containerd\certs.d'; private = $true },
-    @{ path = 'C:\var\lib\kubelet'; private = $false }, @{ path = 'C:\etc\kubernetes\pki'; private = $false },
-    @{ path = 'C:\Program Files\containerd\bin'; private = $false },
-    @{ path = 'C:\ProgramData\containerd\root'; private = $false },
-    @{ path = 'C:\ProgramData\containerd\state'; private = $false },
-    @{ path = 'C:\opt\cni\bin'; private = $false }, @{ path = 'C:\etc\cni\net.d'; private = $false },
-    @{ path = 'C:\var\lib\cni\networks'; private = $false },
-    @{ path = 'C:\etc\kube-flannel'; private = $false }, @{ path = 'C:\run\flannel'; private = $false },
-    @{ path = 'C:\var\log\pods'; private = $false }, @{ path = 'C:\var\log\containers'; private = $false },
-    @{ path = 'C:\var\log\containerd'; private = $false }, @{ path = 'C:\var\log\kubelet'; private = $false },
-    @{ path = 'C:\var\log\flanneld'; private = $false }, @{ path = 'C:\var\log\kube-proxy'; private = $false }
-  )
+@{ Name = 'directories'; Needs = @('node-preflight'); Values = {
+  # Private folders hold credentials: SYSTEM and Administrators only. Ours are written by this node's services alone.
+  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @(
+    'C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
+    'C:\var\log\kube-proxy'
+  ); Open = @(
+    'C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
+    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks',
+    'C:\etc\kube-flannel'
+  ) }
 }; Look = {
-  Get-FolderDifference -Folders $folders
+  Get-FolderDifference @folders
 }; Change = {
-  Set-Folders -Folders $folders
+  Set-Folders @folders
 } }
 
-@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Secrets = @(); Values = {
+@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
   $rules = @(
     @{
       name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
@@ -131,19 +126,19 @@ $steps = @(
   Set-FirewallRules -Rules $rules
 } }
 
-@{ Name = 'postboot-task'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'postboot-task'; Needs = @('directories'); Values = {
 }; Look = {
   Get-BootTaskDifference
 }; Change = {
   Set-BootTask
-  # The routes as they are now, before winboot rewires anything, are the ones to keep.
+  # The routes as they are before winboot rewires anything are the ones to keep; later the agent's are among them.
   $address = Get-NodeAddress
-  if ($null -ne $address) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
+  if ($null -ne $address -and $null -eq (Read-StateJson 'network.json')) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
 }; Boot = {
   Restore-BootRoutes
 } }
 
-@{ Name = 'log-rotation'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'log-rotation'; Needs = @('directories'); Values = {
   $rotation = @{ Logs = @(
     'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
     'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
@@ -154,106 +149,81 @@ $steps = @(
   Set-LogTask @rotation
 } }
 
-@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Secrets = @(); Values = {
+@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Values = {
   $artifacts = @(
     @{
       name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
       members = @(
         @{
           path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
-          sha256 = $null; services = @('containerd')
+          services = @('containerd')
         },
-        @{
-          path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe'; sha256 = $null
-          services = @()
-        },
+        @{ path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe' },
         @{
           path = 'bin/containerd-shim-runhcs-v1.exe'
-          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'; sha256 = $null
-          services = @()
+          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
         }
       )
     },
     @{
       name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; sha256 = $null; kind = 'tar.gz'
+      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; kind = 'tar.gz'
       proxy = 'http://proxy.corp.example:3128'
       members = @(
         @{
-          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; sha256 = $null
-          services = @('kubelet')
+          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
         },
         @{
-          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'; sha256 = $null
+          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
           services = @('kube-proxy')
         },
         @{
           path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
-          sha256 = $null; services = @('kubelet', 'kube-proxy')
+          services = @('kubelet', 'kube-proxy')
         }
       )
     },
     @{
       name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; sha256 = $null; kind = 'file'
+      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; kind = 'file'
       proxy = 'http://proxy.corp.example:3128'
-      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe'; sha256 = $null; services = @() })
+      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
     },
     @{
       name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe'; sha256 = $null; services = @() })
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
     },
     @{
       name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
       proxy = 'http://proxy.corp.example:3128'
-      members = @(
-        @{
-          path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; sha256 = $null
-          services = @('flanneld')
-        }
-      )
+      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
       name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
       members = @(
-        @{
-          path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe'; sha256 = $null
-          services = @()
-        },
-        @{
-          path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe'; sha256 = $null
-          services = @()
-        }
+        @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
+        @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
       )
     },
     @{
       name = 'flannel-cni'; version = '1.7.1-flannel1'
       file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      sha256 = $null; kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-      members = @(
-        @{
-          path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe'; sha256 = $null
-          services = @()
-        }
-      )
+      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
       name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; sha256 = $null
-      kind = 'file'; proxy = 'http://proxy.corp.example:3128'
-      members = @(
-        @{
-          path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; sha256 = $null; services = @('flanneld')
-        }
-      )
+      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; kind = 'file'
+      proxy = 'http://proxy.corp.example:3128'
+      members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
 }; Look = {
@@ -262,7 +232,7 @@ $steps = @(
   Install-Artifacts -Artifacts $artifacts
 } }
 
-@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Secrets = @(); Values = {
+@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
   $files = @{
     'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
@@ -288,38 +258,32 @@ image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 '
   }
-  $registries = @(
-    @{
-      path = 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml'
-      text = 'server = ''https://registry-1.docker.io''
+  # containerd reads these at every pull: nothing has to start anew for them.
+  $mirrors = @{
+    'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 '
-      authorize = @(); secret = ''; user = ''
-    }
-  )
+  }
 }; Look = {
   Get-RenderedFilesDifference -Files $files
-  foreach ($registry in $registries) { Get-HostsFileDifference -Registry $registry }
+  Get-RenderedFilesDifference -Files $mirrors
 }; Change = {
   Set-RenderedFiles -Files $files -Service 'containerd'
-  foreach ($registry in $registries) {
-    if (@(Get-HostsFileDifference -Registry $registry).Count -gt 0) { Set-HostsFile -Registry $registry }
-  }
+  Set-RenderedFiles -Files $mirrors
 } }
 
-@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Secrets = @(); Values = {
+@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
   $service = Complete-Service -Service @{
     name = 'containerd'; display = 'containerd'
-    description = 'Runs containers for Kubernetes. Managed by winboot.'; start = 'auto'; depends = @()
-    restart_ms = @(10000, 30000, 60000); reset_s = 900
-    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
+    description = 'Runs containers for Kubernetes. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
+    reset_s = 900
     environment = @(
       'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
       'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
     )
-    parameters = @{}
+    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
   }
 }; Look = {
   Get-ServiceDifference -Service $service
@@ -329,7 +293,7 @@ timeout: 10
   Wait-Containerd
 } }
 
-@{ Name = 'pause-image'; Needs = @('containerd'); Secrets = @(); Values = {
+@{ Name = 'pause-image'; Needs = @('containerd'); Values = {
   $image = 'registry.k8s.io/pause:3.10'
 }; Look = {
   Get-ImageDifference -Image $image
@@ -380,7 +344,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kubelet'
 } }
 
-@{ Name = 'kubelet-config'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
   $files = @{
     'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -423,27 +387,24 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kubelet'
 } }
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
-  $wanted = @{
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
+  $service = Complete-Service -Service @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
-    start = 'auto'; depends = @('containerd'); restart_ms = @(10000, 30000, 60000); reset_s = 900
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
     environment = @(
       'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
       'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
     )
-    parameters = @{}
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
   }
-  $service = Complete-Service -Service $wanted
 }; Look = {
   Get-ServiceDifference -Service $service
 }; Change = {
-  Assert-ServiceKnown -Service $wanted
   Set-ServiceDefinition -Service $service
   Start-CurrentService -Name $service.name
 } }
 
-@{ Name = 'registration'; Needs = @('kubelet'); Secrets = @(); Values = {
+@{ Name = 'registration'; Needs = @('kubelet'); Values = {
   $bootstrap = 'C:\k\bootstrap-kubeconfig'
   $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
   $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
@@ -456,7 +417,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   [IO.File]::Delete($bootstrap)
 } }
 
-@{ Name = 'flanneld-config'; Needs = @('directories'); Secrets = @(); Values = {
+@{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
   $files = @{
     'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
@@ -489,16 +450,16 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'flanneld'
 } }
 
-@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Secrets = @(); Values = {
+@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
     agent = 'flanneld'
   }
-  $wanted = @{
+  $service = Complete-Service -Service @{
     name = 'flanneld'; display = 'flannel network agent'
-    description = 'flannel network agent. Managed by winboot.'; start = 'auto'; depends = @('kubelet')
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; command_line = 'C:\k\nssm.exe'; environment = @()
+    description = 'flannel network agent. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
+    reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
     parameters = @{
       'Application' = 'C:\k\flanneld.exe'
       'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
@@ -508,19 +469,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
       'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
     }
   }
-  $service = Complete-Service -Service $wanted
 }; Look = {
   # Whether it runs counts here only while its network stands: starting it rewires the adapter otherwise, and that
   # is the part of the step pod-network.
   $standing = Test-PodNetwork -Wanted $network
   Get-ServiceDifference -Service $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
 }; Change = {
-  Assert-ServiceKnown -Service $wanted
   Set-ServiceDefinition -Service $service
   if (Test-PodNetwork -Wanted $network) { Start-CurrentService -Name $service.name }
 } }
 
-@{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Secrets = @(); Values = {
+@{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
   $network = @{
     name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
@@ -539,7 +498,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Enable-Forwarding -Wanted $network
 } }
 
-@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Secrets = @(); Values = {
+@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
   $store = 'C:\var\lib\cni\networks\cbr0'
   $reservations = @(
     @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
@@ -551,7 +510,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-Reservations -Store $store -Reservations $reservations
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -599,7 +558,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -644,23 +603,20 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kube-proxy'
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Secrets = @(); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
-  $wanted = @{
+  $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-    description = 'Kubernetes kube-proxy. Managed by winboot.'; start = 'auto'
-    depends = @('kubelet', 'flanneld'); restart_ms = @(10000, 30000, 60000); reset_s = 900
+    description = 'Kubernetes kube-proxy. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
+    reset_s = 900; depends = @('kubelet', 'flanneld')
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
-    environment = @(); parameters = @{}
   }
-  $service = Complete-Service -Service $wanted
   $running = (Get-ServiceState -Name $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
   Get-ServiceDifference -Service $service -Disrupts:$running
   if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }; Change = {
-  Assert-ServiceKnown -Service $wanted
   Assert-Network -Name $network
   Set-ServiceDefinition -Service $service
   Start-CurrentService -Name $service.name
@@ -679,7 +635,7 @@ function Get-ArtifactDifference {
   foreach ($artifact in $Artifacts) {
     $noted = Read-PlacedHashes -Artifact $artifact
     foreach ($member in $artifact.members) {
-      $want = $member.sha256
+      $want = $member['sha256']
       if ($null -eq $want) { $want = $noted[$member.destination] }
       $is = Get-PathHash -Path $member.destination
       if ($null -ne $want -and $is -eq $want) { continue }
@@ -691,15 +647,15 @@ function Get-ArtifactDifference {
 }
 
 function Get-PlacedPath {
-  param([hashtable]$Artifact)
+  param($Artifact)
   'placed-{0}.json' -f $Artifact.name
 }
 
 function Read-PlacedHashes {
-  param([hashtable]$Artifact)
+  param($Artifact)
   $hashes = @{}
   $noted = Read-StateJson (Get-PlacedPath $Artifact)
-  if ($null -eq $noted -or $noted.archive -ne $Artifact.sha256) { return $hashes }
+  if ($null -eq $noted -or $noted.archive -ne $Artifact['sha256']) { return $hashes }
   foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
   $hashes
 }
@@ -712,39 +668,39 @@ function Install-Artifacts {
 }
 
 function Install-Artifact {
-  param([hashtable]$Artifact)
+  param($Artifact)
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder -Path $folder
   $archive = [IO.Path]::Combine($folder, $Artifact.file)
-  if ((Get-PathHash -Path $archive) -ne $Artifact.sha256) { Receive-Artifact -Artifact $Artifact -Path $archive }
+  if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
   $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
   if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
   [void][IO.Directory]::CreateDirectory($unpacked)
   if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
   else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
   $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-  Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact.sha256; files = [object[]]$files }
+  Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact['sha256']; files = [object[]]$files }
   [IO.Directory]::Delete($unpacked, $true)
   [IO.File]::Delete($archive)
 }
 
 function Expand-Members {
   # tar.exe is part of Windows and unpacks zip as well.
-  param([hashtable]$Artifact, [string]$Archive, [string]$Folder)
+  param($Artifact, [string]$Archive, [string]$Folder)
   $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
   [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
 }
 
 function Install-Member {
-  param([hashtable]$Member, [string]$Folder)
+  param($Member, [string]$Folder)
   $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
   $hash = Get-PathHash -Path $from
-  if ($null -ne $Member.sha256 -and $hash -ne $Member.sha256) {
-    Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member.sha256) `
+  if ($null -ne $Member['sha256'] -and $hash -ne $Member['sha256']) {
+    Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member['sha256']) `
       -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
   }
   if ((Get-PathHash -Path $Member.destination) -ne $hash) {
-    foreach ($service in $Member.services) { Save-RestartNeed -Name $service }
+    foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed -Name $service }
     Save-FormerFile -Path $Member.destination
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
     Move-FileOver -From $from -To $Member.destination
@@ -753,22 +709,22 @@ function Install-Member {
 }
 
 function Receive-Artifact {
-  param([hashtable]$Artifact, [string]$Path)
-  if (-not $Artifact.sha256) {
+  param($Artifact, [string]$Path)
+  if (-not $Artifact['sha256']) {
     Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
       -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
   }
   $part = $Path + '.part'
-  for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact.sha256; $attempt++) {
+  for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact['sha256']; $attempt++) {
     if ($attempt -gt 4) {
       $hash = Get-PathHash -Path $part
       [IO.File]::Delete($part)
-      Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact.sha256) `
+      Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact['sha256']) `
         -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
     }
     # The first attempts go on where an earlier one ended; the last ones start from nothing.
     if ($attempt -gt 2) { [IO.File]::Delete($part) }
-    Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact.proxy -Last:($attempt -eq 4)
+    Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
   }
   [IO.File]::Delete($Path)
   [IO.File]::Move($part, $Path)
@@ -776,7 +732,7 @@ function Receive-Artifact {
 
 function Receive-Rest {
   # A connection that breaks in the middle leaves what came; the next attempt goes on there.
-  param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
+  param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
   # A bundle in a folder that the node reads needs no protocol.
   if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
   # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
@@ -837,6 +793,7 @@ function Invoke-Boot {
   # A step that fails is noted and does not keep the others from their turn.
   Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
+  Clear-OldFiles
   foreach ($step in $script:Run.Steps) {
     try { [void]@(Invoke-Block -Step $step -Block 'Boot') }
     catch {
@@ -881,7 +838,7 @@ function Test-CurrentCertificate {
 }
 
 function Get-CredentialFault {
-  param([hashtable]$Credential)
+  param($Credential)
   $kubeconfig = Read-FileText $Credential.kubeconfig
   if ($null -eq $kubeconfig) { return 'no kubeconfig' }
   $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
@@ -898,7 +855,7 @@ function Get-CredentialFault {
 
 function Get-CredentialDifference {
   # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
-  param([hashtable]$Credential)
+  param($Credential)
   $fault = Get-CredentialFault -Credential $Credential
   if ($null -eq $fault) { return }
   if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
@@ -906,7 +863,7 @@ function Get-CredentialDifference {
 }
 
 function Set-Credential {
-  param([hashtable]$Credential)
+  param($Credential)
   if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
   Stop-RunningService -Name 'kubelet'
   Remove-OldFile -Path $Credential.kubeconfig
@@ -950,42 +907,6 @@ function Install-Image {
   }
 }
 
-function Get-HostsFileDifference {
-  # A hosts.toml: the text we know, and, where the registry wants a login, a header that is there and readable only by
-  # SYSTEM and Administrators. The login itself is never compared.
-  param([hashtable]$Registry)
-  $is = Read-FileText $Registry.path
-  $what = 'file {0}: ' -f $Registry.path
-  if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
-    New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
-    return
-  }
-  if ($Registry.secret -eq '') {
-    if ($is.Length -ne $Registry.text.Length) {
-      New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
-    }
-    return
-  }
-  $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
-  Compare-Wanted -What ($what + 'logins') -Is $headers -Want @($Registry.authorize).Count
-  $strangers = Get-Strangers -Path $Registry.path
-  if ($null -ne $strangers) {
-    New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
-  }
-}
-
-function Set-HostsFile {
-  param([hashtable]$Registry)
-  if ($Registry.secret -eq '') { Set-FileText -Path $Registry.path -Text $Registry.text; return }
-  $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
-  $text = $Registry.text
-  foreach ($url in @($Registry.authorize)) {
-    $text += "`n[host.`"{0}`".header]`n  authorization = `"Basic {1}`"`n" -f $url, [Convert]::ToBase64String($login)
-  }
-  Save-CreatedFile -Path $Registry.path
-  Write-FileText -Path $Registry.path -Text $text -Private
-}
-
 function Save-CreatedFile {
   # The former bytes of a file that holds a secret are kept nowhere.
   param([string]$Path)
@@ -1009,7 +930,7 @@ function Wait-Containerd {
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
-  param([int]$TimeoutSeconds = 300, [hashtable]$Guard)
+  param([int]$TimeoutSeconds = 300, $Guard)
   Assert-NoFailure
   $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
   $path = Get-StatePath ('detached\{0}.ps1' -f $id)
@@ -1069,13 +990,26 @@ function Assert-NoFailure {
   foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told) { continue }
+    # What an undo did is no failure of a join, and the other way round.
+    if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
     $status.told = $true
     Write-StateJson -Name $name -Value $status
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
       -Hint 'When the cause is mended, run the same command again.'
+  }
+}
+
+function Complete-DetachedRun {
+  # The step is as wanted: how its earlier runs ended is no reason to stop the next one.
+  param([string]$Step)
+  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), ($Step + '-*.json'))) {
+    $name = 'detached\' + [IO.Path]::GetFileName($path)
+    $status = Read-StateJson $name
+    if ($null -eq $status -or $status.told) { continue }
+    $status.told = $true
+    Write-StateJson -Name $name -Value $status
   }
 }
 
@@ -1111,7 +1045,7 @@ function Invoke-Detached {
 }
 
 function Save-DetachedState {
-  param([string]$Name, [object]$Status, [string]$State, [string]$Message)
+  param([string]$Name, $Status, [string]$State, [string]$Message)
   $Status.state = $State
   $Status.message = $Message
   $Status.ended = [DateTime]::UtcNow.Ticks
@@ -1120,7 +1054,7 @@ function Save-DetachedState {
 
 function Invoke-Guarded {
   # That nobody is connected is no reason to go back: only what the node itself can see counts.
-  param([object]$Status)
+  param($Status)
   $guard = $Status.guard
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
@@ -1144,7 +1078,7 @@ function Invoke-Guarded {
 
 function Wait-Network {
   # Puts back what is missing until the machine has its way out; names what is still missing at the end.
-  param([object]$Snapshot, [object]$Guard, [int]$Seconds)
+  param($Snapshot, $Guard, [int]$Seconds)
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
     Restore-NetworkSnapshot -Snapshot $Snapshot
@@ -1156,7 +1090,7 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
-  param([object]$Snapshot, [object]$Guard)
+  param($Snapshot, $Guard)
   $address = @(Find-Address $Snapshot.ip)
   if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
   $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
@@ -1170,7 +1104,7 @@ function Get-MissingLink {
 }
 
 function Undo-Rewiring {
-  param([object]$Guard)
+  param($Guard)
   if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
     Stop-RunningService -Name $Guard.agent
     Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
@@ -1186,8 +1120,8 @@ function New-Difference {
   # Null means: is, or shall be, absent.
   param(
     [Parameter(Mandatory = $true)][string]$What,
-    [AllowNull()][object]$Is,
-    [AllowNull()][object]$Want,
+    [AllowNull()]$Is,
+    [AllowNull()]$Want,
     [switch]$Reboot,
     [switch]$Disrupts,
     [switch]$Disturbs,
@@ -1206,7 +1140,7 @@ function New-Difference {
 }
 
 function ConvertTo-Shown {
-  param([AllowNull()][object]$Value)
+  param($Value)
   if ($null -eq $Value) { return $null }
   if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
   if ($Value -is [array]) { return ($Value -join ', ') }
@@ -1217,8 +1151,8 @@ function Compare-Wanted {
   # A difference when two values are not shown alike.
   param(
     [Parameter(Mandatory = $true)][string]$What,
-    [AllowNull()][object]$Is,
-    [AllowNull()][object]$Want,
+    [AllowNull()]$Is,
+    [AllowNull()]$Want,
     [switch]$IgnoreCase,
     [switch]$Reboot,
     [switch]$Disrupts,
@@ -1248,7 +1182,7 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-  param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
+  param([Parameter(Mandatory = $true)]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
   $id = $OtherwiseId
   $hint = ''
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -1266,9 +1200,12 @@ function ConvertTo-Problem {
 # Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
-  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
   foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
+  foreach ($step in $Steps) {
+    foreach ($name in @('Needs', 'Secrets')) { if (-not $step.ContainsKey($name)) { $step[$name] = @() } }
+  }
   @{
     Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
     # Steps that others must not build upon, with the reason: failed, blocked or reboot.
@@ -1282,7 +1219,7 @@ function New-Run {
 
 function Invoke-Block {
   # The values are set anew for each block, so that blocks cannot change them for each other.
-  param([hashtable]$Step, [string]$Block)
+  param($Step, [string]$Block)
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
   . $Step.Values
@@ -1321,7 +1258,10 @@ function Invoke-Locked {
     New-EndEvent -Reason 'held' -Message (Get-HolderText)
     return
   }
-  try { & $Work }
+  try {
+    & $Work
+    Clear-OldFiles
+  }
   finally { Exit-Run -Lock $lock }
 }
 
@@ -1352,12 +1292,12 @@ function Invoke-Steps {
 }
 
 function New-Result {
-  param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
+  param([string]$State = 'ok', [object[]]$Differences = @(), $Problem = $null)
   @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
 }
 
 function Get-LookResult {
-  param([hashtable]$Step)
+  param($Step)
   $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
   if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
   try { $found = @(Read-Differences -Step $Step) }
@@ -1371,8 +1311,9 @@ function Get-LookResult {
 }
 
 function Get-ChangeResult {
-  param([hashtable]$Step)
+  param($Step)
   $result = Get-LookResult -Step $Step
+  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun -Step $Step.Name }
   if ($result.State -ne 'would-change') { return $result }
   $problem = Get-Obstacle -Step $Step -Differences $result.Differences
   if ($null -ne $problem) {
@@ -1396,7 +1337,7 @@ function Get-ChangeResult {
 
 function Complete-Change {
   # Only a second look that finds nothing makes it `changed`.
-  param([hashtable]$Step, [hashtable]$Result)
+  param($Step, $Result)
   $said = @(Invoke-Block -Step $Step -Block 'Change')
   $script:Run.Cache = @{}
   foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
@@ -1414,7 +1355,7 @@ function Complete-Change {
 }
 
 function Receive-Said {
-  param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
+  param($Step, $Result, $Thing)
   $kind = ''
   if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
   switch ($kind) {
@@ -1425,7 +1366,7 @@ function Receive-Said {
 }
 
 function Read-Differences {
-  param([hashtable]$Step)
+  param($Step)
   $seen = @{}
   foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
@@ -1440,7 +1381,7 @@ function Read-Differences {
 }
 
 function Get-Obstacle {
-  param([hashtable]$Step, [object[]]$Differences)
+  param($Step, [object[]]$Differences)
   $facts = $script:Run.Facts
   if ($facts.NodeIsLive -and -not $facts.Drained) {
     $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
@@ -1462,7 +1403,7 @@ function Get-Obstacle {
 }
 
 function New-BlockedResult {
-  param([hashtable]$Step, [string[]]$Unmet)
+  param($Step, [string[]]$Unmet)
   $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
   $id = 'NeedsStep'
   $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
@@ -1484,7 +1425,7 @@ function New-RunEvent {
 }
 
 function New-StepEvent {
-  param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+  param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
   New-EventLine @{
     event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
     differences = [object[]]@($Result.Differences); problem = $Result.Problem
@@ -1504,7 +1445,7 @@ function New-EndEvent {
 
 function New-EventLine {
   # ASCII only, so that no code page between here and the controller can change it.
-  param([hashtable]$Fields)
+  param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
@@ -1514,7 +1455,7 @@ function New-EventLine {
 }
 
 function ConvertTo-AsciiJson {
-  param([object]$Value)
+  param($Value)
   $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
   if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
   $text = [Text.StringBuilder]::new()
@@ -1544,7 +1485,7 @@ function Get-FeatureState {
 }
 
 function Enable-Features {
-  param([string[]]$Features, [AllowNull()][string]$Source)
+  param([string[]]$Features, [string]$Source)
   foreach ($feature in $Features) {
     $state = Get-FeatureState -Feature $feature
     if ($null -eq $state) {
@@ -1560,7 +1501,7 @@ function Enable-Features {
 }
 
 function Enable-OneFeature {
-  param([string]$Feature, [AllowNull()][string]$Source)
+  param([string]$Feature, [string]$Source)
   $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
   if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
   try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
@@ -1583,7 +1524,7 @@ function Enable-OneFeature {
 # Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
 
 function Get-TextHash {
-  param([AllowEmptyString()][string]$Text)
+  param([string]$Text)
   $algorithm = [Security.Cryptography.SHA256]::Create()
   try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
   finally { $algorithm.Dispose() }
@@ -1611,7 +1552,7 @@ function Get-FileDifference {
 }
 
 function ConvertTo-TextSummary {
-  param([AllowNull()][object]$Text)
+  param($Text)
   if ($null -eq $Text) { return $null }
   '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
 }
@@ -1649,11 +1590,26 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-  # A file that a process still runs from gets a name of its own and waits.
+  # A file that a process still runs from gets a name of its own and waits for Clear-OldFiles.
   param([string]$Path)
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
-  catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
+  catch [UnauthorizedAccessException] {
+    $waiting = '{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N')
+    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), $waiting + "`n", [Text.UTF8Encoding]::new($false))
+    [IO.File]::Move($Path, $waiting)
+  }
+}
+
+function Clear-OldFiles {
+  # What nothing runs from any more goes; the rest waits for the next run, or the next boot.
+  $list = Get-StatePath 'old-files.txt'
+  if (-not [IO.File]::Exists($list)) { return }
+  $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
+      if (-not [IO.File]::Exists($path)) { continue }
+      try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
+    })
+  if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
 function Save-FormerFile {
@@ -1676,7 +1632,7 @@ function Save-FormerFile {
 }
 
 function New-PrivateSecurity {
-  param([object]$Security)
+  param($Security)
   $Security.SetAccessRuleProtection($true, $false)
   $inherit = 'None'
   if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
@@ -1720,13 +1676,13 @@ function Get-FirewallDifference {
 }
 
 function ConvertTo-FirewallShown {
-  param([hashtable]$Rule)
+  param($Rule)
   '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
 }
 
 function ConvertFrom-FirewallText {
   # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
-  param([AllowNull()][string]$Text)
+  param([string]$Text)
   if (-not $Text) { return }
   $direction = 'in'
   $protocol = 'any'
@@ -1780,29 +1736,33 @@ function Set-FirewallRules {
 # Folders that the node needs.
 
 function Get-FolderDifference {
-  param([hashtable[]]$Folders)
-  foreach ($folder in $Folders) {
-    if (-not [IO.Directory]::Exists($folder.path)) {
-      New-Difference -What ('folder {0}' -f $folder.path) -Is $null -Want 'present'
-    }
-    if ($folder.private) {
-      $strangers = $null
-      if ([IO.Directory]::Exists($folder.path)) { $strangers = Get-Strangers -Path $folder.path }
-      if ($null -ne $strangers) {
-        New-Difference -What ('folder {0}: others with rights' -f $folder.path) -Is $strangers -Want $null
-      }
-    }
+  param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
+  foreach ($path in $Ours + $Private + $Open) {
+    if (-not [IO.Directory]::Exists($path)) { New-Difference -What ('folder ' + $path) -Is $null -Want 'present' }
+  }
+  foreach ($path in $Private) {
+    if (-not [IO.Directory]::Exists($path)) { continue }
+    $strangers = Get-Strangers -Path $path
+    if ($null -ne $strangers) { New-Difference -What ('folder {0}: others with rights' -f $path) -Is $strangers -Want $null }
   }
 }
 
 function Set-Folders {
   # A private folder gets its rules before anything is in it.
-  param([hashtable[]]$Folders)
-  foreach ($folder in $Folders) {
-    Save-FormerValue -Kind 'Folder' -Key $folder.path -Value @{ path = $folder.path; existed = [IO.Directory]::Exists($folder.path) }
-    if ($folder.private) { Set-PrivateFolder -Path $folder.path }
-    else { [void][IO.Directory]::CreateDirectory($folder.path) }
+  param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
+  foreach ($path in $Ours + $Private + $Open) {
+    Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
+    if ($Private -contains $path) { Set-PrivateFolder -Path $path }
+    else { [void][IO.Directory]::CreateDirectory($path) }
   }
+}
+
+function Save-FormerFolder {
+  # Missing parents are made with it, and noted before it: an undo comes to them after it.
+  param([string]$Path, [bool]$Ours)
+  $parent = [IO.Path]::GetDirectoryName($Path)
+  if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
+  Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
 # Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
@@ -1822,7 +1782,7 @@ function Get-FormerLines {
 
 function Save-FormerValue {
   # Called before a change. Only the first note counts: later ones would hold our own values.
-  param([string]$Kind, [string]$Key, [hashtable]$Value)
+  param([string]$Kind, [string]$Key, $Value)
   foreach ($line in @(Get-FormerLines)) {
     if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
   }
@@ -1845,7 +1805,7 @@ function Get-HnsObject {
 }
 
 function Invoke-Hns {
-  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
+  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, $Request = $null)
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
   $body = ''
   if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
@@ -2027,11 +1987,13 @@ function Expand-Known {
 function Assert-Known {
   param([string]$Text)
   $filled = Expand-Known $Text
-  if ($null -eq $filled) {
-    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
-      -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
-  }
+  if ($null -eq $filled) { Stop-Unknown }
   $filled
+}
+
+function Stop-Unknown {
+  Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
+    -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
 }
 
 function Get-Known {
@@ -2119,7 +2081,7 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-  param([hashtable]$Files, [switch]$Disrupts)
+  param($Files, [switch]$Disrupts)
   foreach ($path in @($Files.Keys | Sort-Object)) {
     Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$Disrupts
   }
@@ -2127,7 +2089,7 @@ function Get-RenderedFilesDifference {
 
 function Set-RenderedFiles {
   # The service that reads them only at its start is noted for a restart before the first byte.
-  param([hashtable]$Files, [string]$Service = '')
+  param($Files, [string]$Service = '')
   foreach ($path in @($Files.Keys | Sort-Object)) {
     if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
     if ($Service -ne '') { Save-RestartNeed -Name $Service }
@@ -2136,36 +2098,33 @@ function Set-RenderedFiles {
 }
 
 function Complete-Service {
-  param([hashtable]$Service)
-  $complete = $Service.Clone()
-  $complete.command_line = Complete-Text $Service.command_line
-  $complete.environment = @($Service.environment | ForEach-Object { Complete-Text $_ })
-  $complete.parameters = @{}
-  foreach ($name in @($Service.parameters.Keys)) {
-    $value = $Service.parameters[$name]
+  # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
+  param($Service)
+  $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
+  foreach ($name in @($Service.Keys)) { $complete[$name] = $Service[$name] }
+  $complete.command_line = Complete-Text $complete.command_line
+  $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
+  $parameters = @{}
+  foreach ($name in @($complete.parameters.Keys)) {
+    $value = $complete.parameters[$name]
     if ($value -is [string]) { $value = Complete-Text $value }
     elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
-    $complete.parameters[$name] = $value
+    $parameters[$name] = $value
   }
+  $complete.parameters = $parameters
   $complete
 }
 
 function Complete-Text {
-  param([AllowEmptyString()][string]$Text)
+  param([string]$Text)
   $filled = Expand-Known $Text
   if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
 
-function Assert-ServiceKnown {
-  param([hashtable]$Service)
-  [void](Assert-Known $Service.command_line)
-  foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known ([string]$value)) }
-}
-
 function Get-ForeignFile {
   # containerd takes the first valid one in the order of their names.
-  param([string]$Folder, [hashtable]$Own)
+  param([string]$Folder, $Own)
   if (-not [IO.Directory]::Exists($Folder)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Folder)) {
     if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
@@ -2289,7 +2248,7 @@ function Read-ServiceParameter {
 }
 
 function Set-ServiceParameters {
-  param([hashtable]$Service)
+  param($Service)
   $path = (Get-ServicePath $Service.name) + '\Parameters'
   if (-not (Test-NssmWanted $Service)) {
     if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
@@ -2303,14 +2262,14 @@ function Set-ServiceParameters {
 }
 
 function Get-ParameterKind {
-  param([AllowNull()][object]$Value)
+  param($Value)
   if ($Value -is [int]) { return 'DWord' }
   if ($Value -is [array]) { return 'MultiString' }
   'ExpandString'
 }
 
 function Test-NssmWanted {
-  param([hashtable]$Service)
+  param($Service)
   @($Service.parameters.Keys).Count -gt 0
 }
 
@@ -2404,7 +2363,7 @@ function Get-NodeAddress {
 
 function Read-NetworkSnapshot {
   # What a static configuration loses when a virtual switch takes the adapter over.
-  param([object]$Address)
+  param($Address)
   $index = $Address.index
   $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
   $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
@@ -2448,7 +2407,7 @@ function Read-KeptRoutes {
 
 function Find-Uplink {
   # The adapter that has the address now; when the address is gone, the one that took the MAC over.
-  param([object]$Snapshot)
+  param($Snapshot)
   $found = @(Find-Address $Snapshot.ip)
   if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
@@ -2460,7 +2419,7 @@ function Find-Uplink {
 
 function Restore-NetworkSnapshot {
   # What is there is left alone.
-  param([object]$Snapshot)
+  param($Snapshot)
   $index = Find-Uplink -Snapshot $Snapshot
   if ($null -eq $index) { return }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
@@ -2490,7 +2449,7 @@ function Restore-NetworkSnapshot {
 }
 
 function Restore-Routes {
-  param([object]$Snapshot, [int]$Index)
+  param($Snapshot, [int]$Index)
   foreach ($route in @($Snapshot.routes)) {
     $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
@@ -2519,7 +2478,7 @@ function Read-NodeObject {
 
 function Read-Member {
   # A value deep inside an object from JSON; nothing when any part of the way is missing.
-  param([AllowNull()][object]$Object, [string[]]$Names)
+  param($Object, [string[]]$Names)
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
     $member = $Object.PSObject.Properties[$name]
@@ -2531,7 +2490,7 @@ function Read-Member {
 }
 
 function Read-Items {
-  param([AllowNull()][object]$Object, [string]$Name)
+  param($Object, [string]$Name)
   $found = Read-Member $Object $Name
   foreach ($item in @($found)) { if ($null -ne $item) { $item } }
 }
@@ -2566,7 +2525,8 @@ function Wait-Registration {
   # The controller approves meanwhile what has to be approved.
   param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
+  # A kubelet registers its Node and looks for its serving certificate only when it starts: one that has lost either
+  # has to start anew.
   $restartAt = [DateTime]::UtcNow.AddSeconds(30)
   $restarted = $false
   while ($true) {
@@ -2574,8 +2534,8 @@ function Wait-Registration {
     $left = @(Get-RegistrationDifference -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
     if ($left.Count -eq 0) { return }
     $waiting = [DateTime]::UtcNow
-    if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
-      $null -eq (Get-NodeObject)) {
+    $lost = $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate))
+    if (-not $restarted -and $lost -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate)) {
       Stop-RunningService -Name 'kubelet'
       Start-Service -Name 'kubelet'
       $restarted = $true
@@ -2606,7 +2566,7 @@ function Stop-Registration {
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
-  param([hashtable]$Wanted)
+  param($Wanted)
   $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
   $what = 'HNS network {0}' -f $Wanted.name
   if ($networks.Count -ne 1) {
@@ -2620,7 +2580,7 @@ function Get-PodNetworkDifference {
 }
 
 function Get-NetworkFault {
-  param([object]$Network, [hashtable]$Wanted, [string]$What)
+  param($Network, $Wanted, [string]$What)
   $flags = @{ Disrupts = $true; Disturbs = $true }
   # HNS writes its types in lower case or in mixed case, as the one who made the network did.
   Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
@@ -2633,13 +2593,13 @@ function Get-NetworkFault {
 }
 
 function Get-NetworkVni {
-  param([object]$Network)
+  param($Network)
   $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
   @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {
-  param([hashtable]$Wanted)
+  param($Wanted)
   $what = 'HNS endpoint {0}' -f $Wanted.endpoint
   $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
@@ -2656,7 +2616,7 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-  param([hashtable]$Wanted)
+  param($Wanted)
   if ($Wanted.endpoint -eq '') { return }
   foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
     $address = Expand-Known $text
@@ -2677,7 +2637,7 @@ function Read-Forwarding {
 }
 
 function Enable-Forwarding {
-  param([hashtable]$Wanted)
+  param($Wanted)
   foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted)) {
     if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
     $index = @(Find-Address $address)[0].InterfaceIndex
@@ -2703,12 +2663,12 @@ function Get-SubnetFileDifference {
 
 function Test-PodNetwork {
   # True when nothing is left that only making the network anew can mend.
-  param([hashtable]$Wanted)
+  param($Wanted)
   @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
-  param([hashtable]$Wanted, [hashtable]$Guard)
+  param($Wanted, $Guard)
   Assert-Uplink -Wanted $Wanted
   Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
     name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
@@ -2718,7 +2678,7 @@ function Start-Rewiring {
 
 function Assert-Uplink {
   # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
-  param([hashtable]$Wanted)
+  param($Wanted)
   $address = Get-NodeAddress
   if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
   $uplink = Get-UplinkName -Address $address
@@ -2732,14 +2692,14 @@ function Assert-Uplink {
 
 function Get-UplinkName {
   # Where a switch has the address already, the adapter below it has given the switch's interface its name.
-  param([object]$Address)
+  param($Address)
   if ($Address.alias -match '^vEthernet \((.+)\)$' -and
     @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
   $Address.alias
 }
 
 function Wait-RunningAgent {
-  param([hashtable]$Wanted, [int]$TimeoutSeconds)
+  param($Wanted, [int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
   while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
     $script:Run.Cache = @{}
@@ -2749,7 +2709,7 @@ function Wait-RunningAgent {
 }
 
 function Start-NetworkAgent {
-  param([hashtable]$Wanted, [int]$TimeoutSeconds)
+  param($Wanted, [int]$TimeoutSeconds)
   Save-RestartNeed -Name 'kube-proxy'
   Stop-RunningService -Name $Wanted.agent
   # The agent keeps a network that has the right subnet, whatever else is wrong with it.
@@ -2784,7 +2744,7 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-  param([hashtable]$Wanted, [int]$TimeoutSeconds)
+  param($Wanted, [int]$TimeoutSeconds)
   $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
   while ($true) {
     Restore-Uplink
@@ -3046,7 +3006,7 @@ function Get-SystemProgram {
 
 function Read-Registry {
   # As it is stored, variables not expanded.
-  param([string]$Path, [AllowEmptyString()][string]$Name)
+  param([string]$Path, [string]$Name)
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
   try {
@@ -3075,7 +3035,7 @@ function Read-RegistryKind {
 }
 
 function Set-RegistryValue {
-  param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')
+  param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
   $former = Read-Registry $Path $Name
   # In JSON a list of bytes is as good as the bytes.
   if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
@@ -3086,7 +3046,7 @@ function Set-RegistryValue {
 }
 
 function Write-Registry {
-  param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
+  param([string]$Path, [string]$Name, $Value, [string]$Kind)
   if ($null -eq $Value) {
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
     if ($null -eq $key) { return }
@@ -3123,7 +3083,7 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-  param([hashtable]$Service, [switch]$Disrupts, [switch]$Disturbs)
+  param($Service, [switch]$Disrupts, [switch]$Disturbs)
   $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
   $is = Read-Service -Name $Service.name
   $what = 'service {0}: ' -f $Service.name
@@ -3170,7 +3130,7 @@ function Read-Service {
 
 function ConvertFrom-FailureActions {
   # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
-  param([AllowNull()][object]$Bytes)
+  param($Bytes)
   if ($null -eq $Bytes) { return '' }
   $raw = [byte[]]$Bytes
   if ($raw.Length -lt 20) { return '' }
@@ -3182,7 +3142,7 @@ function ConvertFrom-FailureActions {
 }
 
 function ConvertTo-Recovery {
-  param([hashtable]$Service)
+  param($Service)
   '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
 }
 
@@ -3193,7 +3153,10 @@ function Get-ServiceState {
 }
 
 function Set-ServiceDefinition {
-  param([hashtable]$Service)
+  param($Service)
+  foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
+    if ([string]$text -like '*(known after join)*') { Stop-Unknown }
+  }
   $path = Get-ServicePath $Service.name
   Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
   $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
@@ -3299,7 +3262,7 @@ function Read-FormerService {
 
 function Get-PageFileDifference {
   # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
-  param([object]$MiB)
+  param($MiB)
   $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
   $text = ConvertTo-Shown $is
   if ($MiB -is [string]) {
@@ -3310,7 +3273,7 @@ function Get-PageFileDifference {
 }
 
 function Set-PageFile {
-  param([object]$MiB)
+  param($MiB)
   if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
   $value = '?:\pagefile.sys'
   if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
@@ -3354,7 +3317,7 @@ function Read-StateJson {
 }
 
 function Write-StateJson {
-  param([string]$Name, [object]$Value)
+  param([string]$Name, $Value)
   Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 

@@ -14,27 +14,32 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     users = _users(spec)
     return {
         "artifacts": [
-            {
-                "name": artifact.name,
-                "version": artifact.version,
-                "file": artifact.file,
-                "url": artifact.url,
-                "sha256": artifact.sha256,
-                "kind": artifact.kind,
-                "proxy": _proxy(spec, artifact.url),
-                "members": [
-                    {
-                        "path": member.path,
-                        "destination": member.destination,
-                        "sha256": member.sha256,
-                        "services": users.get(member.destination.lower(), []),
-                    }
+            _present(
+                name=artifact.name,
+                version=artifact.version,
+                file=artifact.file,
+                url=artifact.url,
+                sha256=artifact.sha256,
+                kind=artifact.kind,
+                proxy=_proxy(spec, artifact.url),
+                members=[
+                    _present(
+                        path=member.path,
+                        destination=member.destination,
+                        sha256=member.sha256,
+                        services=users.get(member.destination.lower()),
+                    )
                     for member in artifact.members
                 ],
-            }
+            )
             for artifact in spec.artifacts
         ]
     }
+
+
+def _present(**values: object) -> dict[str, object]:
+    """Those that say something: an absent key reads as null on the node."""
+    return {name: value for name, value in values.items() if value}
 
 
 def _users(spec: NodeSpec) -> dict[str, list[str]]:

@@ -19,21 +19,27 @@ def _files(spec: NodeSpec) -> Mapping[str, str]:
     return {spec.paths.containerd_config: spec.runtime.config_toml, spec.paths.crictl_config: crictl}
 
 
-def _registries(spec: NodeSpec) -> list[dict[str, object]]:
+def _mirrors(spec: NodeSpec) -> dict[str, str]:
+    """The hosts.toml files that hold no login, by path."""
+    return {hosts_path(spec, one): one.hosts_toml for one in spec.runtime.registries if not one.secret}
+
+
+def _logins(spec: NodeSpec) -> list[dict[str, object]]:
     return [
         {
             "path": hosts_path(spec, registry),
             "text": registry.hosts_toml,
             "authorize": list(registry.authorize),
-            "secret": registry.secret or "",
+            "secret": registry.secret,
             "user": registry.user or "",
         }
         for registry in spec.runtime.registries
+        if registry.secret
     ]
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"registries": _registries(spec)}
+    return {"mirrors": _mirrors(spec), "registries": _logins(spec)}
 
 
 def _secrets(spec: NodeSpec) -> tuple[str, ...]:

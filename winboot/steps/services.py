@@ -27,15 +27,18 @@ def service_table(spec: NodeSpec, name: str) -> dict[str, object]:
         "name": service.name,
         "display": service.display_name,
         "description": service.description,
-        "start": "auto",
-        "depends": list(service.depends_on),
         "restart_ms": list(service.restart_ms),
         "reset_s": service.reset_s,
     }
+    # What Complete-Service knows as a default need not travel.
+    if service.depends_on:
+        common["depends"] = list(service.depends_on)
     if service.manager == "nssm":
         return common | _nssm(spec, service)
     environment = [f"{key}={value}" for key, value in sorted(service.environment.items())]
-    return common | {"command_line": _native(spec, service), "environment": environment, "parameters": {}}
+    if environment:
+        common["environment"] = environment
+    return common | {"command_line": _native(spec, service)}
 
 
 def _native(spec: NodeSpec, service: ServiceSpec) -> str:
@@ -93,7 +96,7 @@ def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
     if service.name == "containerd":
         # Its shims hold the pods; they live on while containerd is started anew.
         parameters["AppKillProcessTree"] = 0
-    return {"command_line": spec.paths.nssm, "environment": [], "parameters": parameters}
+    return {"command_line": spec.paths.nssm, "parameters": parameters}
 
 
 def command_line(words: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ function Get-ArtifactDifference {
     foreach ($artifact in $Artifacts) {
         $noted = Read-PlacedHashes -Artifact $artifact
         foreach ($member in $artifact.members) {
-            $want = $member.sha256
+            $want = $member['sha256']
             if ($null -eq $want) { $want = $noted[$member.destination] }
             $is = Get-PathHash -Path $member.destination
             if ($null -ne $want -and $is -eq $want) { continue }
@@ -18,15 +18,15 @@ function Get-ArtifactDifference {
 }
 
 function Get-PlacedPath {
-    param([hashtable]$Artifact)
+    param($Artifact)
     'placed-{0}.json' -f $Artifact.name
 }
 
 function Read-PlacedHashes {
-    param([hashtable]$Artifact)
+    param($Artifact)
     $hashes = @{}
     $noted = Read-StateJson (Get-PlacedPath $Artifact)
-    if ($null -eq $noted -or $noted.archive -ne $Artifact.sha256) { return $hashes }
+    if ($null -eq $noted -or $noted.archive -ne $Artifact['sha256']) { return $hashes }
     foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
     $hashes
 }
@@ -39,39 +39,39 @@ function Install-Artifacts {
 }
 
 function Install-Artifact {
-    param([hashtable]$Artifact)
+    param($Artifact)
     $folder = Get-StatePath 'downloads'
     Set-PrivateFolder -Path $folder
     $archive = [IO.Path]::Combine($folder, $Artifact.file)
-    if ((Get-PathHash -Path $archive) -ne $Artifact.sha256) { Receive-Artifact -Artifact $Artifact -Path $archive }
+    if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
     $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
     if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
     [void][IO.Directory]::CreateDirectory($unpacked)
     if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
     else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-    Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact.sha256; files = [object[]]$files }
+    Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact['sha256']; files = [object[]]$files }
     [IO.Directory]::Delete($unpacked, $true)
     [IO.File]::Delete($archive)
 }
 
 function Expand-Members {
     # tar.exe is part of Windows and unpacks zip as well.
-    param([hashtable]$Artifact, [string]$Archive, [string]$Folder)
+    param($Artifact, [string]$Archive, [string]$Folder)
     $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
     [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
 }
 
 function Install-Member {
-    param([hashtable]$Member, [string]$Folder)
+    param($Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
     $hash = Get-PathHash -Path $from
-    if ($null -ne $Member.sha256 -and $hash -ne $Member.sha256) {
-        Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member.sha256) `
+    if ($null -ne $Member['sha256'] -and $hash -ne $Member['sha256']) {
+        Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member['sha256']) `
             -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
     }
     if ((Get-PathHash -Path $Member.destination) -ne $hash) {
-        foreach ($service in $Member.services) { Save-RestartNeed -Name $service }
+        foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed -Name $service }
         Save-FormerFile -Path $Member.destination
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
         Move-FileOver -From $from -To $Member.destination
@@ -80,22 +80,22 @@ function Install-Member {
 }
 
 function Receive-Artifact {
-    param([hashtable]$Artifact, [string]$Path)
-    if (-not $Artifact.sha256) {
+    param($Artifact, [string]$Path)
+    if (-not $Artifact['sha256']) {
         Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
             -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
     }
     $part = $Path + '.part'
-    for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact.sha256; $attempt++) {
+    for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact['sha256']; $attempt++) {
         if ($attempt -gt 4) {
             $hash = Get-PathHash -Path $part
             [IO.File]::Delete($part)
-            Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact.sha256) `
+            Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact['sha256']) `
                 -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
         }
         # The first attempts go on where an earlier one ended; the last ones start from nothing.
         if ($attempt -gt 2) { [IO.File]::Delete($part) }
-        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact.proxy -Last:($attempt -eq 4)
+        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
     }
     [IO.File]::Delete($Path)
     [IO.File]::Move($part, $Path)
@@ -103,7 +103,7 @@ function Receive-Artifact {
 
 function Receive-Rest {
     # A connection that breaks in the middle leaves what came; the next attempt goes on there.
-    param([string]$Url, [string]$Path, [AllowNull()][string]$Proxy, [switch]$Last)
+    param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     # A bundle in a folder that the node reads needs no protocol.
     if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
     # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.

@@ -34,6 +34,7 @@ function Invoke-Boot {
     # A step that fails is noted and does not keep the others from their turn.
     Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
+    Clear-OldFiles
     foreach ($step in $script:Run.Steps) {
         try { [void]@(Invoke-Block -Step $step -Block 'Boot') }
         catch {

@@ -21,7 +21,7 @@ function Test-CurrentCertificate {
 }
 
 function Get-CredentialFault {
-    param([hashtable]$Credential)
+    param($Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
     $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
@@ -38,7 +38,7 @@ function Get-CredentialFault {
 
 function Get-CredentialDifference {
     # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
-    param([hashtable]$Credential)
+    param($Credential)
     $fault = Get-CredentialFault -Credential $Credential
     if ($null -eq $fault) { return }
     if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
@@ -46,7 +46,7 @@ function Get-CredentialDifference {
 }
 
 function Set-Credential {
-    param([hashtable]$Credential)
+    param($Credential)
     if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
     Stop-RunningService -Name 'kubelet'
     Remove-OldFile -Path $Credential.kubeconfig
@@ -62,7 +62,7 @@ function Set-Credential {
 function Get-KubeconfigDifference {
     # A kubeconfig with a credential in it. Wanted is a table: path, server, ca_path, secret. Everything but the
     # credential itself is compared: that it is there, who may read it, for which cluster, and until when it holds.
-    param([hashtable]$Wanted)
+    param($Wanted)
     $what = 'file {0}: ' -f $Wanted.path
     $text = Read-FileText $Wanted.path
     if ($null -eq $text) { New-Difference -What ($what + 'credential') -Is $null -Want 'present'; return }
@@ -86,7 +86,7 @@ function Get-KubeconfigDifference {
 
 function Get-CredentialEnd {
     # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not tell.
-    param([AllowNull()][object]$User)
+    param($User)
     $certificate = Read-Member $User 'client-certificate-data'
     if ($certificate) {
         $pem = [Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($certificate))
@@ -102,7 +102,7 @@ function Get-CredentialEnd {
 }
 
 function Set-Kubeconfig {
-    param([hashtable]$Wanted, [string]$Service)
+    param($Wanted, [string]$Service)
     if (@(Get-KubeconfigDifference -Wanted $Wanted).Count -eq 0) { return }
     Save-RestartNeed -Name $Service
     Save-CreatedFile -Path $Wanted.path

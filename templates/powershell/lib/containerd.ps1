@@ -30,19 +30,12 @@ function Install-Image {
 }
 
 function Get-HostsFileDifference {
-    # A hosts.toml: the text we know, and, where the registry wants a login, a header that is there and readable only by
-    # SYSTEM and Administrators. The login itself is never compared.
-    param([hashtable]$Registry)
+    # The text we know, then a header with the login, which is never compared: it is there, readable only by few.
+    param($Registry)
     $is = Read-FileText $Registry.path
     $what = 'file {0}: ' -f $Registry.path
     if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
         New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
-        return
-    }
-    if ($Registry.secret -eq '') {
-        if ($is.Length -ne $Registry.text.Length) {
-            New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
-        }
         return
     }
     $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
@@ -54,8 +47,7 @@ function Get-HostsFileDifference {
 }
 
 function Set-HostsFile {
-    param([hashtable]$Registry)
-    if ($Registry.secret -eq '') { Set-FileText -Path $Registry.path -Text $Registry.text; return }
+    param($Registry)
     $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
     $text = $Registry.text
     foreach ($url in @($Registry.authorize)) {

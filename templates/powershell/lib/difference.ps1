@@ -4,8 +4,8 @@ function New-Difference {
     # Null means: is, or shall be, absent.
     param(
         [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()][object]$Is,
-        [AllowNull()][object]$Want,
+        [AllowNull()]$Is,
+        [AllowNull()]$Want,
         [switch]$Reboot,
         [switch]$Disrupts,
         [switch]$Disturbs,
@@ -24,7 +24,7 @@ function New-Difference {
 }
 
 function ConvertTo-Shown {
-    param([AllowNull()][object]$Value)
+    param($Value)
     if ($null -eq $Value) { return $null }
     if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
     if ($Value -is [array]) { return ($Value -join ', ') }
@@ -35,8 +35,8 @@ function Compare-Wanted {
     # A difference when two values are not shown alike.
     param(
         [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()][object]$Is,
-        [AllowNull()][object]$Want,
+        [AllowNull()]$Is,
+        [AllowNull()]$Want,
         [switch]$IgnoreCase,
         [switch]$Reboot,
         [switch]$Disrupts,
@@ -66,7 +66,7 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-    param([Parameter(Mandatory = $true)][object]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
+    param([Parameter(Mandatory = $true)]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
     $id = $OtherwiseId
     $hint = ''
     if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {

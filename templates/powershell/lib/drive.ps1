@@ -1,9 +1,12 @@
 # Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
-    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [object]$Text)
+    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
     foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
+    foreach ($step in $Steps) {
+        foreach ($name in @('Needs', 'Secrets')) { if (-not $step.ContainsKey($name)) { $step[$name] = @() } }
+    }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
         # Steps that others must not build upon, with the reason: failed, blocked or reboot.
@@ -17,7 +20,7 @@ function New-Run {
 
 function Invoke-Block {
     # The values are set anew for each block, so that blocks cannot change them for each other.
-    param([hashtable]$Step, [string]$Block)
+    param($Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
     . $Step.Values
@@ -56,7 +59,10 @@ function Invoke-Locked {
         New-EndEvent -Reason 'held' -Message (Get-HolderText)
         return
     }
-    try { & $Work }
+    try {
+        & $Work
+        Clear-OldFiles
+    }
     finally { Exit-Run -Lock $lock }
 }
 
@@ -91,7 +97,10 @@ function Invoke-Undo {
     $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
     [array]::Reverse($steps)
     Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
-    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) { Remove-StateFolder }
+    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
+        Clear-OldFiles
+        Remove-StateFolder
+    }
 }
 
 function Get-ForgottenSteps {
@@ -104,12 +113,12 @@ function Get-ForgottenSteps {
 }
 
 function New-Result {
-    param([string]$State = 'ok', [object[]]$Differences = @(), [object]$Problem = $null)
+    param([string]$State = 'ok', [object[]]$Differences = @(), $Problem = $null)
     @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
 }
 
 function Get-LookResult {
-    param([hashtable]$Step)
+    param($Step)
     $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
     if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
     try { $found = @(Read-Differences -Step $Step) }
@@ -123,8 +132,9 @@ function Get-LookResult {
 }
 
 function Get-ChangeResult {
-    param([hashtable]$Step)
+    param($Step)
     $result = Get-LookResult -Step $Step
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun -Step $Step.Name }
     if ($result.State -ne 'would-change') { return $result }
     $problem = Get-Obstacle -Step $Step -Differences $result.Differences
     if ($null -ne $problem) {
@@ -148,7 +158,7 @@ function Get-ChangeResult {
 
 function Complete-Change {
     # Only a second look that finds nothing makes it `changed`.
-    param([hashtable]$Step, [hashtable]$Result)
+    param($Step, $Result)
     $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
     foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
@@ -166,7 +176,7 @@ function Complete-Change {
 }
 
 function Receive-Said {
-    param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
+    param($Step, $Result, $Thing)
     $kind = ''
     if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
     switch ($kind) {
@@ -177,7 +187,7 @@ function Receive-Said {
 }
 
 function Get-UndoResult {
-    param([hashtable]$Step)
+    param($Step)
     $result = New-Result
     try {
         $script:Run.Step = $Step.Name
@@ -198,7 +208,7 @@ function Get-UndoResult {
 }
 
 function Read-Differences {
-    param([hashtable]$Step)
+    param($Step)
     $seen = @{}
     foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
@@ -213,7 +223,7 @@ function Read-Differences {
 }
 
 function Get-Obstacle {
-    param([hashtable]$Step, [object[]]$Differences)
+    param($Step, [object[]]$Differences)
     $facts = $script:Run.Facts
     if ($facts.NodeIsLive -and -not $facts.Drained) {
         $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
@@ -235,7 +245,7 @@ function Get-Obstacle {
 }
 
 function New-BlockedResult {
-    param([hashtable]$Step, [string[]]$Unmet)
+    param($Step, [string[]]$Unmet)
     $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
     $id = 'NeedsStep'
     $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
@@ -257,7 +267,7 @@ function New-RunEvent {
 }
 
 function New-StepEvent {
-    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+    param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
     New-EventLine @{
         event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
         differences = [object[]]@($Result.Differences); problem = $Result.Problem
@@ -277,7 +287,7 @@ function New-EndEvent {
 
 function New-EventLine {
     # ASCII only, so that no code page between here and the controller can change it.
-    param([hashtable]$Fields)
+    param($Fields)
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
@@ -287,7 +297,7 @@ function New-EventLine {
 }
 
 function ConvertTo-AsciiJson {
-    param([object]$Value)
+    param($Value)
     $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
     if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
     $text = [Text.StringBuilder]::new()

@@ -16,7 +16,7 @@ function Get-FeatureState {
 }
 
 function Enable-Features {
-    param([string[]]$Features, [AllowNull()][string]$Source)
+    param([string[]]$Features, [string]$Source)
     foreach ($feature in $Features) {
         $state = Get-FeatureState -Feature $feature
         if ($null -eq $state) {
@@ -32,7 +32,7 @@ function Enable-Features {
 }
 
 function Enable-OneFeature {
-    param([string]$Feature, [AllowNull()][string]$Source)
+    param([string]$Feature, [string]$Source)
     $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
     if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
     try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }

@@ -1,7 +1,7 @@
 # Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
 
 function Get-TextHash {
-    param([AllowEmptyString()][string]$Text)
+    param([string]$Text)
     $algorithm = [Security.Cryptography.SHA256]::Create()
     try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
     finally { $algorithm.Dispose() }
@@ -29,7 +29,7 @@ function Get-FileDifference {
 }
 
 function ConvertTo-TextSummary {
-    param([AllowNull()][object]$Text)
+    param($Text)
     if ($null -eq $Text) { return $null }
     '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
 }
@@ -67,11 +67,26 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-    # A file that a process still runs from gets a name of its own and waits.
+    # A file that a process still runs from gets a name of its own and waits for Clear-OldFiles.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try { [IO.File]::Delete($Path) }
-    catch [UnauthorizedAccessException] { [IO.File]::Move($Path, ('{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N'))) }
+    catch [UnauthorizedAccessException] {
+        $waiting = '{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N')
+        [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), $waiting + "`n", [Text.UTF8Encoding]::new($false))
+        [IO.File]::Move($Path, $waiting)
+    }
+}
+
+function Clear-OldFiles {
+    # What nothing runs from any more goes; the rest waits for the next run, or the next boot.
+    $list = Get-StatePath 'old-files.txt'
+    if (-not [IO.File]::Exists($list)) { return }
+    $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
+            if (-not [IO.File]::Exists($path)) { continue }
+            try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
+        })
+    if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
 function Save-FormerFile {
@@ -107,7 +122,7 @@ function Restore-File {
 }
 
 function New-PrivateSecurity {
-    param([object]$Security)
+    param($Security)
     $Security.SetAccessRuleProtection($true, $false)
     $inherit = 'None'
     if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }

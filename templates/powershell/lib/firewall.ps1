@@ -15,13 +15,13 @@ function Get-FirewallDifference {
 }
 
 function ConvertTo-FirewallShown {
-    param([hashtable]$Rule)
+    param($Rule)
     '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
 }
 
 function ConvertFrom-FirewallText {
     # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
-    param([AllowNull()][string]$Text)
+    param([string]$Text)
     if (-not $Text) { return }
     $direction = 'in'
     $protocol = 'any'

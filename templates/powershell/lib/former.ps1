@@ -15,7 +15,7 @@ function Get-FormerLines {
 
 function Save-FormerValue {
     # Called before a change. Only the first note counts: later ones would hold our own values.
-    param([string]$Kind, [string]$Key, [hashtable]$Value)
+    param([string]$Kind, [string]$Key, $Value)
     foreach ($line in @(Get-FormerLines)) {
         if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
     }

@@ -13,7 +13,7 @@ function Get-HnsObject {
 }
 
 function Invoke-Hns {
-    param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, [AllowNull()][object]$Request = $null)
+    param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = ''
     if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
@@ -26,7 +26,7 @@ function Invoke-Hns {
 }
 
 function New-HnsObject {
-    param([ValidateSet('networks', 'endpoints')][string]$Kind, [hashtable]$Request)
+    param([ValidateSet('networks', 'endpoints')][string]$Kind, $Request)
     Invoke-Hns -Method POST -Path ('/{0}/' -f $Kind) -Request $Request
 }
 

@@ -24,7 +24,7 @@ function Read-StoreEntry {
 
 function Get-StoreVip {
     # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
-    param([string]$Place, [hashtable]$Known)
+    param([string]$Place, $Known)
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
     $taken = @{}

@@ -15,11 +15,13 @@ function Expand-Known {
 function Assert-Known {
     param([string]$Text)
     $filled = Expand-Known $Text
-    if ($null -eq $filled) {
-        Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
-            -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
-    }
+    if ($null -eq $filled) { Stop-Unknown }
     $filled
+}
+
+function Stop-Unknown {
+    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
+        -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
 }
 
 function Get-Known {
@@ -55,7 +57,7 @@ function Read-Known {
 
 function Get-EndpointVip {
     # That of an endpoint which the owner of the network makes.
-    param([string]$Place, [hashtable]$Known)
+    param([string]$Place, $Known)
     foreach ($found in @(Get-HnsObject -Kind endpoints -Name $Place)) { return [string]$found.IPAddress }
 }
 
@@ -113,7 +115,7 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-    param([hashtable]$Files, [switch]$Disrupts)
+    param($Files, [switch]$Disrupts)
     foreach ($path in @($Files.Keys | Sort-Object)) {
         Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$Disrupts
     }
@@ -121,7 +123,7 @@ function Get-RenderedFilesDifference {
 
 function Set-RenderedFiles {
     # The service that reads them only at its start is noted for a restart before the first byte.
-    param([hashtable]$Files, [string]$Service = '')
+    param($Files, [string]$Service = '')
     foreach ($path in @($Files.Keys | Sort-Object)) {
         if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
         if ($Service -ne '') { Save-RestartNeed -Name $Service }
@@ -130,36 +132,33 @@ function Set-RenderedFiles {
 }
 
 function Complete-Service {
-    param([hashtable]$Service)
-    $complete = $Service.Clone()
-    $complete.command_line = Complete-Text $Service.command_line
-    $complete.environment = @($Service.environment | ForEach-Object { Complete-Text $_ })
-    $complete.parameters = @{}
-    foreach ($name in @($Service.parameters.Keys)) {
-        $value = $Service.parameters[$name]
+    # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
+    param($Service)
+    $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
+    foreach ($name in @($Service.Keys)) { $complete[$name] = $Service[$name] }
+    $complete.command_line = Complete-Text $complete.command_line
+    $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
+    $parameters = @{}
+    foreach ($name in @($complete.parameters.Keys)) {
+        $value = $complete.parameters[$name]
         if ($value -is [string]) { $value = Complete-Text $value }
         elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
-        $complete.parameters[$name] = $value
+        $parameters[$name] = $value
     }
+    $complete.parameters = $parameters
     $complete
 }
 
 function Complete-Text {
-    param([AllowEmptyString()][string]$Text)
+    param([string]$Text)
     $filled = Expand-Known $Text
     if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
     $filled
 }
 
-function Assert-ServiceKnown {
-    param([hashtable]$Service)
-    [void](Assert-Known $Service.command_line)
-    foreach ($value in @($Service.parameters.Values)) { [void](Assert-Known ([string]$value)) }
-}
-
 function Get-ForeignFile {
     # containerd takes the first valid one in the order of their names.
-    param([string]$Folder, [hashtable]$Own)
+    param([string]$Folder, $Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {
         if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }

@@ -11,7 +11,7 @@ function Read-ServiceParameter {
 }
 
 function Set-ServiceParameters {
-    param([hashtable]$Service)
+    param($Service)
     $path = (Get-ServicePath $Service.name) + '\Parameters'
     if (-not (Test-NssmWanted $Service)) {
         if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
@@ -25,14 +25,14 @@ function Set-ServiceParameters {
 }
 
 function Get-ParameterKind {
-    param([AllowNull()][object]$Value)
+    param($Value)
     if ($Value -is [int]) { return 'DWord' }
     if ($Value -is [array]) { return 'MultiString' }
     'ExpandString'
 }
 
 function Test-NssmWanted {
-    param([hashtable]$Service)
+    param($Service)
     @($Service.parameters.Keys).Count -gt 0
 }
 

@@ -44,7 +44,7 @@ function Get-NodeAddress {
 
 function Read-NetworkSnapshot {
     # What a static configuration loses when a virtual switch takes the adapter over.
-    param([object]$Address)
+    param($Address)
     $index = $Address.index
     $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
     $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
@@ -88,7 +88,7 @@ function Read-KeptRoutes {
 
 function Find-Uplink {
     # The adapter that has the address now; when the address is gone, the one that took the MAC over.
-    param([object]$Snapshot)
+    param($Snapshot)
     $found = @(Find-Address $Snapshot.ip)
     if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
     $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
@@ -100,7 +100,7 @@ function Find-Uplink {
 
 function Restore-NetworkSnapshot {
     # What is there is left alone.
-    param([object]$Snapshot)
+    param($Snapshot)
     $index = Find-Uplink -Snapshot $Snapshot
     if ($null -eq $index) { return }
     if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
@@ -130,7 +130,7 @@ function Restore-NetworkSnapshot {
 }
 
 function Restore-Routes {
-    param([object]$Snapshot, [int]$Index)
+    param($Snapshot, [int]$Index)
     foreach ($route in @($Snapshot.routes)) {
         $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
                 Where-Object { $_.NextHop -eq $route.next_hop })

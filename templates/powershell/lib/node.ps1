@@ -17,7 +17,7 @@ function Read-NodeObject {
 
 function Read-Member {
     # A value deep inside an object from JSON; nothing when any part of the way is missing.
-    param([AllowNull()][object]$Object, [string[]]$Names)
+    param($Object, [string[]]$Names)
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
         $member = $Object.PSObject.Properties[$name]
@@ -29,7 +29,7 @@ function Read-Member {
 }
 
 function Read-Items {
-    param([AllowNull()][object]$Object, [string]$Name)
+    param($Object, [string]$Name)
     $found = Read-Member $Object $Name
     foreach ($item in @($found)) { if ($null -ne $item) { $item } }
 }
@@ -64,7 +64,8 @@ function Wait-Registration {
     # The controller approves meanwhile what has to be approved.
     param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
+    # A kubelet registers its Node and looks for its serving certificate only when it starts: one that has lost either
+    # has to start anew.
     $restartAt = [DateTime]::UtcNow.AddSeconds(30)
     $restarted = $false
     while ($true) {
@@ -72,8 +73,8 @@ function Wait-Registration {
         $left = @(Get-RegistrationDifference -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
         if ($left.Count -eq 0) { return }
         $waiting = [DateTime]::UtcNow
-        if (-not $restarted -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate) -and
-            $null -eq (Get-NodeObject)) {
+        $lost = $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate))
+        if (-not $restarted -and $lost -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate)) {
             Stop-RunningService -Name 'kubelet'
             Start-Service -Name 'kubelet'
             $restarted = $true

@@ -4,7 +4,7 @@
 function Get-OperatorDifference {
     # Wanted is a table: name, type and vni of the HNS network; endpoint, conf_folder (empty texts where they do not
     # matter) and plugins, the files without which no pod gets a network; who brings it.
-    param([hashtable]$Wanted)
+    param($Wanted)
     $what = 'HNS network {0}' -f $Wanted.name
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $want = 'present'
@@ -29,7 +29,7 @@ function Get-OperatorDifference {
 }
 
 function Get-ForeignFault {
-    param([object]$Network, [hashtable]$Wanted, [string]$What)
+    param($Network, $Wanted, [string]$What)
     if ($Wanted.type -ne '') { Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase }
     Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
         -Want (Complete-Text '<<node_ip>>')
@@ -37,7 +37,7 @@ function Get-ForeignFault {
 }
 
 function Wait-Operator {
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
         $script:Run.Cache = @{}

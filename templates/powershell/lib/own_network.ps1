@@ -2,7 +2,7 @@
 
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$TimeoutSeconds)
     $address = Wait-NodeAddress -TimeoutSeconds 60
     $wrong = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' })
     if ($wrong.Count -gt 0) {
@@ -14,7 +14,7 @@ function New-PodNetwork {
 }
 
 function New-NetworkRequest {
-    param([hashtable]$Wanted, [string]$Uplink)
+    param($Wanted, [string]$Uplink)
     $subnets = foreach ($subnet in $Wanted.subnets) {
         $one = @{
             AddressPrefix  = Assert-Known $subnet.prefix
@@ -28,7 +28,7 @@ function New-NetworkRequest {
 
 function Set-HostEndpoint {
     # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
-    param([hashtable]$Wanted)
+    param($Wanted)
     $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
     $address = Assert-Known '<<pod_endpoint>>'
     $endpoint = $null
@@ -58,7 +58,7 @@ function Restart-Hns {
 
 function Repair-PodNetwork {
     # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     # What belongs to the network is known once the kubelet's credentials get an answer from the API server.
     while ($null -eq (Expand-Known $Wanted.subnets[0].prefix)) {

@@ -1,7 +1,7 @@
 # The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
-    param([hashtable]$Wanted)
+    param($Wanted)
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = 'HNS network {0}' -f $Wanted.name
     if ($networks.Count -ne 1) {
@@ -15,7 +15,7 @@ function Get-PodNetworkDifference {
 }
 
 function Get-NetworkFault {
-    param([object]$Network, [hashtable]$Wanted, [string]$What)
+    param($Network, $Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     # HNS writes its types in lower case or in mixed case, as the one who made the network did.
     Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
@@ -28,13 +28,13 @@ function Get-NetworkFault {
 }
 
 function Get-NetworkVni {
-    param([object]$Network)
+    param($Network)
     $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
     @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {
-    param([hashtable]$Wanted)
+    param($Wanted)
     $what = 'HNS endpoint {0}' -f $Wanted.endpoint
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
@@ -51,7 +51,7 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-    param([hashtable]$Wanted)
+    param($Wanted)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
         $address = Expand-Known $text
@@ -72,7 +72,7 @@ function Read-Forwarding {
 }
 
 function Enable-Forwarding {
-    param([hashtable]$Wanted)
+    param($Wanted)
     foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted)) {
         if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
         $index = @(Find-Address $address)[0].InterfaceIndex
@@ -105,12 +105,12 @@ function Get-SubnetFileDifference {
 
 function Test-PodNetwork {
     # True when nothing is left that only making the network anew can mend.
-    param([hashtable]$Wanted)
+    param($Wanted)
     @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
-    param([hashtable]$Wanted, [hashtable]$Guard)
+    param($Wanted, $Guard)
     Assert-Uplink -Wanted $Wanted
     Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
         name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
@@ -120,7 +120,7 @@ function Start-Rewiring {
 
 function Assert-Uplink {
     # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
-    param([hashtable]$Wanted)
+    param($Wanted)
     $address = Get-NodeAddress
     if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName -Address $address
@@ -134,14 +134,14 @@ function Assert-Uplink {
 
 function Get-UplinkName {
     # Where a switch has the address already, the adapter below it has given the switch's interface its name.
-    param([object]$Address)
+    param($Address)
     if ($Address.alias -match '^vEthernet \((.+)\)$' -and
         @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
     $Address.alias
 }
 
 function Wait-RunningAgent {
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
         $script:Run.Cache = @{}
@@ -151,7 +151,7 @@ function Wait-RunningAgent {
 }
 
 function Start-NetworkAgent {
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$TimeoutSeconds)
     Save-RestartNeed -Name 'kube-proxy'
     Stop-RunningService -Name $Wanted.agent
     # The agent keeps a network that has the right subnet, whatever else is wrong with it.
@@ -186,7 +186,7 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$TimeoutSeconds)
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
         Restore-Uplink
@@ -221,7 +221,7 @@ function Test-OwnNetwork {
 
 function Stop-PodNetwork {
     # The detached part of an undo: the agent would only make the network again.
-    param([hashtable]$Wanted)
+    param($Wanted)
     if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
     Remove-PodNetwork -Name $Wanted.name
 }

@@ -2,7 +2,7 @@
 
 function Read-Registry {
     # As it is stored, variables not expanded.
-    param([string]$Path, [AllowEmptyString()][string]$Name)
+    param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if ($null -eq $key) { return }
     try {
@@ -31,7 +31,7 @@ function Read-RegistryKind {
 }
 
 function Set-RegistryValue {
-    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind = 'DWord')
+    param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
     $former = Read-Registry $Path $Name
     # In JSON a list of bytes is as good as the bytes.
     if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
@@ -42,7 +42,7 @@ function Set-RegistryValue {
 }
 
 function Write-Registry {
-    param([string]$Path, [string]$Name, [AllowNull()][object]$Value, [string]$Kind)
+    param([string]$Path, [string]$Name, $Value, [string]$Kind)
     if ($null -eq $Value) {
         $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
         if ($null -eq $key) { return }

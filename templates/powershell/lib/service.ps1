@@ -7,7 +7,7 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-    param([hashtable]$Service, [switch]$Disrupts, [switch]$Disturbs)
+    param($Service, [switch]$Disrupts, [switch]$Disturbs)
     $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
     $is = Read-Service -Name $Service.name
     $what = 'service {0}: ' -f $Service.name
@@ -54,7 +54,7 @@ function Read-Service {
 
 function ConvertFrom-FailureActions {
     # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
-    param([AllowNull()][object]$Bytes)
+    param($Bytes)
     if ($null -eq $Bytes) { return '' }
     $raw = [byte[]]$Bytes
     if ($raw.Length -lt 20) { return '' }
@@ -66,7 +66,7 @@ function ConvertFrom-FailureActions {
 }
 
 function ConvertTo-Recovery {
-    param([hashtable]$Service)
+    param($Service)
     '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
 }
 
@@ -77,7 +77,10 @@ function Get-ServiceState {
 }
 
 function Set-ServiceDefinition {
-    param([hashtable]$Service)
+    param($Service)
+    foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
+        if ([string]$text -like '*(known after join)*') { Stop-Unknown }
+    }
     $path = Get-ServicePath $Service.name
     Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
     $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })

@@ -31,7 +31,7 @@ function Set-Settings {
 
 function Get-PageFileDifference {
     # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
-    param([object]$MiB)
+    param($MiB)
     $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
     $text = ConvertTo-Shown $is
     if ($MiB -is [string]) {
@@ -42,7 +42,7 @@ function Get-PageFileDifference {
 }
 
 function Set-PageFile {
-    param([object]$MiB)
+    param($MiB)
     if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
     $value = '?:\pagefile.sys'
     if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
@@ -56,13 +56,13 @@ function Get-PowerPlan {
 }
 
 function Get-PowerPlanDifference {
-    param([AllowNull()][string]$Plan)
+    param([string]$Plan)
     if (-not $Plan) { return }
     Compare-Wanted -What 'power plan' -Is (Get-PowerPlan) -Want $Plan -IgnoreCase
 }
 
 function Set-PowerPlan {
-    param([AllowNull()][string]$Plan)
+    param([string]$Plan)
     if (@(Get-PowerPlanDifference -Plan $Plan).Count -eq 0) { return }
     Save-FormerValue -Kind 'PowerPlan' -Key 'active' -Value @{ plan = (Get-PowerPlan) }
     [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Plan))

@@ -38,7 +38,7 @@ function Read-StateJson {
 }
 
 function Write-StateJson {
-    param([string]$Name, [object]$Value)
+    param([string]$Name, $Value)
     Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
