@@ -30,6 +30,8 @@ from winboot.lab.engine.moments import (
     DATE_TIME,
     DATE_TIME_OFFSET,
     TIME_SPAN,
+    UTC,
+    ZONE,
     DateTime,
     DateTimeOffset,
     TimeSpan,
@@ -807,7 +809,12 @@ _offset_from_text = CONVERTERS[DATE_TIME_OFFSET]
 
 @converts(DATE_TIME_OFFSET)
 def _to_date_offset(value: Value) -> Value:
-    return DateTimeOffset(value.ticks, 0) if type(value) is DateTime else _offset_from_text(value)
+    return offset_of(value) if type(value) is DateTime else _offset_from_text(value)
+
+
+def offset_of(moment: DateTime) -> DateTimeOffset:
+    """A DateTime with the offset that its kind means."""
+    return DateTimeOffset(moment.ticks, 0 if moment.kind == UTC else ZONE.get())
 
 
 _parses(IP_ADDRESS, parsing.parse_ip, provider=False)

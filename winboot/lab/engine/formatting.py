@@ -17,6 +17,7 @@ from winboot.lab.engine.moments import (
     LOCAL,
     TICKS_PER_SECOND,
     UTC,
+    ZONE,
     DateTime,
     DateTimeOffset,
     TimeSpan,
@@ -373,7 +374,9 @@ def _date_token(token: str, moment: DateTime, offset: int | None) -> str:
     if letter == "K":
         return _kind_suffix(moment, offset)
     if letter == "z":
-        return _offset_text(offset or 0, len(token))
+        if offset is None:
+            offset = 0 if moment.kind == UTC else ZONE.get()
+        return _offset_text(offset, len(token))
     return token
 
 
@@ -388,7 +391,9 @@ def _offset_text(offset: int, width: int) -> str:
 def _kind_suffix(moment: DateTime, offset: int | None) -> str:
     if offset is not None:
         return _offset_text(offset, 3)
-    return {UTC: "Z", LOCAL: "+00:00"}.get(moment.kind, "")
+    if moment.kind == LOCAL:
+        return _offset_text(ZONE.get(), 3)
+    return "Z" if moment.kind == UTC else ""
 
 
 def _padded(number: int, width: int) -> str:

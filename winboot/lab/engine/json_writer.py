@@ -225,7 +225,7 @@ def _scalar(value: Any) -> str:
         return str(value.number)
     if isinstance(value, DateTime):
         # A local time is written as the same instant in UTC; the lab's machines live in UTC.
-        return f'"\\/Date({(value.ticks - UNIX_EPOCH_TICKS) // 10_000})\\/"'
+        return f'"\\/Date({(value.to_utc().ticks - UNIX_EPOCH_TICKS) // 10_000})\\/"'
     if isinstance(value, DateTimeOffset):
         return f'"\\/Date({(value.utc_ticks - UNIX_EPOCH_TICKS) // 10_000})\\/"'
     if isinstance(value, Uri):

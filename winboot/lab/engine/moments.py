@@ -1,11 +1,12 @@
 """DateTime, TimeSpan and DateTimeOffset, counted in ticks of 100 nanoseconds as .NET does.
 
-The lab machine lives in UTC: local time and UTC differ in `kind` only.
+Local time is the machine's: `ZONE` holds its distance from UTC while a script runs.
 """
 
 from __future__ import annotations
 
 import datetime as py
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,8 @@ UNIX_EPOCH_TICKS = 621_355_968_000_000_000
 FILE_TIME_EPOCH_TICKS = 504_911_232_000_000_000
 
 UNSPECIFIED, UTC, LOCAL = 0, 1, 2
+
+ZONE: ContextVar[int] = ContextVar("distance of local time from UTC, in ticks", default=0)
 
 _EPOCH = py.datetime(1, 1, 1, tzinfo=py.UTC)
 
@@ -96,6 +99,19 @@ class DateTime:
     def moved(self, ticks: int) -> DateTime:
         """The same kind of time, `ticks` later."""
         return DateTime(self.ticks + ticks, self.kind)
+
+    def to_utc(self) -> DateTime:
+        """The same moment as UTC; an unspecified time is taken for local."""
+        return self if self.kind == UTC else DateTime(self.ticks - ZONE.get(), UTC)
+
+    def to_local(self) -> DateTime:
+        """The same moment as local time; an unspecified time is taken for UTC."""
+        return self if self.kind == LOCAL else DateTime(self.ticks + ZONE.get(), LOCAL)
+
+    @classmethod
+    def local_of(cls, moment: py.datetime) -> DateTime:
+        """The local time of an aware moment."""
+        return cls.of(moment, UTC).to_local()
 
     @property
     def date(self) -> DateTime:

@@ -25,6 +25,7 @@ from winboot.lab.engine.moments import (
     TICKS_PER_SECOND,
     UNSPECIFIED,
     UTC,
+    ZONE,
     DateTime,
     DateTimeOffset,
     TimeSpan,
@@ -369,28 +370,30 @@ ASSUME_UNIVERSAL, ADJUST_TO_UNIVERSAL, ASSUME_LOCAL, ROUNDTRIP = 64, 16, 32, 128
 
 
 def parse_date(text: str, styles: int = 0) -> DateTime:
-    """DateTime.Parse: text with an offset becomes local time (which is UTC here)."""
+    """DateTime.Parse: text with an offset becomes local time."""
     return apply_styles(*parse_date_offset(text), styles)
 
 
 def apply_styles(moment: DateTime, offset: int | None, styles: int) -> DateTime:
     """What DateTimeStyles make of a reading and its offset."""
     if offset is None:
-        if styles & ASSUME_UNIVERSAL:
-            return DateTime(moment.ticks, UTC if styles & ADJUST_TO_UNIVERSAL else LOCAL)
-        if styles & ASSUME_LOCAL:
-            return DateTime(moment.ticks, UTC if styles & ADJUST_TO_UNIVERSAL else LOCAL)
-        return DateTime(moment.ticks, UNSPECIFIED)
-    utc = styles & ADJUST_TO_UNIVERSAL or (styles & ROUNDTRIP and offset == 0)
-    return DateTime(moment.ticks - offset, UTC if utc else LOCAL)
+        if not styles & (ASSUME_UNIVERSAL | ASSUME_LOCAL):
+            return DateTime(moment.ticks, UNSPECIFIED)
+        given = DateTime(moment.ticks, UTC if styles & ASSUME_UNIVERSAL else LOCAL)
+        return given.to_utc() if styles & ADJUST_TO_UNIVERSAL else given.to_local()
+    utc = DateTime(moment.ticks - offset, UTC)
+    stays = styles & ADJUST_TO_UNIVERSAL or (styles & ROUNDTRIP and offset == 0)
+    return utc if stays else utc.to_local()
 
 
 def parse_date_time_offset(text: str, styles: int = 0) -> DateTimeOffset:
-    """DateTimeOffset.Parse; the machine lives in UTC."""
+    """DateTimeOffset.Parse: without an offset in the text it is the machine's."""
     moment, offset = parse_date_offset(text)
+    if offset is None:
+        offset = 0 if styles & ASSUME_UNIVERSAL else ZONE.get()
     if styles & ADJUST_TO_UNIVERSAL:
-        return DateTimeOffset(moment.ticks - (offset or 0), 0)
-    return DateTimeOffset(moment.ticks, offset or 0)
+        return DateTimeOffset(moment.ticks - offset, 0)
+    return DateTimeOffset(moment.ticks, offset)
 
 
 _EXACT_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|\\.|%.|d+|f+|F+|h+|H+|K|m+|M+|s+|t+|y+|z+|.", re.DOTALL)

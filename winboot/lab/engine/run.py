@@ -19,10 +19,12 @@ from winboot.lab.engine.errors import as_runtime, record_of
 from winboot.lab.engine.exceptions import DotNetException
 from winboot.lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopUpstream
 from winboot.lab.engine.invoke import BlockStage, Line, run_stage
+from winboot.lab.engine.moments import ZONE
 from winboot.lab.engine.objects import Invocation
 from winboot.lab.engine.programs import compiled
 from winboot.lab.engine.session import Cancelled, Session
 from winboot.lab.engine.types.paths import PROCESS_DIRECTORY
+from winboot.lab.engine.types.time import zone_ticks
 
 if TYPE_CHECKING:
     from winboot.lab.windows.door import Door
@@ -79,6 +81,7 @@ def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> End
         Argument(name, to_value(value), f"-{name}", splatted=True) for name, value in parameters.items()
     ]
     before = PROCESS_DIRECTORY.set(session.locations.process_directory)
+    zone = ZONE.set(zone_ticks(session.machine))
     try:
         code = compiled(text)
         stage = BlockStage(
@@ -105,4 +108,5 @@ def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> End
         return Ended("stopped")
     finally:
         PROCESS_DIRECTORY.reset(before)
+        ZONE.reset(zone)
     return Ended("completed")

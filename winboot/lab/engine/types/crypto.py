@@ -14,7 +14,7 @@ from winboot.lab.engine.convert import NOT_CONVERTED, converts
 from winboot.lab.engine.door import ask
 from winboot.lab.engine.dotnet import DotNetType, Runtime, dotnet
 from winboot.lab.engine.exceptions import ArgumentNullException, CryptographicException, DotNetException
-from winboot.lab.engine.moments import LOCAL, DateTime
+from winboot.lab.engine.moments import DateTime
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.files import read_bytes
 from winboot.lab.engine.types.streams import Stream
@@ -263,7 +263,7 @@ def _name(item: _Item) -> str:
 def _moment(item: _Item) -> DateTime:
     text = item.body.decode()
     layout = "%y%m%d%H%M%SZ" if item.tag == 0x17 else "%Y%m%d%H%M%SZ"
-    return DateTime.of(py.datetime.strptime(text, layout).replace(tzinfo=py.UTC), LOCAL)
+    return DateTime.local_of(py.datetime.strptime(text, layout).replace(tzinfo=py.UTC))
 
 
 class Certificate(Instance):

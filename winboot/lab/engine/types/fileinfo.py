@@ -12,7 +12,7 @@ from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet, named
 from winboot.lab.engine.exceptions import ArgumentNullException, FileNotFoundException
 from winboot.lab.engine.locations import parent_path
 from winboot.lab.engine.members import adds
-from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
+from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, UTC, DateTime
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.paths import full_path
 from winboot.lab.engine.values import (
@@ -111,10 +111,8 @@ def _length(runtime: Runtime, self: FileSystemInfo) -> Value:
 def _time(which: str, *, utc: bool) -> Any:
     def get(runtime: Runtime, self: FileSystemInfo) -> DateTime:
         facts = self.look(runtime)
-        kind = UTC if utc else LOCAL
-        if facts is None:
-            return DateTime(FILE_TIME_EPOCH_TICKS, kind)
-        return DateTime(DateTime.of(facts[which]).ticks, kind)
+        moment = DateTime(FILE_TIME_EPOCH_TICKS, UTC) if facts is None else DateTime.of(facts[which], UTC)
+        return moment if utc else moment.to_local()
 
     return get
 

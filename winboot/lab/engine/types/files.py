@@ -312,16 +312,19 @@ def _time_getter(key: str, kind: int) -> Callable[[Runtime, str], DateTime]:
     def get(runtime: Runtime, path: str) -> DateTime:
         found = stat(runtime, path)
         if found is None:
-            return DateTime(FILE_TIME_EPOCH_TICKS, kind)
-        return DateTime(DateTime.of(found[key]).ticks, kind)
+            moment = DateTime(FILE_TIME_EPOCH_TICKS, UTC)
+        else:
+            moment = DateTime.of(found[key], UTC)
+        return moment if kind == UTC else moment.to_local()
 
     return get
 
 
-def _time_setter(key: str) -> Callable[[Runtime, str, DateTime], None]:
+def _time_setter(key: str, kind: int) -> Callable[[Runtime, str, DateTime], None]:
     def put(runtime: Runtime, path: str, moment: DateTime) -> None:
         _stat_or_fail(runtime, path)
-        ask(runtime, "file.set-times", path=_needed(path), **{key: moment.datetime()})
+        utc = DateTime(moment.ticks, UTC) if kind == UTC and moment.kind != LOCAL else moment.to_utc()
+        ask(runtime, "file.set-times", path=_needed(path), **{key: utc.datetime()})
 
     return put
 
@@ -335,7 +338,7 @@ for _kind in (FILE, DIRECTORY):
         for _suffix, _clock in (("", LOCAL), ("Utc", UTC)):
             _kind.static_method(f"Get{_name}{_suffix}(string path)", effect=True)(_time_getter(_key, _clock))
             _kind.static_method(f"void Set{_name}{_suffix}(string path, datetime time)", effect=True)(
-                _time_setter(_key)
+                _time_setter(_key, _clock)
             )
 FILE.refuses("Encrypt Decrypt GetAccessControl SetAccessControl")
 

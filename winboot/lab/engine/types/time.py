@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Callable
+from typing import Any
 
 from winboot.lab.engine import parsing
+from winboot.lab.engine.convert import offset_of
 from winboot.lab.engine.door import ask_one
 from winboot.lab.engine.dotnet import Reference, Runtime, dotnet, named
 from winboot.lab.engine.exceptions import (
@@ -29,6 +31,7 @@ from winboot.lab.engine.moments import (
     UNIX_EPOCH_TICKS,
     UNSPECIFIED,
     UTC,
+    ZONE,
     DateTime,
     DateTimeOffset,
     TimeSpan,
@@ -48,9 +51,15 @@ for _kind in (DATE_TIME, DATE_TIME_OFFSET, TIME_SPAN):
     _kind.interfaces = (ICOMPARABLE, IFORMATTABLE)
 
 
+def zone_ticks(machine: Any) -> int:
+    """How far the machine's local time is from UTC."""
+    return int(machine.invoke("clock.zone", {}).objects[0]["offset_minutes"]) * 60 * TICKS_PER_SECOND
+
+
 def now(runtime: Runtime, kind: int = LOCAL) -> DateTime:
     """The machine's time."""
-    return DateTime.of(ask_one(runtime, "clock.now", utc=True), kind)
+    moment = DateTime.of(ask_one(runtime, "clock.now", utc=True), UTC)
+    return moment if kind == UTC else moment.to_local()
 
 
 # -- DateTime
@@ -177,14 +186,19 @@ for _kind in (DATE_TIME, DATE_TIME_OFFSET):
     _kind.method("ToString(string format)")(_text)
     _kind.method("ToString(System.IFormatProvider provider)")(lambda self, provider: str(self))
     _kind.method("ToString(string format, System.IFormatProvider provider)")(_text)
-DATE_TIME.method("ToUniversalTime()")(lambda self: DateTime(self.ticks, UTC))
-DATE_TIME.method("ToLocalTime()")(lambda self: DateTime(self.ticks, LOCAL))
+DATE_TIME.method("ToUniversalTime()")(lambda self: self.to_utc())
+DATE_TIME.method("ToLocalTime()")(lambda self: self.to_local())
 DATE_TIME.method("ToShortDateString()")(lambda self: format_date(self, "d"))
 DATE_TIME.method("ToLongDateString()")(lambda self: format_date(self, "D"))
 DATE_TIME.method("ToShortTimeString()")(lambda self: format_date(self, "t"))
 DATE_TIME.method("ToLongTimeString()")(lambda self: format_date(self, "T"))
-DATE_TIME.method("ToFileTime()")(lambda self: Int64(self.ticks - FILE_TIME_EPOCH_TICKS))
-DATE_TIME.method("ToFileTimeUtc()")(lambda self: Int64(self.ticks - FILE_TIME_EPOCH_TICKS))
+DATE_TIME.method("ToFileTime()")(lambda self: Int64(self.to_utc().ticks - FILE_TIME_EPOCH_TICKS))
+
+
+@DATE_TIME.method("ToFileTimeUtc()")
+def _file_time_utc(self: DateTime) -> Int64:
+    moment = self.to_utc() if self.kind == LOCAL else self
+    return Int64(moment.ticks - FILE_TIME_EPOCH_TICKS)
 
 
 def _binary(self: DateTime) -> Int64:
@@ -217,7 +231,7 @@ DATE_TIME.static_method("SpecifyKind(datetime value, DateTimeKind kind)")(
     lambda value, kind: DateTime(value.ticks, kind.number)
 )
 DATE_TIME.static_method("FromFileTime(long fileTime)")(
-    lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, LOCAL)
+    lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, UTC).to_local()
 )
 DATE_TIME.static_method("FromFileTimeUtc(long fileTime)")(
     lambda time: DateTime(time + FILE_TIME_EPOCH_TICKS, UTC)
@@ -389,11 +403,11 @@ _OFFSET.prop("UtcTicks", "long", lambda self: Int64(self.utc_ticks))
 _OFFSET.prop("Offset", "timespan", lambda self: TimeSpan(self.offset_ticks))
 _OFFSET.prop("DateTime", "datetime", lambda self: self.clock)
 _OFFSET.prop("UtcDateTime", "datetime", lambda self: DateTime(self.utc_ticks, UTC))
-_OFFSET.prop("LocalDateTime", "datetime", lambda self: DateTime(self.utc_ticks, LOCAL))
+_OFFSET.prop("LocalDateTime", "datetime", lambda self: DateTime(self.utc_ticks, UTC).to_local())
 _OFFSET.prop("Date", "datetime", lambda self: self.clock.date)
 _OFFSET.prop("TimeOfDay", "timespan", lambda self: self.clock.time_of_day)
 _OFFSET.prop("DayOfWeek", "DayOfWeek", lambda self: _day_of_week(self.clock))
-_OFFSET.constructor("datetime dateTime")(lambda moment: DateTimeOffset(moment.ticks, 0))
+_OFFSET.constructor("datetime dateTime")(offset_of)
 
 
 @_OFFSET.constructor("datetime dateTime, timespan offset")
@@ -413,12 +427,8 @@ def _parts_with_offset(*parts: Value) -> DateTimeOffset:
     return DateTimeOffset(_date(*parts[:-1]).ticks, parts[-1].ticks)
 
 
-_OFFSET.static_prop(
-    "Now", "DateTimeOffset", lambda runtime: DateTimeOffset(now(runtime).ticks, 0), effect=True
-)
-_OFFSET.static_prop(
-    "UtcNow", "DateTimeOffset", lambda runtime: DateTimeOffset(now(runtime).ticks, 0), effect=True
-)
+_OFFSET.static_prop("Now", "DateTimeOffset", lambda runtime: offset_of(now(runtime)), effect=True)
+_OFFSET.static_prop("UtcNow", "DateTimeOffset", lambda runtime: offset_of(now(runtime, UTC)), effect=True)
 _OFFSET.static_field("MinValue", "DateTimeOffset", DateTimeOffset(0))
 _OFFSET.static_field("MaxValue", "DateTimeOffset", DateTimeOffset(MAX_TICKS))
 _OFFSET.static_method("FromUnixTimeSeconds(long seconds)")(
@@ -432,7 +442,7 @@ _OFFSET.method("ToUnixTimeSeconds()")(
 )
 _OFFSET.method("ToUnixTimeMilliseconds()")(lambda self: Int64((self.utc_ticks - UNIX_EPOCH_TICKS) // 10_000))
 _OFFSET.method("ToUniversalTime()")(lambda self: DateTimeOffset(self.utc_ticks, 0))
-_OFFSET.method("ToLocalTime()")(lambda self: DateTimeOffset(self.utc_ticks, 0))
+_OFFSET.method("ToLocalTime()")(lambda self: DateTimeOffset(self.utc_ticks + ZONE.get(), ZONE.get()))
 _OFFSET.method("ToOffset(timespan offset)")(
     lambda self, offset: DateTimeOffset(self.utc_ticks + offset.ticks, offset.ticks)
 )
@@ -481,7 +491,7 @@ _OFFSET.static_method("TryParse(string input, out DateTimeOffset result)")(
 @_OFFSET.static_method("ParseExact(string input, string format, System.IFormatProvider formatProvider)")
 def _offset_exact(text: str, spec: str, _provider: Value) -> DateTimeOffset:
     moment, offset = parsing.parse_date_exact(_needs(text), spec)
-    return DateTimeOffset(moment.ticks, offset or 0)
+    return DateTimeOffset(moment.ticks, ZONE.get() if offset is None else offset)
 
 
 _OFFSET.refuses("ToFileTime FromFileTime TryParseExact Compare GetHashCode")
@@ -556,20 +566,31 @@ WATCH.complete()
 
 
 class TimeZone(Instance):
-    """System.TimeZoneInfo; the lab machine lives in UTC."""
+    """System.TimeZoneInfo: the machine's zone (`local`), which has no daylight saving time, or UTC."""
+
+    def __init__(self, *, local: bool) -> None:
+        self.local = local
+
+    @property
+    def offset(self) -> int:
+        return ZONE.get() if self.local else 0
 
 
-ZONE = dotnet("System.TimeZoneInfo", TimeZone)
-_UTC_ZONE = TimeZone()
-for _name in ("Local", "Utc"):
-    ZONE.static_field(_name, "System.TimeZoneInfo", _UTC_ZONE)
-ZONE.prop("Id", "string", lambda self: "UTC")
-ZONE.prop("StandardName", "string", lambda self: "Coordinated Universal Time")
-ZONE.prop("BaseUtcOffset", "timespan", lambda self: TimeSpan(0))
-ZONE.prop("SupportsDaylightSavingTime", "bool", lambda self: False)
-ZONE.method("GetUtcOffset(datetime dateTime)")(lambda self, moment: TimeSpan(0))
-ZONE.static_method("ConvertTimeToUtc(datetime dateTime)")(lambda moment: DateTime(moment.ticks, UTC))
-ZONE.refuses(
-    "DisplayName DaylightName IsDaylightSavingTime FindSystemTimeZoneById ConvertTime ConvertTimeBySystemTimeZoneId "
+ZONE_TYPE = dotnet("System.TimeZoneInfo", TimeZone)
+for _name, _local in (("Local", True), ("Utc", False)):
+    ZONE_TYPE.static_field(_name, "System.TimeZoneInfo", TimeZone(local=_local))
+
+
+def _zone_id(runtime: Runtime, self: TimeZone) -> str:
+    return str(ask_one(runtime, "clock.zone")["id"]) if self.local else "UTC"
+
+
+ZONE_TYPE.prop("Id", "string", _zone_id, effect=True)
+ZONE_TYPE.prop("BaseUtcOffset", "timespan", lambda self: TimeSpan(self.offset))
+ZONE_TYPE.prop("SupportsDaylightSavingTime", "bool", lambda self: False)
+ZONE_TYPE.method("GetUtcOffset(datetime dateTime)")(lambda self, moment: TimeSpan(self.offset))
+ZONE_TYPE.static_method("ConvertTimeToUtc(datetime dateTime)")(lambda moment: moment.to_utc())
+ZONE_TYPE.refuses(
+    "DisplayName DaylightName StandardName IsDaylightSavingTime FindSystemTimeZoneById ConvertTime ConvertTimeBySystemTimeZoneId "
     "ConvertTimeFromUtc GetSystemTimeZones ClearCachedData GetAdjustmentRules HasSameRules ToSerializedString"
 )
