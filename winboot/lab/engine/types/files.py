@@ -452,7 +452,8 @@ def _logical_drives(runtime: Runtime) -> Array:
     return Array((record["name"] for record in ask(runtime, "file.volumes")), STRING)
 
 
-DIRECTORY.refuses("GetCurrentDirectory SetCurrentDirectory GetAccessControl SetAccessControl")
+DIRECTORY.static_method("GetCurrentDirectory()")(lambda: full_path("."))
+DIRECTORY.refuses("SetCurrentDirectory GetAccessControl SetAccessControl")
 
 # -- drives
 
