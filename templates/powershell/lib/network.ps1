@@ -79,10 +79,16 @@ function Read-Vlan {
 function Read-KeptRoutes {
     # The default route and static ones, not what Windows derives from the address.
     param([int]$Index)
+    # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
+    $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
+            ForEach-Object { '{0} {1}' -f $_.DestinationPrefix, $_.NextHop })
     foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
         if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
         if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-        @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
+        @{
+            prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+            persistent = $persistent -contains ('{0} {1}' -f $route.DestinationPrefix, $route.NextHop)
+        }
     }
 }
 
@@ -136,6 +142,8 @@ function Restore-Routes {
                 Where-Object { $_.NextHop -eq $route.next_hop })
         # On DHCP the default route comes back with the lease; adding it would make it static.
         if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
-        [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        [void](New-NetRoute @wanted)
     }
 }
