@@ -62,6 +62,9 @@ class Identity:
         self._next: dict[str, float] = {}
         # What the serving certificate must name; known when the Node has its addresses.
         self.serving_names: Subject | None = None
+        # Read once, when the kubelet starts: whoever deletes the file later takes nothing from the one that runs.
+        path = self.current("server")
+        self._serving = self._kubelet.run.read(path).decode("ascii") if self._kubelet.run.exists(path) else ""
 
     @property
     def _machine(self) -> Machine:
@@ -134,8 +137,7 @@ class Identity:
             self._work("client", client, self._client_request(), self._take_client)
 
     def _renew_serving(self, client: KubeClient, names: Subject) -> None:
-        path = self.current("server")
-        pem = self._kubelet.run.read(path).decode("ascii") if self._kubelet.run.exists(path) else ""
+        pem = self._serving
         wanted = not pem or self._is_old(pem) or subject_of(load_certificate(pem)) != names
         if wanted or "server" in self._pending:
             usages = ["digital signature", "server auth"]
@@ -229,6 +231,7 @@ class Identity:
 
     def _take_serving(self, certificate: str, key: str) -> None:
         self._store("server", certificate, key)
+        self._serving = certificate
 
     def _write_kubeconfig(self, path: str, source: Kubeconfig) -> None:
         """The kubelet's own kubeconfig: the bootstrap file's cluster, and the rotating certificate by its path."""

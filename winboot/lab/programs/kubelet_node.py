@@ -8,6 +8,7 @@ from winboot.compat.flags import parse_value
 from winboot.compat.version import Version
 from winboot.lab.cluster import ApiFailure
 from winboot.lab.cluster.authority import Subject
+from winboot.lab.cluster.kinds import NODES
 from winboot.lab.programs.base import Daemon, GoError
 from winboot.lab.programs.kubelet_identity import Identity
 from winboot.lab.programs.kubelet_pods import STRATEGIC, Pods
@@ -37,6 +38,8 @@ class NodeReporter:
         self._next_sync = 0.0
         self._next_lease = 0.0
         self._reported: dict[str, Any] | None = None
+        # The last change to any Node that we know of: until there is another, ours says what we told it.
+        self._seen: tuple[int, ...] = ()
         self._ready_since = ""
 
     @property
@@ -136,15 +139,18 @@ class NodeReporter:
     # Status
 
     def _report(self) -> None:
-        """Send the status when it changed; the lease says in between that we live."""
-        if self._identity.client is None or not self._registered:
+        """Send the status when the Node says another one; the lease says in between that we live."""
+        client = self._identity.client
+        if client is None or not self._registered:
             return
-        status = self._status()
-        if _without_times(status) == _without_times(self._reported):
+        status, nodes = self._status(), client.latest(NODES)
+        if nodes == self._seen and _without_times(status) == _without_times(self._reported):
             return
-        path = f"/api/v1/nodes/{self._identity.node}/status"
-        self._identity.client.ask("PATCH", path, {"status": status}, content_type=STRATEGIC)
-        self._reported = status
+        path = f"/api/v1/nodes/{self._identity.node}"
+        there = client.ask("GET", path).get("status", {})
+        if not _holds(there, status):
+            client.ask("PATCH", f"{path}/status", {"status": status}, content_type=STRATEGIC)
+        self._reported, self._seen = status, client.latest(NODES)
 
     def _status(self) -> dict[str, Any]:
         machine, hardware = self._machine, self._machine.hardware
@@ -246,6 +252,17 @@ class NodeReporter:
             if e.code != 404:
                 raise
             client.ask("POST", path, {"metadata": metadata, "spec": spec})
+
+
+def _holds(there: dict[str, Any], status: dict[str, Any]) -> bool:
+    """Whether a Node's status says what the kubelet would tell it, times aside; more may stand there."""
+    if "conditions" not in there:
+        return False
+    kinds = {c["type"] for c in status["conditions"]}
+    ours = {**there, "conditions": [c for c in there["conditions"] if c["type"] in kinds]}
+    told, wanted = _without_times(ours), _without_times(status)
+    assert told is not None and wanted is not None  # both have conditions
+    return all(told.get(key) == value for key, value in wanted.items())
 
 
 def _without_times(status: dict[str, Any] | None) -> dict[str, Any] | None:

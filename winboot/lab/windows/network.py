@@ -494,7 +494,7 @@ class Network:
                 "mtu": adapter.mtu,
                 "forwarding": adapter.forwarding,
                 "category": adapter.category,
-                "switch": adapter.switch,
+                "switch": adapter.switch is not None,
             }
         names = {a.index: a.name for a in self.adapters}
         routes: list[Tree] = [
