@@ -224,7 +224,7 @@ def _scalar(value: Any) -> str:
             return quoted(str(value))
         return str(value.number)
     if isinstance(value, DateTime):
-        # A local time is written as the same instant in UTC; the lab's machines live in UTC.
+        # A local time is written as the same instant in UTC.
         return f'"\\/Date({(value.to_utc().ticks - UNIX_EPOCH_TICKS) // 10_000})\\/"'
     if isinstance(value, DateTimeOffset):
         return f'"\\/Date({(value.utc_ticks - UNIX_EPOCH_TICKS) // 10_000})\\/"'

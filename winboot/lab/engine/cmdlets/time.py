@@ -112,7 +112,8 @@ def _with_parts(call: Call, moment: DateTime) -> DateTime:
 def _formatted(call: Call, moment: DateTime, spec: str) -> str:
     named = _NAMED.get(spec.lower())
     if named is not None:
-        # The machine lives in UTC: universal time reads the same.
+        if spec.lower().endswith("universal"):
+            moment = moment.to_utc()
         return format_date(moment, named.replace("T", "'T'").replace("Z", "'Z'"))
     if len(spec) == 1 and spec not in "oOrRsu":
         call.refuse(f"-Format {spec}, which depends on the culture")

@@ -12,7 +12,7 @@ from winboot.lab.engine.dotnet import OBJECT, Runtime, dotnet, named
 from winboot.lab.engine.exceptions import ArgumentNullException, FileNotFoundException
 from winboot.lab.engine.locations import parent_path
 from winboot.lab.engine.members import adds
-from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, UTC, DateTime
+from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, UNSPECIFIED, UTC, DateTime
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.types.paths import full_path
 from winboot.lab.engine.values import (
@@ -117,9 +117,11 @@ def _time(which: str, *, utc: bool) -> Any:
     return get
 
 
-def _set_time(which: str) -> Any:
+def _set_time(which: str, *, utc: bool) -> Any:
     def put(runtime: Runtime, self: FileSystemInfo, value: DateTime) -> None:
-        ask(runtime, "file.set-times", path=self.path, **{which: value.datetime()})
+        # A time that does not say its kind is what the property is about.
+        moment = DateTime(value.ticks, UTC) if utc and value.kind == UNSPECIFIED else value.to_utc()
+        ask(runtime, "file.set-times", path=self.path, **{which: moment.datetime()})
         self.forget()
 
     return put
@@ -146,10 +148,14 @@ for _property, _which in (
     ("LastWriteTime", "modified"),
 ):
     FILE_SYSTEM_INFO.prop(
-        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which), effect=True
+        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which, utc=False), effect=True
     )
     FILE_SYSTEM_INFO.prop(
-        _property + "Utc", "System.DateTime", _time(_which, utc=True), _set_time(_which), effect=True
+        _property + "Utc",
+        "System.DateTime",
+        _time(_which, utc=True),
+        _set_time(_which, utc=True),
+        effect=True,
     )
 FILE_SYSTEM_INFO.prop("Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True)
 
