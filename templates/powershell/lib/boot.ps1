@@ -1,12 +1,8 @@
 # Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
 
 function Get-BootTaskDifference {
-    $text = [string]$script:Run.Text
-    Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $text
-    $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-    $is = $null
-    if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
-    Compare-Wanted -What 'task \winboot\boot: command' -Is $is -Want (Get-TextHash (New-BootTask).Action.Arguments)
+    Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+    Get-TaskDifference -Name 'boot' -Task (New-BootTask)
 }
 
 function New-BootTask {
@@ -17,16 +13,12 @@ function New-BootTask {
 function Set-BootTask {
     Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
     Write-FileText -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
-    $task = New-BootTask
-    $trigger = New-ScheduledTaskTrigger -AtStartup
-    [void](Register-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+    Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Restore-BootTask {
     param([object]$Former)
-    if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
-        Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
-    }
+    Remove-Task -Name $Former.name
     [IO.File]::Delete((Get-StatePath 'boot.ps1'))
 }
 
@@ -48,10 +40,6 @@ function Restore-BootRoutes {
     # Routes that a restart took from the node's adapter, a cloud's metadata route for one.
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot) { return }
-    $until = [DateTime]::UtcNow.AddSeconds(120)
-    while (@(Get-NetIPAddress -IPAddress $snapshot.ip -ErrorAction SilentlyContinue | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -eq 0) {
-        if ([DateTime]::UtcNow -gt $until) { return }
-        Start-Sleep -Seconds 2
-    }
-    Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot)
+    $ready = { @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0 }
+    if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot) }
 }

@@ -64,13 +64,7 @@ function Save-CreatedFile {
 }
 
 function Wait-Containerd {
-    param([int]$TimeoutSeconds = 60)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($null -eq (Invoke-Crictl -Arguments @('version'))) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
-                -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
-        }
-        Start-Sleep -Milliseconds 1000
-    }
+    if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl -Arguments @('version')) }) { return }
+    Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds' `
+        -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
 }

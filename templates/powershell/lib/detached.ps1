@@ -34,6 +34,29 @@ function New-ScriptLoader {
     $lines -join "`n"
 }
 
+function Get-TaskDifference {
+    # Compares what a task runs, by its hash: it is long.
+    param([string]$Name, $Task)
+    $found = @(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
+    $what = 'task \winboot\{0}: ' -f $Name
+    $is = $null
+    if ($found.Count -gt 0) { $is = Get-TextHash ([string]$found[0].Actions[0].Arguments) }
+    Compare-Wanted -What ($what + 'command') -Is $is -Want (Get-TextHash $Task.Action.Arguments)
+    if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What ($what + 'state') -Is 'Disabled' -Want 'Ready' }
+}
+
+function Set-Task {
+    param([string]$Name, $Task, $Trigger)
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Trigger $Trigger -Force @Task)
+}
+
+function Remove-Task {
+    param([string]$Name)
+    if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
 function Start-SystemTask {
     param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
     $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds

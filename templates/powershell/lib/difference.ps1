@@ -80,3 +80,14 @@ function ConvertTo-Problem {
     # A failing .NET call is wrapped; the reason is the innermost exception.
     @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
 }
+
+function Wait-Until {
+    # True as soon as the test is, false when the time is over.
+    param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    while (-not (& $Test)) {
+        if ([DateTime]::UtcNow -gt $until) { return $false }
+        Start-Sleep -Milliseconds $Pause
+    }
+    $true
+}

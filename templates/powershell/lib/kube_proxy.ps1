@@ -24,17 +24,10 @@ function Read-HttpStatus {
 function Wait-KubeProxy {
     # It is started anew once: that takes away what an earlier network left in its memory.
     param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-    foreach ($attempt in 1..2) {
-        $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-        do {
-            if ((Read-HttpStatus -Url $Health) -eq 200) { return }
-            Start-Sleep -Milliseconds 1000
-        } while ([DateTime]::UtcNow -lt $until)
-        if ($attempt -eq 1) {
-            Stop-RunningService -Name $Name
-            Start-Service -Name $Name
-        }
-    }
+    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
+    Stop-RunningService -Name $Name
+    Start-Service -Name $Name
+    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
     Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
-        -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding that lets it.'
+        -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding.'
 }

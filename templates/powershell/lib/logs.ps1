@@ -43,27 +43,18 @@ function ConvertTo-QuotedList {
 
 function Get-LogTaskDifference {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    $task = @(Get-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-    $is = $null
-    if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
-    Compare-Wanted -What 'task \winboot\logs: command' -Is $is -Want (Get-TextHash (New-LogTask @PSBoundParameters).Action.Arguments)
-    if ($null -ne $is -and $task[0].State.ToString() -eq 'Disabled') {
-        New-Difference -What 'task \winboot\logs: state' -Is 'Disabled' -Want 'Ready'
-    }
+    Get-TaskDifference -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
 function Set-LogTask {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
-    $task = New-LogTask @PSBoundParameters
     # A beginning that is long over: from now on at every full hour.
     $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    [void](Register-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+    Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters) -Trigger $trigger
 }
 
 function Restore-LogTask {
     param([object]$Former)
-    if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
-        Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
-    }
+    Remove-Task -Name $Former.name
 }

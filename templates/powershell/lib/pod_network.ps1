@@ -142,12 +142,10 @@ function Get-UplinkName {
 
 function Wait-RunningAgent {
     param($Wanted, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
-        $script:Run.Cache = @{}
-        if ((Test-PodNetwork -Wanted $Wanted) -or [DateTime]::UtcNow -gt $until) { return }
-        Start-Sleep -Milliseconds 2000
-    }
+    [void](Wait-Until -Seconds $TimeoutSeconds -Pause 2000 -Test {
+            $script:Run.Cache = @{}
+            (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
+        })
 }
 
 function Start-NetworkAgent {

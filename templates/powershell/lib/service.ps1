@@ -142,14 +142,9 @@ function Start-CurrentService {
 
 function Wait-ServiceState {
     param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ((Get-ServiceState -Name $Name) -ne $State) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
-                -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
-        }
-        Start-Sleep -Milliseconds 500
-    }
+    if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState -Name $Name) -eq $State }) { return }
+    Stop-Step -Id 'ServiceState' -Hint 'See the log of the service, and the System event log (Service Control Manager).' `
+        -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
 }
 
 function Stop-RunningService {
@@ -161,14 +156,8 @@ function Stop-RunningService {
     Stop-Service -Name $Name -Force -NoWait
     Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
     if ($processId -eq 0) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Process -Id $processId -Force
-            return
-        }
-        Start-Sleep -Milliseconds 300
-    }
+    $gone = Wait-Until -Seconds $TimeoutSeconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
+    if (-not $gone) { Stop-Process -Id $processId -Force }
 }
 
 function Read-FormerService {
