@@ -155,6 +155,8 @@ class Locations:
             self.drives[letter.lower()] = Drive(letter, FILES, f"{letter}:\\")
         self.current: Place = Place(FILES, normalise(start), self.drives.get(start[0].lower()))
         self.process_directory: str | None = None
+        self.folder = self.current.path
+        """The last location in the file system, where programs start."""
         self.on_drive: dict[str, Place] = {}
         self.stack: list[Place] = []
 
@@ -167,6 +169,8 @@ class Locations:
         if self.current.drive is not None:
             self.on_drive[self.current.drive.name.lower()] = self.current
         self.current = place
+        if place.provider == FILES:
+            self.folder = place.path
 
     def file_path(self, text: str) -> str | None:
         """A path for programs and .NET: the full file-system path, or None when it is not one."""

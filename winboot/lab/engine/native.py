@@ -17,7 +17,6 @@ from winboot.lab.engine.exceptions import (
     RemoteException,
 )
 from winboot.lab.engine.invoke import Line, Stage
-from winboot.lab.engine.locations import FILES
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.session import Emit
 from winboot.lab.engine.texts import to_text
@@ -100,10 +99,7 @@ class NativeStage(Stage):
 
 def working_directory(scope: Scope) -> str:
     """Where a program starts: the file-system location, or the last one when the session stands elsewhere."""
-    locations = scope.session.locations
-    if locations.current.provider == FILES:
-        return locations.current.path
-    return locations.process_directory
+    return str(scope.session.locations.folder)
 
 
 def text_lines(content: bytes) -> list[str]:
