@@ -14,6 +14,7 @@ Exceptions nobody raises by class are declared by `declare_exception(name, base)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from winboot.lab.engine.dotnet import DotNetType, Value, dotnet
@@ -56,10 +57,15 @@ EXCEPTION = dotnet("System.Exception", DotNetException)
 def _declare(python: type[DotNetException]) -> None:
     base = next(parent for parent in python.__mro__[1:] if issubclass(parent, DotNetException))
     base_type = _TYPES[base]
-    _TYPES[python] = dotnet(python.type_name, python, base=base_type)
+    made = _TYPES[python] = dotnet(python.type_name, python, base=base_type)
+    made.complete()
+    for hook in DECLARED:
+        hook(python, made)
 
 
 _TYPES: dict[type[DotNetException], DotNetType] = {DotNetException: EXCEPTION}
+DECLARED: list[Callable[[type[DotNetException], DotNetType], None]] = []
+"""Called for each exception class declared from now on (types/failures.py gives them constructors)."""
 
 
 def declare_exception(

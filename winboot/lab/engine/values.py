@@ -180,7 +180,8 @@ IENUMERATOR = dotnet("System.Collections.IEnumerator", kind="interface")
 ICOLLECTION = dotnet("System.Collections.ICollection", kind="interface", interfaces=[IENUMERABLE])
 ILIST = dotnet("System.Collections.IList", kind="interface", interfaces=[ICOLLECTION])
 IDICTIONARY = dotnet("System.Collections.IDictionary", kind="interface", interfaces=[ICOLLECTION])
-IEQUATABLE_NOTE = "generic interfaces (IEnumerable[T], IList[T] ...) are declared in types/collections.py"
+for _face in (IFORMATTABLE, ICONVERTIBLE, ICOMPARABLE, IDISPOSABLE, ICLONEABLE):
+    _face.complete()
 
 
 def _number(name: str, python: type, *accelerators: str) -> DotNetType:
@@ -1225,12 +1226,9 @@ def _generic_maker(name: str, arity: int, interfaces: Sequence[DotNetType]) -> N
 
     def make(arguments: tuple[DotNetType, ...]) -> DotNetType:
         text = ",".join(argument.name for argument in arguments)
-        return DotNetType(
-            f"{short}[{text}]",
-            base=OBJECT,
-            definition=definition,
-            arguments=arguments,
-        )
+        made = DotNetType(f"{short}[{text}]", base=OBJECT, definition=definition, arguments=arguments)
+        made.complete()
+        return made
 
     generic(name, make)
 

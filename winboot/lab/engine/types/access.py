@@ -300,6 +300,8 @@ MUTEX_KIND = Kind("mutex", "MutexRights", container=False, rule="MutexAccessRule
 
 BASE_RULE = dotnet(_NS + "AuthorizationRule", kind="abstract")
 ACCESS_RULE = dotnet(_NS + "AccessRule", base=BASE_RULE, kind="abstract")
+BASE_RULE.complete()
+ACCESS_RULE.complete()
 
 
 def _declare_rule(kind: Kind, property_name: str) -> DotNetType:

@@ -95,8 +95,7 @@ def _declare_all() -> None:
     for python, kind in list(exceptions._TYPES.items()):
         if not kind.constructors.overloads:
             _constructors(python, kind)
-            if not kind.closed:
-                kind.complete()
+    exceptions.DECLARED.append(_constructors)
 
 
 _declare_all()

@@ -25,6 +25,7 @@ IdentityNotMappedException = declare_exception(
 _UNMAPPED = "Some or all identity references could not be translated."
 
 REFERENCE = dotnet("System.Security.Principal.IdentityReference", kind="abstract")
+REFERENCE.complete()
 
 
 class SecurityIdentifier(Instance):

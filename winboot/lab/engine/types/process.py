@@ -376,8 +376,13 @@ class TextTask(Instance):
         return self.text
 
 
-dotnet("System.IO.StreamReader+OfProcess", ProcessReader, base=STREAM_READER).name = STREAM_READER.name
-dotnet("System.IO.StreamWriter+OfProcess", ProcessInput, base=STREAM_WRITER).name = STREAM_WRITER.name
+for _suffix, _class, _base in (
+    ("Reader", ProcessReader, STREAM_READER),
+    ("Writer", ProcessInput, STREAM_WRITER),
+):
+    _made = dotnet(f"System.IO.Stream{_suffix}+OfProcess", _class, base=_base)
+    _made.name = _base.name
+    _made.complete()
 TASK = dotnet("System.Threading.Tasks.Task`1[System.String]", TextTask)
 
 

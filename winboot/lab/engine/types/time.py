@@ -591,6 +591,7 @@ ZONE_TYPE.prop("SupportsDaylightSavingTime", "bool", lambda self: False)
 ZONE_TYPE.method("GetUtcOffset(datetime dateTime)")(lambda self, moment: TimeSpan(self.offset))
 ZONE_TYPE.static_method("ConvertTimeToUtc(datetime dateTime)")(lambda moment: moment.to_utc())
 ZONE_TYPE.refuses(
-    "DisplayName DaylightName StandardName IsDaylightSavingTime FindSystemTimeZoneById ConvertTime ConvertTimeBySystemTimeZoneId "
+    "DisplayName DaylightName StandardName IsDaylightSavingTime FindSystemTimeZoneById ConvertTime "
+    "ConvertTimeBySystemTimeZoneId "
     "ConvertTimeFromUtc GetSystemTimeZones ClearCachedData GetAdjustmentRules HasSameRules ToSerializedString"
 )
