@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from winboot.steps.address_guard import ADDRESS_GUARD
 from winboot.steps.artifacts import ARTIFACTS
 from winboot.steps.azure_state import AZURE_STATE
 from winboot.steps.cni_config import CNI_CONFIG
@@ -53,6 +54,7 @@ STEPS: Final[tuple[Step, ...]] = (
     CONTAINERD_CONFIG,
     CONTAINERD,
     PAUSE_IMAGE,
+    ADDRESS_GUARD,
     KUBELET_CREDENTIALS,
     KUBELET_CONFIG,
     KUBELET,

@@ -15,9 +15,10 @@ _WHO = {
 }
 
 
-def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+def network_table(spec: NodeSpec) -> dict[str, object]:
+    """What the network's owner is expected to bring, as `lib/operator.ps1` looks for it."""
     network, solution = spec.network, spec.network.solution
-    wanted = {
+    return {
         "name": network.network_name,
         "type": solution.hns_type or "",
         "vni": network.vni if solution.hns_type == "Overlay" else 0,
@@ -27,7 +28,10 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "plugins": [rf"{spec.paths.cni_bin}\{name}.exe" for name in solution.plugins],
         "who": _WHO[solution.id],
     }
-    return {"network": wanted}
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"network": network_table(spec)}
 
 
 def _wanted(spec: NodeSpec) -> bool:

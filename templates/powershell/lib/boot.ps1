@@ -1,4 +1,4 @@
-# Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
+# Mode Boot: a SYSTEM task at each start of the machine.
 
 function Get-BootTaskDifference {
     Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
@@ -37,9 +37,12 @@ function Invoke-Boot {
 }
 
 function Restore-BootRoutes {
-    # Routes that a restart took from the node's adapter, a cloud's metadata route for one.
+    # The address and the routes that a restart took from the node's adapter, a cloud's metadata route for one.
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot) { return }
-    $ready = { @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0 }
+    $ready = {
+        Restore-NetworkSnapshot -Snapshot $snapshot
+        @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+    }
     if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot) }
 }

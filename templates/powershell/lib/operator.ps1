@@ -6,11 +6,12 @@ function Get-OperatorDifference {
     # matter) and plugins, the files without which no pod gets a network; who brings it.
     param($Wanted)
     $what = 'HNS network {0}' -f $Wanted.name
-    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
+    $networks = @()
+    if ($Wanted.name -ne '') { $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name) }
     $want = 'present'
     if ($Wanted.type -ne '') { $want = $Wanted.type }
-    if ($networks.Count -eq 0) { New-Difference -What $what -Is $null -Want $want }
-    else {
+    if ($networks.Count -eq 0 -and $Wanted.name -ne '') { New-Difference -What $what -Is $null -Want $want }
+    elseif ($networks.Count -gt 0) {
         # Type, subnet and VNI are its owner's affair; that they differ is worth knowing.
         Get-ForeignFault -Network $networks[0] -Wanted $Wanted -What $what | ForEach-Object {
             $_.policy = $true

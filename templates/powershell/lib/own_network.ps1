@@ -3,7 +3,7 @@
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
     param($Wanted, [int]$TimeoutSeconds)
-    $address = Wait-NodeAddress -TimeoutSeconds 60
+    $address = Wait-NodeAddress
     $wrong = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' })
     if ($wrong.Count -gt 0) {
         Remove-PodNetwork -Name $Wanted.name
@@ -59,6 +59,8 @@ function Restart-Hns {
 function Repair-PodNetwork {
     # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
     param($Wanted, [int]$TimeoutSeconds)
+    # One that this step never made is not the startup's business.
+    if (-not (Test-FormerValue)) { return }
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     # What belongs to the network is known once the kubelet's credentials get an answer from the API server.
     while ($null -eq (Expand-Known $Wanted.subnets[0].prefix)) {
@@ -69,10 +71,10 @@ function Repair-PodNetwork {
     if (Test-PodNetwork -Wanted $Wanted) { return }
     $lock = Wait-Mutex -Seconds 60
     if ($null -eq $lock) { return }
+    $snapshot = Read-StateJson 'network.json'
+    if ($null -ne $snapshot) { $script:Run['Snapshot'] = $snapshot }
     try {
         New-PodNetwork -Wanted $Wanted -TimeoutSeconds 120
-        $snapshot = Read-StateJson 'network.json'
-        if ($null -ne $snapshot) { Restore-NetworkSnapshot -Snapshot $snapshot }
         Enable-Forwarding -Wanted $Wanted
     }
     finally { Exit-Run -Lock $lock }

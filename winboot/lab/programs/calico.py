@@ -44,6 +44,7 @@ def calico_node(run: Run, node: Mapping[str, Any]) -> None:
             "Name": ENDPOINT,
             "VirtualNetwork": network["ID"],
             "IPAddress": str(subnet[2]),
+            "GatewayAddress": "0.0.0.0",
             "Policies": [],
         }
         made = hcn.call(machine, "POST", "/endpoints/", request)
