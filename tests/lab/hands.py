@@ -54,6 +54,18 @@ def sc(*words: str) -> Hand:
     return hand
 
 
+def stop(name: str) -> Hand:
+    """Stop-Service -Force: the service, and what depends on it."""
+
+    def hand(site: Site) -> None:
+        services = site.machine.services
+        with site.machine.lock:
+            services.stop_with_dependents(services.need(name))
+        site.settle(5)
+
+    return hand
+
+
 def all_of(*hands: Hand) -> Hand:
     """One after the other."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -12,9 +13,10 @@ from winboot.lab.windows.snapshot import Tree, diff, without_chance
 # Files of which only their presence and their access rules count: keys and certificates are new each time.
 # (host-local writes down where its last search ended.)
 _BY_CHANCE: Final = re.compile(r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d)$")
-# What happened, not how it is: logs, winboot's journal, fence and notes of runs that are over.
+# What happened, not how it is: logs, winboot's journal, fence and notes of runs that are over, and what flannel's
+# plugin writes down of each sandbox, under its id.
 _HISTORY: Final = re.compile(
-    r"(?i)^C:\\(var\\log\\|ProgramData\\winboot\\"
+    r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
     r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|reboot\.json|detached\\|former\\|downloads\\))"
 )
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
@@ -22,6 +24,16 @@ _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
 
 def state(site: Site) -> dict[str, Tree]:
     """Machines and Nodes of a site as one tree that is equal for equal states."""
+    text = json.dumps(_state(site))
+    # Which subnet a Node is given is chance; that everything on the node agrees with it is not.
+    for node in site.cluster.store.all(NODES):
+        for cidr in node["spec"].get("podCIDRs") or []:
+            text = text.replace(cidr.rpartition(".")[0] + ".", f"<{node['metadata']['name']}>.")
+    found: dict[str, Tree] = json.loads(text)
+    return found
+
+
+def _state(site: Site) -> dict[str, Tree]:
     return {
         "machines": {name: _machine(site, name) for name in site.machines},
         "nodes": {node["metadata"]["name"]: _node(node) for node in site.cluster.store.all(NODES)},
@@ -48,6 +60,12 @@ def _machine(site: Site, name: str) -> Tree:
     assert isinstance(tree, dict)
     files = tree["files"]
     assert isinstance(files, dict)
+    registry = tree["registry"]
+    assert isinstance(registry, dict)
+    for values in registry.values():
+        # Not delayed, in so many words: what sc.exe leaves of a start type that was delayed for a while.
+        if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
+            del values["DelayedAutostart"]
     tree["files"] = {
         _DATED.sub("-<date>", path): _file(path, shown)
         for path, shown in files.items()
@@ -59,7 +77,13 @@ def _machine(site: Site, name: str) -> Tree:
 def _file(path: str, shown: Tree) -> Tree:
     assert isinstance(shown, dict)
     if not _BY_CHANCE.search(path):
-        return shown
+        content = shown.get("content")
+        # A text says it all, and its hash would tell addresses apart that count as equal.
+        return (
+            {**shown, "content": content["text"]}
+            if isinstance(content, dict) and "text" in content
+            else shown
+        )
     return {key: _DATED.sub("-<date>", str(value)) for key, value in shown.items() if key != "content"}
 
 
