@@ -17,7 +17,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '585110e1fee77648fd337e0e2412c8455e523a279567ebeaab9c78c41d1ca5ce'
+  Digest  = '5d2f73bec3974647096541901ed1d226d8fdffd426c0ee5a4cdf85a8e9269915'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -124,7 +124,7 @@ $steps = @(
     @{
       name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'
       members = @(
         @{
           path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
@@ -140,7 +140,6 @@ $steps = @(
     @{
       name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
       url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; kind = 'tar.gz'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(
         @{
           path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
@@ -158,25 +157,22 @@ $steps = @(
     @{
       name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
       url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; kind = 'file'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
     },
     @{
       name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
+      kind = 'tar.gz'; members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
     },
     @{
       name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
       name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'
       members = @(
         @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
         @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
@@ -186,16 +182,16 @@ $steps = @(
       name = 'flannel-cni'; version = '1.7.1-flannel1'
       file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'
       members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
       name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
       url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; kind = 'file'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
+  foreach ($artifact in $artifacts) { $artifact.proxy = 'http://proxy.corp.example:3128' }
 }; Undo = {
   Restore-FormerValue
 } }
@@ -269,12 +265,7 @@ timeout: 10
     bootstrap_text = '{
   "apiVersion": "v1",
   "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
+  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
   "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
   "current-context": "node"
@@ -339,7 +330,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules', 'address-guard'); Values = {
   $service = Complete-Service -Service @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
@@ -368,21 +359,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
     'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [
-    {
-      "name": "flanneld",
-      "user": {
-        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
-        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
-      }
-    }
-  ],
+  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
+  "users": [{"name": "flanneld", "user": {"client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem", "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"}}],
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
   "current-context": "node"
 }
@@ -497,21 +475,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
     'C:\k\kube-proxy.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [
-    {
-      "name": "kube-proxy",
-      "user": {
-        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
-        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
-      }
-    }
-  ],
+  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
+  "users": [{"name": "kube-proxy", "user": {"client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem", "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"}}],
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
   "current-context": "node"
 }
@@ -541,13 +506,11 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
+# Mode Boot: a SYSTEM task at each start of the machine.
 
 function Restore-BootTask {
   param([object]$Former)
-  if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
-    Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
-  }
+  Remove-Task -Name $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
 }
 
@@ -560,8 +523,8 @@ function Restore-Exclusion {
   if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
 
-# Work that may cut the session it was started from runs as a one-shot SYSTEM task and writes down how it ended. The
-# guard around it puts the network back when the machine itself lost it.
+# Work that may cut its session runs as a one-shot SYSTEM task. A guard puts the network back when the machine lost
+# it.
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
@@ -585,7 +548,6 @@ function Start-DetachedRun {
 function New-ScriptLoader {
   # What a task runs: it refuses a script that is not the one that was stored.
   param([string]$Path, [string]$Hash, [string]$Arguments)
-  # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
   $lines = @(
     '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
     '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
@@ -594,6 +556,13 @@ function New-ScriptLoader {
     '& $script {0}' -f $Arguments
   )
   $lines -join "`n"
+}
+
+function Remove-Task {
+  param([string]$Name)
+  if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+  }
 }
 
 function Start-SystemTask {
@@ -611,7 +580,6 @@ function New-SystemTask {
   $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
   @{
     Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
-    # S-1-5-18 is SYSTEM in every language.
     Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
       -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
@@ -640,24 +608,25 @@ function Invoke-Detached {
   $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
   $status = Read-StateJson $name
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  $save = @{ Name = $name; Status = $status }
   $lock = Wait-Mutex -Seconds 120
   if ($null -eq $lock) {
-    Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
+    Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
     return
   }
   try {
     if ((Get-Fence) -ne $status.fence) {
-      Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
+      Save-DetachedState @save -State 'failed' -Message ('superseded by ' + (Get-HolderText))
       return
     }
     $script:Run.Fence = $status.fence
     # Those last events are still on their way through the network that we are about to rewire.
     Start-Sleep -Seconds 2
     $ended = Invoke-Guarded -Status $status
-    Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
+    Save-DetachedState @save -State $ended.State -Message $ended.Message
   }
   catch {
-    Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+    Save-DetachedState @save -State 'failed' -Message $_.Exception.GetBaseException().Message
     throw
   }
   finally {
@@ -766,11 +735,21 @@ function ConvertTo-Problem {
   if ($null -ne $Caught.InvocationInfo) {
     $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
   }
-  # A failing .NET call is wrapped; the reason is the innermost exception.
+  # The reason is the innermost exception.
   @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
 }
 
-# Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
+function Wait-Until {
+  param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  while (-not (& $Test)) {
+    if ([DateTime]::UtcNow -gt $until) { return $false }
+    Start-Sleep -Milliseconds $Pause
+  }
+  $true
+}
+
+# Drives the steps and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
   param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
@@ -785,7 +764,6 @@ function New-Run {
     Unmet = @{}
     # Answers that cost something and hold for one step: read once, forgotten after each change.
     Cache = @{}
-    # The step at work, the fence this run has raised, and the number of its last event.
     Step = ''; Fence = 0; Sequence = 0
   }
 }
@@ -956,7 +934,7 @@ function ConvertTo-AsciiJson {
   $text.ToString()
 }
 
-# Windows features, by DISM's names: far quicker than Get-WindowsFeature, which asks for all of them.
+# Windows features, by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureState {
   param([string]$Feature)
@@ -972,7 +950,7 @@ function Restore-Feature {
   New-Reboot
 }
 
-# Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
+# Files and folders: UTF-8 without a byte order mark, access rules before the first byte.
 
 function Get-TextHash {
   param([string]$Text)
@@ -1072,7 +1050,7 @@ function Get-Strangers {
   if ($found.Count -gt 0) { $found -join ', ' }
 }
 
-# Firewall rules by name. Looking reads the registry: milliseconds, where Get-NetFirewallRule asks for each rule.
+# Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
 
 function Restore-FirewallRule {
   # The names are winboot's own, so there was no rule before.
@@ -1096,7 +1074,7 @@ function Restore-Folder {
   }
 }
 
-# Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
+# Former values: how a thing was before winboot first changed it.
 
 function Get-FormerPath {
   Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
@@ -1130,8 +1108,7 @@ function Clear-FormerValue {
   [IO.File]::Delete((Get-FormerPath))
 }
 
-# The Host Network Service. Reading uses cmdlets; for writing Windows has none, so one call of vmcompute.dll is
-# declared.
+# The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
 
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
@@ -1224,7 +1201,7 @@ function Get-BootId {
   $hash.Substring(16, 4), $hash.Substring(20, 12)
 }
 
-# What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
+# What exists only on the node fills the places <<name>> of rendered texts.
 
 function Expand-Known {
   param([string]$Text)
@@ -1270,7 +1247,6 @@ function Read-Known {
 }
 
 function Get-CidrAddress {
-  # 10.244.3.0/24 and 2 give 10.244.3.2.
   param([string]$Cidr, [int]$Offset)
   $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
   for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
@@ -1319,16 +1295,14 @@ function Complete-Text {
   $filled
 }
 
-# containerd writes into one log for ever, others never delete an old one: a SYSTEM task turns them over every hour.
+# containerd writes into one log for ever, others never delete an old one: a task turns them over.
 
 function Restore-LogTask {
   param([object]$Former)
-  if (@(Get-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
-    Unregister-ScheduledTask -TaskName $Former.name -TaskPath '\winboot\' -Confirm:$false
-  }
+  Remove-Task -Name $Former.name
 }
 
-# NSSM keeps its own values of a service in the subkey Parameters. Who changes the manager leaves nothing of the other.
+# NSSM keeps its own values of a service in the subkey Parameters.
 
 function Read-ServiceParameter {
   # What happens after an exit is the default value of a subkey.
@@ -1352,7 +1326,7 @@ function Restore-ServiceParameters {
   foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
-# The computer's name, which certificates and logs know the machine by.
+# The computer's name.
 
 function Restore-ComputerName {
   param([object]$Former)
@@ -1405,7 +1379,6 @@ function Get-NodeAddress {
 }
 
 function Read-NetworkSnapshot {
-  # What a static configuration loses when a virtual switch takes the adapter over.
   param($Address)
   $index = $Address.index
   $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
@@ -1439,12 +1412,18 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-  # The default route and static ones, not what Windows derives from the address.
+  # Not what Windows derives from the address.
   param([int]$Index)
+  # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
+  $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
+      ForEach-Object { '{0} {1}' -f $_.DestinationPrefix, $_.NextHop })
   foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
+    @{
+      prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+      persistent = $persistent -contains ('{0} {1}' -f $route.DestinationPrefix, $route.NextHop)
+    }
   }
 }
 
@@ -1461,33 +1440,33 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
-  # What is there is left alone.
   param($Snapshot)
   $index = Find-Uplink -Snapshot $Snapshot
   if ($null -eq $index) { return }
+  $at = @{ InterfaceIndex = $index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
-    [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
   Restore-Routes -Snapshot $Snapshot -Index $index
-  $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-  if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
-    Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
+  if ($Snapshot.static) {
+    $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
+    if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
+      Set-DnsClientServerAddress @at -ServerAddresses ([string[]]@($Snapshot.dns))
+    }
+    if ([string](Get-DnsClient @at).ConnectionSpecificSuffix -ne $Snapshot.suffix) {
+      Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix
+    }
   }
-  if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
-    Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
-  }
-  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-  if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
-    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
-  }
+  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @at -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu }
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+    Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
   }
-  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
   # A domain network is told from others by Windows itself and cannot be set.
-  if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
-    $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
-    Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
+  foreach ($found in @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue)) {
+    if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
+      Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
+    }
   }
 }
 
@@ -1498,7 +1477,9 @@ function Restore-Routes {
         Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease; adding it would make it static.
     if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
-    [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
+    $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+    if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+    [void](New-NetRoute @wanted)
   }
 }
 
@@ -1520,7 +1501,7 @@ function Read-NodeObject {
 }
 
 function Read-Member {
-  # A value deep inside an object from JSON; nothing when any part of the way is missing.
+  # Nothing when any part of the way is missing.
   param($Object, [string[]]$Names)
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
@@ -1539,7 +1520,7 @@ function Get-PodCidr {
   Read-Member $node 'spec', 'podCIDR'
 }
 
-# The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
+# The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
 
 function Get-AddressFamily {
   param([string]$Address)
@@ -1602,7 +1583,7 @@ function Restore-PortRange {
   Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
 }
 
-# Native programs, started directly: no shell and no PowerShell rule touches their arguments or their output.
+# Native programs, started directly: no shell touches their arguments or their output.
 
 function Join-Arguments {
   # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
@@ -1616,15 +1597,8 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-  param(
-    [Parameter(Mandatory = $true)][string]$Path,
-    [string[]]$Arguments = @(),
-    [int]$TimeoutSeconds = 60,
-    [string]$StandardInput = ''
-  )
-  $start = [Diagnostics.ProcessStartInfo]::new()
-  $start.FileName = $Path
-  $start.Arguments = Join-Arguments $Arguments
+  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
+  $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
   $start.WorkingDirectory = [Environment]::SystemDirectory
   $start.UseShellExecute = $false
   $start.CreateNoWindow = $true
@@ -1638,7 +1612,6 @@ function Invoke-Program {
     # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
     $output = $process.StandardOutput.ReadToEndAsync()
     $errorOutput = $process.StandardError.ReadToEndAsync()
-    if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
     $process.StandardInput.Close()
     if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
       $process.Kill()
@@ -1651,9 +1624,9 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
+  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
   $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
-  if ($Accept -notcontains $ended.ExitCode) {
+  if ($ended.ExitCode -ne 0) {
     $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
     Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
@@ -1667,10 +1640,9 @@ function Get-SystemProgram {
   [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
 }
 
-# Registry values below HKEY_LOCAL_MACHINE through .NET: milliseconds, and no guessing of kinds.
+# Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
 
 function Read-Registry {
-  # As it is stored, variables not expanded.
   param([string]$Path, [string]$Name)
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
@@ -1743,8 +1715,7 @@ function Restore-PodRoute {
   }
 }
 
-# Services: reading their registry key tells everything at once; writing goes through sc.exe, because the service
-# control manager keeps its own copy.
+# Services are read from the registry and written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
   param([string]$Name)
@@ -1757,13 +1728,28 @@ function Get-ServiceState {
   if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
+function ConvertTo-DependList {
+  # sc.exe clears the list at a lone slash.
+  param($Names)
+  $list = @($Names | Where-Object { $_ }) -join '/'
+  if ($list) { $list } else { '/' }
+}
+
+function Write-ServiceEnvironment {
+  # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+  param([string]$Name, $Environment)
+  $lines = @($Environment | Where-Object { $_ })
+  if ($lines.Count -eq 0) { $lines = $null }
+  Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
+}
+
 function Invoke-ServiceControl {
   # By its code: its texts are translated.
   param([string[]]$Arguments)
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
     $hint = ''
-    if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
+    if ($ended.ExitCode -eq 1072) { $hint = 'It is marked for deletion: close services.msc and other tools that hold it.' }
     Stop-Step -Id 'ServiceControl' -Hint $hint `
       -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
   }
@@ -1779,14 +1765,9 @@ function Save-RestartNeed {
 
 function Wait-ServiceState {
   param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ((Get-ServiceState -Name $Name) -ne $State) {
-    if ([DateTime]::UtcNow -gt $until) {
-      Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
-        -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
-    }
-    Start-Sleep -Milliseconds 500
-  }
+  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState -Name $Name) -eq $State }) { return }
+  Stop-Step -Id 'ServiceState' -Hint 'See the log of the service, and the System event log (Service Control Manager).' `
+    -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
 }
 
 function Stop-RunningService {
@@ -1798,14 +1779,8 @@ function Stop-RunningService {
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
   if ($processId -eq 0) { return }
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-    if ([DateTime]::UtcNow -gt $until) {
-      Stop-Process -Id $processId -Force
-      return
-    }
-    Start-Sleep -Milliseconds 300
-  }
+  $gone = Wait-Until -Seconds $TimeoutSeconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
+  if (-not $gone) { Stop-Process -Id $processId -Force }
 }
 
 function Restore-Service {
@@ -1817,24 +1792,21 @@ function Restore-Service {
     return
   }
   $was = $Former.definition
-  $depends = @($was.depends) -join '/'
-  if ($depends -eq '') { $depends = '/' }
-  Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start, 'depend=', $depends)
-  $environment = $null
-  if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
-  Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+  Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
+    'depend=', (ConvertTo-DependList $was.depends))
+  Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
   Restore-ServiceParameters -Former $Former
   if ($Former.running) { Start-Service -Name $Former.name }
 }
 
-# Settings of Windows: registry values with their reasons, page file, power plan, time service.
+# Registry values, page file, power plan, time service.
 
 function Restore-PowerPlan {
   param([object]$Former)
   if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
 }
 
-# The state folder holds history, never the truth about the machine: a look reads the machine itself.
+# The state folder holds history, never the truth about the machine.
 
 function Get-StatePath {
   param([string]$Name = '')

@@ -18,7 +18,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '585110e1fee77648fd337e0e2412c8455e523a279567ebeaab9c78c41d1ca5ce'
+  Digest  = '5d2f73bec3974647096541901ed1d226d8fdffd426c0ee5a4cdf85a8e9269915'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -154,7 +154,7 @@ $steps = @(
     @{
       name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'
       members = @(
         @{
           path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
@@ -170,7 +170,6 @@ $steps = @(
     @{
       name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
       url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; kind = 'tar.gz'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(
         @{
           path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
@@ -188,25 +187,22 @@ $steps = @(
     @{
       name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
       url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; kind = 'file'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
     },
     @{
       name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
-      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
+      kind = 'tar.gz'; members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
     },
     @{
       name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
       name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'
       members = @(
         @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
         @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
@@ -216,16 +212,16 @@ $steps = @(
       name = 'flannel-cni'; version = '1.7.1-flannel1'
       file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      kind = 'tar.gz'; proxy = 'http://proxy.corp.example:3128'
+      kind = 'tar.gz'
       members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
       name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
       url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; kind = 'file'
-      proxy = 'http://proxy.corp.example:3128'
       members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
+  foreach ($artifact in $artifacts) { $artifact.proxy = 'http://proxy.corp.example:3128' }
 }; Look = {
   Get-ArtifactDifference -Artifacts $artifacts
 }; Change = {
@@ -311,12 +307,7 @@ timeout: 10
     bootstrap_text = '{
   "apiVersion": "v1",
   "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
+  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
   "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
   "current-context": "node"
@@ -387,7 +378,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kubelet'
 } }
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules', 'address-guard'); Values = {
   $service = Complete-Service -Service @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
@@ -424,21 +415,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
     'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [
-    {
-      "name": "flanneld",
-      "user": {
-        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
-        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
-      }
-    }
-  ],
+  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
+  "users": [{"name": "flanneld", "user": {"client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem", "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"}}],
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
   "current-context": "node"
 }
@@ -575,21 +553,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
     'C:\k\kube-proxy.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
-  "clusters": [
-    {
-      "name": "cluster",
-      "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-    }
-  ],
-  "users": [
-    {
-      "name": "kube-proxy",
-      "user": {
-        "client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem",
-        "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"
-      }
-    }
-  ],
+  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
+  "users": [{"name": "kube-proxy", "user": {"client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem", "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"}}],
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
   "current-context": "node"
 }
@@ -627,7 +592,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Downloads: into a .part file that a later run resumes, hashed, unpacked, and put in place by a rename.
+# Downloads resume in a .part file, are hashed, unpacked, and put in place by a rename.
 
 function Get-ArtifactDifference {
   # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
@@ -685,7 +650,6 @@ function Install-Artifact {
 }
 
 function Expand-Members {
-  # tar.exe is part of Windows and unpacks zip as well.
   param($Artifact, [string]$Archive, [string]$Folder)
   $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
   [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
@@ -733,7 +697,7 @@ function Receive-Artifact {
 function Receive-Rest {
   # A connection that breaks in the middle leaves what came; the next attempt goes on there.
   param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
-  # A bundle in a folder that the node reads needs no protocol.
+  # A bundle in a folder.
   if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
   # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
   [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
@@ -765,15 +729,11 @@ function Receive-Rest {
   }
 }
 
-# Mode Boot: a SYSTEM task at each start of the machine, before any controller comes by.
+# Mode Boot: a SYSTEM task at each start of the machine.
 
 function Get-BootTaskDifference {
-  $text = [string]$script:Run.Text
-  Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $text
-  $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-  $is = $null
-  if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
-  Compare-Wanted -What 'task \winboot\boot: command' -Is $is -Want (Get-TextHash (New-BootTask).Action.Arguments)
+  Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+  Get-TaskDifference -Name 'boot' -Task (New-BootTask)
 }
 
 function New-BootTask {
@@ -784,9 +744,7 @@ function New-BootTask {
 function Set-BootTask {
   Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
   Write-FileText -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
-  $task = New-BootTask
-  $trigger = New-ScheduledTaskTrigger -AtStartup
-  [void](Register-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+  Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Invoke-Boot {
@@ -807,15 +765,11 @@ function Restore-BootRoutes {
   # Routes that a restart took from the node's adapter, a cloud's metadata route for one.
   $snapshot = Read-StateJson 'network.json'
   if ($null -eq $snapshot) { return }
-  $until = [DateTime]::UtcNow.AddSeconds(120)
-  while (@(Get-NetIPAddress -IPAddress $snapshot.ip -ErrorAction SilentlyContinue | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -eq 0) {
-    if ([DateTime]::UtcNow -gt $until) { return }
-    Start-Sleep -Seconds 2
-  }
-  Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot)
+  $ready = { @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0 }
+  if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot) }
 }
 
-# Certificates, as the kubelet keeps them: certificate and key in one PEM file.
+# Certificates in PEM files.
 
 function Read-PemCertificate {
   param([string]$Path)
@@ -879,7 +833,7 @@ function Set-Credential {
 # containerd, asked through crictl.
 
 function Invoke-Crictl {
-  # The output of crictl; nothing when containerd does not answer.
+  # Nothing when containerd does not answer.
   param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
   if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
   if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
@@ -914,19 +868,13 @@ function Save-CreatedFile {
 }
 
 function Wait-Containerd {
-  param([int]$TimeoutSeconds = 60)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ($null -eq (Invoke-Crictl -Arguments @('version'))) {
-    if ([DateTime]::UtcNow -gt $until) {
-      Stop-Step -Id 'ContainerdSilent' -Message ('containerd does not answer after {0} seconds' -f $TimeoutSeconds) `
-        -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
-    }
-    Start-Sleep -Milliseconds 1000
-  }
+  if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl -Arguments @('version')) }) { return }
+  Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds' `
+    -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
 }
 
-# Work that may cut the session it was started from runs as a one-shot SYSTEM task and writes down how it ended. The
-# guard around it puts the network back when the machine itself lost it.
+# Work that may cut its session runs as a one-shot SYSTEM task. A guard puts the network back when the machine lost
+# it.
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
@@ -950,7 +898,6 @@ function Start-DetachedRun {
 function New-ScriptLoader {
   # What a task runs: it refuses a script that is not the one that was stored.
   param([string]$Path, [string]$Hash, [string]$Arguments)
-  # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
   $lines = @(
     '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
     '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
@@ -959,6 +906,22 @@ function New-ScriptLoader {
     '& $script {0}' -f $Arguments
   )
   $lines -join "`n"
+}
+
+function Get-TaskDifference {
+  # Compares what a task runs, by its hash: it is long.
+  param([string]$Name, $Task)
+  $found = @(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
+  $what = 'task \winboot\{0}: ' -f $Name
+  $is = $null
+  if ($found.Count -gt 0) { $is = Get-TextHash ([string]$found[0].Actions[0].Arguments) }
+  Compare-Wanted -What ($what + 'command') -Is $is -Want (Get-TextHash $Task.Action.Arguments)
+  if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What ($what + 'state') -Is 'Disabled' -Want 'Ready' }
+}
+
+function Set-Task {
+  param([string]$Name, $Task, $Trigger)
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Trigger $Trigger -Force @Task)
 }
 
 function Start-SystemTask {
@@ -976,7 +939,6 @@ function New-SystemTask {
   $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
   @{
     Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
-    # S-1-5-18 is SYSTEM in every language.
     Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
       -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
@@ -1017,24 +979,25 @@ function Invoke-Detached {
   $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
   $status = Read-StateJson $name
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  $save = @{ Name = $name; Status = $status }
   $lock = Wait-Mutex -Seconds 120
   if ($null -eq $lock) {
-    Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
+    Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
     return
   }
   try {
     if ((Get-Fence) -ne $status.fence) {
-      Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
+      Save-DetachedState @save -State 'failed' -Message ('superseded by ' + (Get-HolderText))
       return
     }
     $script:Run.Fence = $status.fence
     # Those last events are still on their way through the network that we are about to rewire.
     Start-Sleep -Seconds 2
     $ended = Invoke-Guarded -Status $status
-    Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
+    Save-DetachedState @save -State $ended.State -Message $ended.Message
   }
   catch {
-    Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+    Save-DetachedState @save -State 'failed' -Message $_.Exception.GetBaseException().Message
     throw
   }
   finally {
@@ -1148,7 +1111,6 @@ function ConvertTo-Shown {
 }
 
 function Compare-Wanted {
-  # A difference when two values are not shown alike.
   param(
     [Parameter(Mandatory = $true)][string]$What,
     [AllowNull()]$Is,
@@ -1193,11 +1155,21 @@ function ConvertTo-Problem {
   if ($null -ne $Caught.InvocationInfo) {
     $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
   }
-  # A failing .NET call is wrapped; the reason is the innermost exception.
+  # The reason is the innermost exception.
   @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
 }
 
-# Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
+function Wait-Until {
+  param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  while (-not (& $Test)) {
+    if ([DateTime]::UtcNow -gt $until) { return $false }
+    Start-Sleep -Milliseconds $Pause
+  }
+  $true
+}
+
+# Drives the steps and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
   param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
@@ -1212,7 +1184,6 @@ function New-Run {
     Unmet = @{}
     # Answers that cost something and hold for one step: read once, forgotten after each change.
     Cache = @{}
-    # The step at work, the fence this run has raised, and the number of its last event.
     Step = ''; Fence = 0; Sequence = 0
   }
 }
@@ -1467,7 +1438,7 @@ function ConvertTo-AsciiJson {
   $text.ToString()
 }
 
-# Windows features, by DISM's names: far quicker than Get-WindowsFeature, which asks for all of them.
+# Windows features, by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureDifference {
   param([string[]]$Features)
@@ -1506,22 +1477,21 @@ function Enable-OneFeature {
   if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
   try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
   catch {
-    # DISM's codes are the same in every language.
     switch ('{0:x8}' -f $_.Exception.HResult) {
       '800f081f' {
         Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
-          -Hint 'WSUS does not offer them: set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
+          -Hint 'Set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
       }
       '800f0922' {
         Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
-          -Hint 'Restart the machine to finish pending servicing, and see to free space on C: and the system partition.'
+          -Hint 'Restart the machine to finish pending servicing; see to free space on C: and the system partition.'
       }
     }
     throw
   }
 }
 
-# Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
+# Files and folders: UTF-8 without a byte order mark, access rules before the first byte.
 
 function Get-TextHash {
   param([string]$Text)
@@ -1659,7 +1629,7 @@ function Get-Strangers {
   if ($found.Count -gt 0) { $found -join ', ' }
 }
 
-# Firewall rules by name. Looking reads the registry: milliseconds, where Get-NetFirewallRule asks for each rule.
+# Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
 
 function Get-FirewallDifference {
   param([hashtable[]]$Rules)
@@ -1765,7 +1735,7 @@ function Save-FormerFolder {
   Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
-# Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
+# Former values: how a thing was before winboot first changed it.
 
 function Get-FormerPath {
   Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
@@ -1790,8 +1760,7 @@ function Save-FormerValue {
   [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
 }
 
-# The Host Network Service. Reading uses cmdlets; for writing Windows has none, so one call of vmcompute.dll is
-# declared.
+# The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
 
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
@@ -1884,7 +1853,7 @@ function Get-BootId {
   $hash.Substring(16, 4), $hash.Substring(20, 12)
 }
 
-# The store of the host-local IPAM plugin: one file per taken address, holding the owner's id and its interface.
+# The store of the host-local IPAM plugin: one file per taken address.
 
 function Get-StoreFiles {
   param([string]$Store)
@@ -1970,7 +1939,7 @@ function Set-Reservations {
   }
 }
 
-# What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
+# What exists only on the node fills the places <<name>> of rendered texts.
 
 function Expand-Known {
   param([string]$Text)
@@ -2028,7 +1997,6 @@ function Read-Known {
 }
 
 function Get-CidrAddress {
-  # 10.244.3.0/24 and 2 give 10.244.3.2.
   param([string]$Cidr, [int]$Offset)
   $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
   for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
@@ -2131,7 +2099,7 @@ function Get-ForeignFile {
   }
 }
 
-# kube-proxy works only on a network that is there, and only its health tells that it does.
+# kube-proxy: only its health tells that it works.
 
 function Assert-Network {
   param([string]$Name)
@@ -2157,22 +2125,15 @@ function Read-HttpStatus {
 function Wait-KubeProxy {
   # It is started anew once: that takes away what an earlier network left in its memory.
   param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-  foreach ($attempt in 1..2) {
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    do {
-      if ((Read-HttpStatus -Url $Health) -eq 200) { return }
-      Start-Sleep -Milliseconds 1000
-    } while ([DateTime]::UtcNow -lt $until)
-    if ($attempt -eq 1) {
-      Stop-RunningService -Name $Name
-      Start-Service -Name $Name
-    }
-  }
+  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
+  Stop-RunningService -Name $Name
+  Start-Service -Name $Name
+  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
   Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
-    -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding that lets it.'
+    -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding.'
 }
 
-# containerd writes into one log for ever, others never delete an old one: a SYSTEM task turns them over every hour.
+# containerd writes into one log for ever, others never delete an old one: a task turns them over.
 
 function Invoke-LogRotation {
   # The task carries nothing but this function. Endless are the logs whose writer never begins a new one.
@@ -2217,25 +2178,18 @@ function ConvertTo-QuotedList {
 
 function Get-LogTaskDifference {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-  $task = @(Get-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-  $is = $null
-  if ($task.Count -gt 0) { $is = Get-TextHash ([string]$task[0].Actions[0].Arguments) }
-  Compare-Wanted -What 'task \winboot\logs: command' -Is $is -Want (Get-TextHash (New-LogTask @PSBoundParameters).Action.Arguments)
-  if ($null -ne $is -and $task[0].State.ToString() -eq 'Disabled') {
-    New-Difference -What 'task \winboot\logs: state' -Is 'Disabled' -Want 'Ready'
-  }
+  Get-TaskDifference -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
 function Set-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
   Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
-  $task = New-LogTask @PSBoundParameters
   # A beginning that is long over: from now on at every full hour.
   $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-  [void](Register-ScheduledTask -TaskName 'logs' -TaskPath '\winboot\' -Trigger $trigger -Force @task)
+  Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters) -Trigger $trigger
 }
 
-# NSSM keeps its own values of a service in the subkey Parameters. Who changes the manager leaves nothing of the other.
+# NSSM keeps its own values of a service in the subkey Parameters.
 
 function Read-ServiceParameter {
   # What happens after an exit is the default value of a subkey.
@@ -2293,7 +2247,7 @@ function Read-ParameterTree {
   finally { $key.Dispose() }
 }
 
-# The computer's name, which certificates and logs know the machine by.
+# The computer's name.
 
 function Get-ComputerNameDifference {
   # A domain member is never renamed: its account in the domain would be left behind.
@@ -2362,7 +2316,6 @@ function Get-NodeAddress {
 }
 
 function Read-NetworkSnapshot {
-  # What a static configuration loses when a virtual switch takes the adapter over.
   param($Address)
   $index = $Address.index
   $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
@@ -2396,12 +2349,18 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-  # The default route and static ones, not what Windows derives from the address.
+  # Not what Windows derives from the address.
   param([int]$Index)
+  # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
+  $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
+      ForEach-Object { '{0} {1}' -f $_.DestinationPrefix, $_.NextHop })
   foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric }
+    @{
+      prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+      persistent = $persistent -contains ('{0} {1}' -f $route.DestinationPrefix, $route.NextHop)
+    }
   }
 }
 
@@ -2418,33 +2377,33 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
-  # What is there is left alone.
   param($Snapshot)
   $index = Find-Uplink -Snapshot $Snapshot
   if ($null -eq $index) { return }
+  $at = @{ InterfaceIndex = $index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
-    [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
   Restore-Routes -Snapshot $Snapshot -Index $index
-  $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-  if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
-    Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
+  if ($Snapshot.static) {
+    $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
+    if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
+      Set-DnsClientServerAddress @at -ServerAddresses ([string[]]@($Snapshot.dns))
+    }
+    if ([string](Get-DnsClient @at).ConnectionSpecificSuffix -ne $Snapshot.suffix) {
+      Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix
+    }
   }
-  if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
-    Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
-  }
-  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-  if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
-    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
-  }
+  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @at -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu }
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-    Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+    Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
   }
-  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
   # A domain network is told from others by Windows itself and cannot be set.
-  if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
-    $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
-    Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
+  foreach ($found in @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue)) {
+    if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
+      Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
+    }
   }
 }
 
@@ -2455,7 +2414,9 @@ function Restore-Routes {
         Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease; adding it would make it static.
     if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
-    [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $Index -NextHop $route.next_hop -RouteMetric $route.metric)
+    $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+    if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+    [void](New-NetRoute @wanted)
   }
 }
 
@@ -2477,7 +2438,7 @@ function Read-NodeObject {
 }
 
 function Read-Member {
-  # A value deep inside an object from JSON; nothing when any part of the way is missing.
+  # Nothing when any part of the way is missing.
   param($Object, [string[]]$Names)
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
@@ -2524,46 +2485,43 @@ function Get-RegistrationDifference {
 function Wait-Registration {
   # The controller approves meanwhile what has to be approved.
   param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  # A kubelet registers its Node and looks for its serving certificate only when it starts: one that has lost either
-  # has to start anew.
-  $restartAt = [DateTime]::UtcNow.AddSeconds(30)
-  $restarted = $false
-  while ($true) {
+  $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
+  $registered = {
     $script:Run.Cache = @{}
-    $left = @(Get-RegistrationDifference -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
-    if ($left.Count -eq 0) { return }
-    $waiting = [DateTime]::UtcNow
-    $lost = $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate))
-    if (-not $restarted -and $lost -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate)) {
-      Stop-RunningService -Name 'kubelet'
-      Start-Service -Name 'kubelet'
-      $restarted = $true
-    }
-    if ($waiting -gt $until) { Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds }
-    Start-Sleep -Milliseconds 2000
+    @(Get-RegistrationDifference @wanted).Count -eq 0
   }
+  if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
+  # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
+  $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and $null -eq (Get-NodeObject) }
+  if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
+    if (& $registered) { return }
+    Stop-RunningService -Name 'kubelet'
+    Start-Service -Name 'kubelet'
+    if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test $registered) { return }
+  }
+  $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })
+  Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds
 }
 
 function Stop-Registration {
-  param([object[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
-  $names = @($Left | ForEach-Object { $_.what }) -join '; '
+  param([string[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
+  $names = $Left -join '; '
   $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
   if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
-    Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('The kubelet has no client certificate. Is its CSR pending or denied ' +
-      '(kubectl get csr)? Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
+    Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('Is its CSR pending or denied (kubectl get csr)? ' +
+      'Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
   }
-  if ($names -like '*serving certificate*' -and @($Left).Count -eq 1) {
-    Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('No one approved the serving certificate: winboot does when its ' +
-      'credentials may update certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
+  if ($Left.Count -eq 1 -and $names -like '*serving certificate*') {
+    Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('winboot approves it when its credentials may update ' +
+      'certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
   }
-  if ($names -like '*pod CIDR*' -and @($Left).Count -eq 1) {
+  if ($Left.Count -eq 1 -and $names -like '*pod CIDR*') {
     Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
   }
-  Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log; a flag it does not know, or a cluster it cannot reach, ends it at once.'
+  Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.'
 }
 
-# The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
+# The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
   param($Wanted)
@@ -2582,7 +2540,7 @@ function Get-PodNetworkDifference {
 function Get-NetworkFault {
   param($Network, $Wanted, [string]$What)
   $flags = @{ Disrupts = $true; Disturbs = $true }
-  # HNS writes its types in lower case or in mixed case, as the one who made the network did.
+  # HNS writes types in lower or mixed case, as their maker did.
   Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
   $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
   $want = @($Wanted.subnets | ForEach-Object { Complete-Text ('{0} via {1}' -f $_.prefix, $_.gateway) })
@@ -2700,12 +2658,10 @@ function Get-UplinkName {
 
 function Wait-RunningAgent {
   param($Wanted, [int]$TimeoutSeconds)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ((Get-ServiceState -Name $Wanted.agent) -eq 'Running' -and -not (Test-RestartNeed -Name $Wanted.agent)) {
-    $script:Run.Cache = @{}
-    if ((Test-PodNetwork -Wanted $Wanted) -or [DateTime]::UtcNow -gt $until) { return }
-    Start-Sleep -Milliseconds 2000
-  }
+  [void](Wait-Until -Seconds $TimeoutSeconds -Pause 2000 -Test {
+      $script:Run.Cache = @{}
+      (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
+    })
 }
 
 function Start-NetworkAgent {
@@ -2716,25 +2672,21 @@ function Start-NetworkAgent {
   if (@(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
     Remove-PodNetwork -Name $Wanted.name
   }
-  [void](Wait-NodeAddress -TimeoutSeconds 60)
+  [void](Wait-NodeAddress)
   Start-CurrentService -Name $Wanted.agent
   Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
 function Wait-NodeAddress {
   # HNS would take an unsettled address for good.
-  param([int]$TimeoutSeconds)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ($true) {
+  $settled = {
     Restore-Uplink
     $address = Get-NodeAddress
-    if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
-    if ([DateTime]::UtcNow -gt $until) {
-      Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
-        -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
-    }
-    Start-Sleep -Milliseconds 1000
+    $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
   }
+  if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
+  Stop-Step -Id 'NoAddress' -Message 'this machine has no settled address after 60 seconds' `
+    -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
 }
 
 function Restore-Uplink {
@@ -2745,19 +2697,15 @@ function Restore-Uplink {
 
 function Wait-PodNetwork {
   param($Wanted, [int]$TimeoutSeconds)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ($true) {
+  $stands = {
     Restore-Uplink
     $script:Run.Cache = @{}
-    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
-    if ($left.Count -eq 0) { return }
-    if ([DateTime]::UtcNow -gt $until) {
-      $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '
-      Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
-        -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
-    }
-    Start-Sleep -Milliseconds 1000
+    Test-PodNetwork -Wanted $Wanted
   }
+  if (Wait-Until -Seconds $TimeoutSeconds -Test $stands) { return }
+  $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { '{0} is {1}' -f $_.what, $_.is })
+  Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, ($left -join '; ')) `
+    -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
 }
 
 function Remove-PodNetwork {
@@ -2775,7 +2723,7 @@ function Remove-PodNetwork {
 
 function Get-PortRange {
   param([ValidateSet('tcp', 'udp')][string]$Protocol)
-  # All TCP setting profiles share one range; the first that has it tells it.
+  # All profiles share one range.
   if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
   else { $settings = @(Get-NetUDPSetting) }
   if ($settings.Count -eq 0) { return }
@@ -2804,7 +2752,7 @@ function Write-PortRange {
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
-# Facts about the machine that decide whether it can become this node at all.
+# Can this machine become this node at all?
 
 function Get-PreflightProblems {
   param([int]$Build, [int]$FreeGib, [object[]]$Updates)
@@ -2849,7 +2797,7 @@ function Test-Updates {
     if ($is -ge $update.revision) { continue }
     New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
         $is, $update.revision, $update.kb, $update.why) `
-      -Hint 'Install the current cumulative update, restart, and run the same command again.'
+      -Hint 'Install the current cumulative update and restart.'
   }
 }
 
@@ -2858,7 +2806,7 @@ function Test-Session {
   $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
   if (-not $administrator) {
     New-PreflightProblem -Id 'NotAdministrator' -Message ('{0} has no administrator token here' -f $identity.Name) `
-      -Hint 'Use a domain account, the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1 for local accounts.'
+      -Hint 'Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1.'
   }
   $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
   if ($mode -ne 'FullLanguage') {
@@ -2881,7 +2829,7 @@ function Test-Addressing {
   $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
   if ($adapters.Count -gt 1) {
     New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
-      -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
+      -Hint 'Keep the gateway on one adapter: HNS follows the wrong one otherwise.'
   }
   $address = Get-NodeAddress
   if ($null -eq $address) {
@@ -2895,12 +2843,11 @@ function Test-Addressing {
   }
   if (-not (Get-AddressTowardsServer)) {
     New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $script:Node.server_host, $script:Node.server_port) `
-      -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
+      -Hint 'Check DNS, routes and firewalls between this node and the control plane.'
   }
 }
 
 function Get-PreflightNotices {
-  # Reported with the plan, in nobody's way.
   param([object[]]$BadUpdates, [bool]$OwnMacs)
   $is = Get-Revision
   foreach ($update in $BadUpdates) {
@@ -2937,7 +2884,7 @@ function Get-PendingReboot {
   $waiting -join ', '
 }
 
-# Native programs, started directly: no shell and no PowerShell rule touches their arguments or their output.
+# Native programs, started directly: no shell touches their arguments or their output.
 
 function Join-Arguments {
   # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
@@ -2951,15 +2898,8 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-  param(
-    [Parameter(Mandatory = $true)][string]$Path,
-    [string[]]$Arguments = @(),
-    [int]$TimeoutSeconds = 60,
-    [string]$StandardInput = ''
-  )
-  $start = [Diagnostics.ProcessStartInfo]::new()
-  $start.FileName = $Path
-  $start.Arguments = Join-Arguments $Arguments
+  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
+  $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
   $start.WorkingDirectory = [Environment]::SystemDirectory
   $start.UseShellExecute = $false
   $start.CreateNoWindow = $true
@@ -2973,7 +2913,6 @@ function Invoke-Program {
     # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
     $output = $process.StandardOutput.ReadToEndAsync()
     $errorOutput = $process.StandardError.ReadToEndAsync()
-    if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
     $process.StandardInput.Close()
     if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
       $process.Kill()
@@ -2986,9 +2925,9 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
+  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
   $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
-  if ($Accept -notcontains $ended.ExitCode) {
+  if ($ended.ExitCode -ne 0) {
     $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
     Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
@@ -3002,10 +2941,9 @@ function Get-SystemProgram {
   [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
 }
 
-# Registry values below HKEY_LOCAL_MACHINE through .NET: milliseconds, and no guessing of kinds.
+# Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
 
 function Read-Registry {
-  # As it is stored, variables not expanded.
   param([string]$Path, [string]$Name)
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
@@ -3037,7 +2975,6 @@ function Read-RegistryKind {
 function Set-RegistryValue {
   param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
   $former = Read-Registry $Path $Name
-  # In JSON a list of bytes is as good as the bytes.
   if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
   Save-FormerValue -Kind 'Registry' -Key ('{0}\{1}' -f $Path, $Name) -Value @{
     path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
@@ -3064,7 +3001,7 @@ function Write-Registry {
   try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
 }
 
-# Secrets come beside the script as SecureStrings and are opened only where they are written.
+# Secrets come as SecureStrings and are opened only where they are written.
 
 function Read-Secret {
   # The text must go into a file with its own access rules, and nowhere else.
@@ -3074,8 +3011,7 @@ function Read-Secret {
   finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
 }
 
-# Services: reading their registry key tells everything at once; writing goes through sc.exe, because the service
-# control manager keeps its own copy.
+# Services are read from the registry and written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
   param([string]$Name)
@@ -3113,16 +3049,11 @@ function Read-Service {
   if (-not (Test-RegistryKey $path)) { return $is }
   $is.command_line = Read-Registry $path 'ImagePath'
   $start = Read-Registry $path 'Start'
-  switch ($start) {
-    2 { if (1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' } else { $is.start = 'auto' } }
-    3 { $is.start = 'demand' }
-    4 { $is.start = 'disabled' }
-    default { $is.start = [string]$start }
-  }
-  $depends = Read-Registry $path 'DependOnService'
-  $is.depends = @($depends | Where-Object { $_ })
-  $environment = Read-Registry $path 'Environment'
-  $is.environment = @($environment | Where-Object { $_ })
+  $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
+  if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+  if ($null -eq $is.start) { $is.start = [string]$start }
+  $is.depends = @(Read-Registry $path 'DependOnService' | ForEach-Object { $_ } | Where-Object { $_ })
+  $is.environment = @(Read-Registry $path 'Environment' | ForEach-Object { $_ } | Where-Object { $_ })
   $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
   $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
   $is
@@ -3154,32 +3085,39 @@ function Get-ServiceState {
 
 function Set-ServiceDefinition {
   param($Service)
+  $name = $Service.name
   foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
     if ([string]$text -like '*(known after join)*') { Stop-Unknown }
   }
-  $path = Get-ServicePath $Service.name
-  Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
-  $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
-  if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
+  Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
+  if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' }).Count -gt 0) { Save-RestartNeed -Name $name }
   # Who changes the manager under a running service leaves a process that nobody stops.
-  if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $Service.name)) { Stop-RunningService -Name $Service.name }
+  if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
   $verb = 'create'
-  if (Test-RegistryKey $path) { $verb = 'config' }
-  $depends = @($Service.depends) -join '/'
-  # A lone slash is how sc.exe clears the list.
-  if ($depends -eq '') { $depends = '/' }
-  $arguments = @($verb, $Service.name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-    'depend=', $depends, 'DisplayName=', $Service.display)
-  Invoke-ServiceControl -Arguments $arguments
-  Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
+  if (Test-RegistryKey (Get-ServicePath $name)) { $verb = 'config' }
   $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
-  Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
-  Invoke-ServiceControl -Arguments @('failureflag', $Service.name, '0')
-  $environment = $null
-  if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
-  # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
-  Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+  Invoke-ServiceControl -Arguments @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+    'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
+  Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
+  Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+  Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
+  Write-ServiceEnvironment -Name $name -Environment $Service.environment
   Set-ServiceParameters -Service $Service
+}
+
+function ConvertTo-DependList {
+  # sc.exe clears the list at a lone slash.
+  param($Names)
+  $list = @($Names | Where-Object { $_ }) -join '/'
+  if ($list) { $list } else { '/' }
+}
+
+function Write-ServiceEnvironment {
+  # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+  param([string]$Name, $Environment)
+  $lines = @($Environment | Where-Object { $_ })
+  if ($lines.Count -eq 0) { $lines = $null }
+  Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
@@ -3188,7 +3126,7 @@ function Invoke-ServiceControl {
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
     $hint = ''
-    if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
+    if ($ended.ExitCode -eq 1072) { $hint = 'It is marked for deletion: close services.msc and other tools that hold it.' }
     Stop-Step -Id 'ServiceControl' -Hint $hint `
       -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
   }
@@ -3218,14 +3156,9 @@ function Start-CurrentService {
 
 function Wait-ServiceState {
   param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ((Get-ServiceState -Name $Name) -ne $State) {
-    if ([DateTime]::UtcNow -gt $until) {
-      Stop-Step -Id 'ServiceState' -Hint 'Look at the log of the service and at the System event log, source Service Control Manager.' `
-        -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
-    }
-    Start-Sleep -Milliseconds 500
-  }
+  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState -Name $Name) -eq $State }) { return }
+  Stop-Step -Id 'ServiceState' -Hint 'See the log of the service, and the System event log (Service Control Manager).' `
+    -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
 }
 
 function Stop-RunningService {
@@ -3237,14 +3170,8 @@ function Stop-RunningService {
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
   if ($processId -eq 0) { return }
-  $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-  while ($null -ne (Get-Process -Id $processId -ErrorAction SilentlyContinue)) {
-    if ([DateTime]::UtcNow -gt $until) {
-      Stop-Process -Id $processId -Force
-      return
-    }
-    Start-Sleep -Milliseconds 300
-  }
+  $gone = Wait-Until -Seconds $TimeoutSeconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
+  if (-not $gone) { Stop-Process -Id $processId -Force }
 }
 
 function Read-FormerService {
@@ -3258,7 +3185,7 @@ function Read-FormerService {
   $former
 }
 
-# Settings of Windows: registry values with their reasons, page file, power plan, time service.
+# Registry values, page file, power plan, time service.
 
 function Get-PageFileDifference {
   # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
@@ -3282,7 +3209,7 @@ function Set-PageFile {
   New-Reboot
 }
 
-# The state folder holds history, never the truth about the machine: a look reads the machine itself.
+# The state folder holds history, never the truth about the machine.
 
 function Get-StatePath {
   param([string]$Name = '')

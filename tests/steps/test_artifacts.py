@@ -28,7 +28,7 @@ def test_what_only_the_container_runtime_starts_restarts_nothing():
 
 
 def test_downloads_take_the_proxy_of_the_profile():
-    assert artifact("containerd")["proxy"] == "http://proxy.corp.example:3128"
+    assert ARTIFACTS.inputs(a_spec())["proxy"] == "http://proxy.corp.example:3128"
 
 
 @pytest.mark.parametrize(

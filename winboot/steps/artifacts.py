@@ -12,7 +12,11 @@ from winboot.steps.step import Step
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     users = _users(spec)
+    proxies = {_proxy(spec, artifact.url) for artifact in spec.artifacts}
+    # The usual case: one proxy, or none, for all of them; then it is said once.
+    common = next(iter(proxies)) if len(proxies) == 1 else None
     return {
+        "proxy": common,
         "artifacts": [
             _present(
                 name=artifact.name,
@@ -21,7 +25,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
                 url=artifact.url,
                 sha256=artifact.sha256,
                 kind=artifact.kind,
-                proxy=_proxy(spec, artifact.url),
+                proxy=None if common else _proxy(spec, artifact.url),
                 members=[
                     _present(
                         path=member.path,
@@ -33,7 +37,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
                 ],
             )
             for artifact in spec.artifacts
-        ]
+        ],
     }
 
 

@@ -23,22 +23,22 @@ def text(value: Text) -> str:
     return value
 
 
-def json_text(data: Data) -> str:
+def json_text(data: Data, *, width: int = _WIDTH) -> str:
     """Data as JSON with LF line ends, its `Known` leaves as `<<name>>`. JSON is YAML, too."""
-    return _json(_plain(data), 0) + "\n"
+    return _json(_plain(data), 0, width) + "\n"
 
 
-def _json(value: object, indent: int) -> str:
+def _json(value: object, indent: int, width: int) -> str:
     """Indented JSON in which a table or a list that fits on its line stays there: short to read, short to send."""
     short = json.dumps(value, ensure_ascii=False)
-    if len(short) + indent <= _WIDTH or not isinstance(value, dict | list):
+    if len(short) + indent <= width or not isinstance(value, dict | list):
         return short
     inner = " " * (indent + 2)
     if isinstance(value, dict):
-        rows = [f"{inner}{json.dumps(key)}: {_json(item, indent + 2)}" for key, item in value.items()]
+        rows = [f"{inner}{json.dumps(key)}: {_json(item, indent + 2, width)}" for key, item in value.items()]
         opening, closing = "{", "}"
     else:
-        rows = [f"{inner}{_json(item, indent + 2)}" for item in value]
+        rows = [f"{inner}{_json(item, indent + 2, width)}" for item in value]
         opening, closing = "[", "]"
     return opening + "\n" + ",\n".join(rows) + "\n" + " " * indent + closing
 
@@ -93,7 +93,9 @@ def kubeconfig_text(spec: NodeSpec, *, user: str, credential: Mapping[str, str])
             "users": [{"name": user, "user": credential}],
             "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": user}}],
             "current-context": "node",
-        }
+        },
+        # One line for the cluster, one for the user.
+        width=240,
     )
 
 

@@ -1,4 +1,4 @@
-# Downloads: into a .part file that a later run resumes, hashed, unpacked, and put in place by a rename.
+# Downloads resume in a .part file, are hashed, unpacked, and put in place by a rename.
 
 function Get-ArtifactDifference {
     # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
@@ -56,7 +56,6 @@ function Install-Artifact {
 }
 
 function Expand-Members {
-    # tar.exe is part of Windows and unpacks zip as well.
     param($Artifact, [string]$Archive, [string]$Folder)
     $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
     [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
@@ -104,7 +103,7 @@ function Receive-Artifact {
 function Receive-Rest {
     # A connection that breaks in the middle leaves what came; the next attempt goes on there.
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
-    # A bundle in a folder that the node reads needs no protocol.
+    # A bundle in a folder.
     if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
     # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12

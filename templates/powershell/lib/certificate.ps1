@@ -1,4 +1,4 @@
-# Certificates, as the kubelet keeps them: certificate and key in one PEM file.
+# Certificates in PEM files.
 
 function Read-PemCertificate {
     param([string]$Path)

@@ -1,7 +1,7 @@
 # containerd, asked through crictl.
 
 function Invoke-Crictl {
-    # The output of crictl; nothing when containerd does not answer.
+    # Nothing when containerd does not answer.
     param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }

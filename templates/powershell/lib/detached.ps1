@@ -1,5 +1,5 @@
-# Work that may cut the session it was started from runs as a one-shot SYSTEM task and writes down how it ended. The
-# guard around it puts the network back when the machine itself lost it.
+# Work that may cut its session runs as a one-shot SYSTEM task. A guard puts the network back when the machine lost
+# it.
 
 function Start-DetachedRun {
     # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
@@ -23,7 +23,6 @@ function Start-DetachedRun {
 function New-ScriptLoader {
     # What a task runs: it refuses a script that is not the one that was stored.
     param([string]$Path, [string]$Hash, [string]$Arguments)
-    # Path, hash and arguments are made by winboot itself and hold no stray quotation mark.
     $lines = @(
         '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
@@ -72,7 +71,6 @@ function New-SystemTask {
     $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
     @{
         Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
-        # S-1-5-18 is SYSTEM in every language.
         Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
         Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
             -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
@@ -113,24 +111,25 @@ function Invoke-Detached {
     $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
     $status = Read-StateJson $name
     # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+    $save = @{ Name = $name; Status = $status }
     $lock = Wait-Mutex -Seconds 120
     if ($null -eq $lock) {
-        Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
+        Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
         return
     }
     try {
         if ((Get-Fence) -ne $status.fence) {
-            Save-DetachedState -Name $name -Status $status -State 'failed' -Message ('superseded by ' + (Get-HolderText))
+            Save-DetachedState @save -State 'failed' -Message ('superseded by ' + (Get-HolderText))
             return
         }
         $script:Run.Fence = $status.fence
         # Those last events are still on their way through the network that we are about to rewire.
         Start-Sleep -Seconds 2
         $ended = Invoke-Guarded -Status $status
-        Save-DetachedState -Name $name -Status $status -State $ended.State -Message $ended.Message
+        Save-DetachedState @save -State $ended.State -Message $ended.Message
     }
     catch {
-        Save-DetachedState -Name $name -Status $status -State 'failed' -Message $_.Exception.GetBaseException().Message
+        Save-DetachedState @save -State 'failed' -Message $_.Exception.GetBaseException().Message
         throw
     }
     finally {

@@ -32,7 +32,6 @@ function ConvertTo-Shown {
 }
 
 function Compare-Wanted {
-    # A difference when two values are not shown alike.
     param(
         [Parameter(Mandatory = $true)][string]$What,
         [AllowNull()]$Is,
@@ -77,12 +76,11 @@ function ConvertTo-Problem {
     if ($null -ne $Caught.InvocationInfo) {
         $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
     }
-    # A failing .NET call is wrapped; the reason is the innermost exception.
+    # The reason is the innermost exception.
     @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
 }
 
 function Wait-Until {
-    # True as soon as the test is, false when the time is over.
     param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while (-not (& $Test)) {

@@ -1,4 +1,4 @@
-# Drives the steps in order and tells the controller what happens: one JSON text per event, nothing else.
+# Drives the steps and tells the controller what happens: one JSON text per event, nothing else.
 
 function New-Run {
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
@@ -13,7 +13,6 @@ function New-Run {
         Unmet = @{}
         # Answers that cost something and hold for one step: read once, forgotten after each change.
         Cache = @{}
-        # The step at work, the fence this run has raised, and the number of its last event.
         Step = ''; Fence = 0; Sequence = 0
     }
 }

@@ -1,4 +1,4 @@
-# Windows features, by DISM's names: far quicker than Get-WindowsFeature, which asks for all of them.
+# Windows features, by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureDifference {
     param([string[]]$Features)
@@ -37,15 +37,14 @@ function Enable-OneFeature {
     if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
     try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
     catch {
-        # DISM's codes are the same in every language.
         switch ('{0:x8}' -f $_.Exception.HResult) {
             '800f081f' {
                 Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
-                    -Hint 'WSUS does not offer them: set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
+                    -Hint 'Set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
             }
             '800f0922' {
                 Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
-                    -Hint 'Restart the machine to finish pending servicing, and see to free space on C: and the system partition.'
+                    -Hint 'Restart the machine to finish pending servicing; see to free space on C: and the system partition.'
             }
         }
         throw

@@ -1,4 +1,4 @@
-# Files and folders: bytes through .NET (UTF-8 without a byte order mark), access rules before the first byte.
+# Files and folders: UTF-8 without a byte order mark, access rules before the first byte.
 
 function Get-TextHash {
     param([string]$Text)

@@ -1,4 +1,4 @@
-# Firewall rules by name. Looking reads the registry: milliseconds, where Get-NetFirewallRule asks for each rule.
+# Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
 
 function Get-FirewallDifference {
     param([hashtable[]]$Rules)

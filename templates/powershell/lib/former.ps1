@@ -1,4 +1,4 @@
-# Former values: how a thing was before winboot first changed it, one JSON line each, in the order of the changes.
+# Former values: how a thing was before winboot first changed it.
 
 function Get-FormerPath {
     Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)

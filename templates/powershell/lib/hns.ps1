@@ -1,5 +1,4 @@
-# The Host Network Service. Reading uses cmdlets; for writing Windows has none, so one call of vmcompute.dll is
-# declared.
+# The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
 
 function Get-HnsObject {
     param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')

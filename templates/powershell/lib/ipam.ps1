@@ -1,4 +1,4 @@
-# The store of the host-local IPAM plugin: one file per taken address, holding the owner's id and its interface.
+# The store of the host-local IPAM plugin: one file per taken address.
 
 function Get-StoreFiles {
     param([string]$Store)

@@ -1,4 +1,4 @@
-# What exists only on the node fills the places <<name>> of rendered texts: its address and what its pod CIDR gives.
+# What exists only on the node fills the places <<name>> of rendered texts.
 
 function Expand-Known {
     param([string]$Text)
@@ -62,7 +62,6 @@ function Get-EndpointVip {
 }
 
 function Get-CidrAddress {
-    # 10.244.3.0/24 and 2 give 10.244.3.2.
     param([string]$Cidr, [int]$Offset)
     $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
     for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {

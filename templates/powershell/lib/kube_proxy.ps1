@@ -1,4 +1,4 @@
-# kube-proxy works only on a network that is there, and only its health tells that it does.
+# kube-proxy: only its health tells that it works.
 
 function Assert-Network {
     param([string]$Name)

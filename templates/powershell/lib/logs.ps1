@@ -1,4 +1,4 @@
-# containerd writes into one log for ever, others never delete an old one: a SYSTEM task turns them over every hour.
+# containerd writes into one log for ever, others never delete an old one: a task turns them over.
 
 function Invoke-LogRotation {
     # The task carries nothing but this function. Endless are the logs whose writer never begins a new one.

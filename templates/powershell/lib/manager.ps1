@@ -1,4 +1,4 @@
-# NSSM keeps its own values of a service in the subkey Parameters. Who changes the manager leaves nothing of the other.
+# NSSM keeps its own values of a service in the subkey Parameters.
 
 function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.

@@ -1,4 +1,4 @@
-# The computer's name, which certificates and logs know the machine by.
+# The computer's name.
 
 function Get-ComputerNameDifference {
     # A domain member is never renamed: its account in the domain would be left behind.

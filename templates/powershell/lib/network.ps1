@@ -43,7 +43,6 @@ function Get-NodeAddress {
 }
 
 function Read-NetworkSnapshot {
-    # What a static configuration loses when a virtual switch takes the adapter over.
     param($Address)
     $index = $Address.index
     $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
@@ -77,7 +76,7 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-    # The default route and static ones, not what Windows derives from the address.
+    # Not what Windows derives from the address.
     param([int]$Index)
     # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
     $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
@@ -105,33 +104,33 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
-    # What is there is left alone.
     param($Snapshot)
     $index = Find-Uplink -Snapshot $Snapshot
     if ($null -eq $index) { return }
+    $at = @{ InterfaceIndex = $index }
     if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
-        [void](New-NetIPAddress -InterfaceIndex $index -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+        [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
     }
     Restore-Routes -Snapshot $Snapshot -Index $index
-    $dns = @((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-    if (@($Snapshot.dns).Count -gt 0 -and ($dns -join ' ') -ne (@($Snapshot.dns) -join ' ') -and $Snapshot.static) {
-        Set-DnsClientServerAddress -InterfaceIndex $index -ServerAddresses ([string[]]@($Snapshot.dns))
+    if ($Snapshot.static) {
+        $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
+        if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
+            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]@($Snapshot.dns))
+        }
+        if ([string](Get-DnsClient @at).ConnectionSpecificSuffix -ne $Snapshot.suffix) {
+            Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix
+        }
     }
-    if ([string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix -ne $Snapshot.suffix -and $Snapshot.static) {
-        Set-DnsClient -InterfaceIndex $index -ConnectionSpecificSuffix $Snapshot.suffix
-    }
-    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) {
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu
-    }
+    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @at -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu }
     if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+        Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
     }
-    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
     # A domain network is told from others by Windows itself and cannot be set.
-    if ($profiles.Count -gt 0 -and @('Public', 'Private') -contains $Snapshot.category -and
-        $profiles[0].NetworkCategory.ToString() -ne $Snapshot.category) {
-        Set-NetConnectionProfile -InterfaceIndex $index -NetworkCategory $Snapshot.category
+    foreach ($found in @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue)) {
+        if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
+            Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
+        }
     }
 }
 

@@ -16,7 +16,7 @@ function Read-NodeObject {
 }
 
 function Read-Member {
-    # A value deep inside an object from JSON; nothing when any part of the way is missing.
+    # Nothing when any part of the way is missing.
     param($Object, [string[]]$Names)
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
@@ -63,41 +63,38 @@ function Get-RegistrationDifference {
 function Wait-Registration {
     # The controller approves meanwhile what has to be approved.
     param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    # A kubelet registers its Node and looks for its serving certificate only when it starts: one that has lost either
-    # has to start anew.
-    $restartAt = [DateTime]::UtcNow.AddSeconds(30)
-    $restarted = $false
-    while ($true) {
+    $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
+    $registered = {
         $script:Run.Cache = @{}
-        $left = @(Get-RegistrationDifference -ServingCertificate $ServingCertificate -NeedsPodCidr:$NeedsPodCidr)
-        if ($left.Count -eq 0) { return }
-        $waiting = [DateTime]::UtcNow
-        $lost = $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate))
-        if (-not $restarted -and $lost -and $waiting -gt $restartAt -and (Test-CurrentCertificate -Path $ClientCertificate)) {
-            Stop-RunningService -Name 'kubelet'
-            Start-Service -Name 'kubelet'
-            $restarted = $true
-        }
-        if ($waiting -gt $until) { Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds }
-        Start-Sleep -Milliseconds 2000
+        @(Get-RegistrationDifference @wanted).Count -eq 0
     }
+    if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
+    # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
+    $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and $null -eq (Get-NodeObject) }
+    if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
+        if (& $registered) { return }
+        Stop-RunningService -Name 'kubelet'
+        Start-Service -Name 'kubelet'
+        if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test $registered) { return }
+    }
+    $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })
+    Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds
 }
 
 function Stop-Registration {
-    param([object[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
-    $names = @($Left | ForEach-Object { $_.what }) -join '; '
+    param([string[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
+    $names = $Left -join '; '
     $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
     if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
-        Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('The kubelet has no client certificate. Is its CSR pending or denied ' +
-            '(kubectl get csr)? Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
+        Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('Is its CSR pending or denied (kubectl get csr)? ' +
+            'Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
     }
-    if ($names -like '*serving certificate*' -and @($Left).Count -eq 1) {
-        Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('No one approved the serving certificate: winboot does when its ' +
-            'credentials may update certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
+    if ($Left.Count -eq 1 -and $names -like '*serving certificate*') {
+        Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('winboot approves it when its credentials may update ' +
+            'certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
     }
-    if ($names -like '*pod CIDR*' -and @($Left).Count -eq 1) {
+    if ($Left.Count -eq 1 -and $names -like '*pod CIDR*') {
         Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
     }
-    Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log; a flag it does not know, or a cluster it cannot reach, ends it at once.'
+    Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.'
 }

@@ -1,4 +1,4 @@
-# The network that pods are on: an HNS network, the host's own endpoint in it, and forwarding between the two.
+# The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
     param($Wanted)
@@ -17,7 +17,7 @@ function Get-PodNetworkDifference {
 function Get-NetworkFault {
     param($Network, $Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
-    # HNS writes its types in lower case or in mixed case, as the one who made the network did.
+    # HNS writes types in lower or mixed case, as their maker did.
     Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
     $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text ('{0} via {1}' -f $_.prefix, $_.gateway) })
@@ -156,25 +156,21 @@ function Start-NetworkAgent {
     if (@(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
         Remove-PodNetwork -Name $Wanted.name
     }
-    [void](Wait-NodeAddress -TimeoutSeconds 60)
+    [void](Wait-NodeAddress)
     Start-CurrentService -Name $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
 function Wait-NodeAddress {
     # HNS would take an unsettled address for good.
-    param([int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($true) {
+    $settled = {
         Restore-Uplink
         $address = Get-NodeAddress
-        if ($null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { return $address }
-        if ([DateTime]::UtcNow -gt $until) {
-            Stop-Step -Id 'NoAddress' -Message ('this machine has no settled address after {0} seconds' -f $TimeoutSeconds) `
-                -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
-        }
-        Start-Sleep -Milliseconds 1000
+        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
+    if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
+    Stop-Step -Id 'NoAddress' -Message 'this machine has no settled address after 60 seconds' `
+        -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
 }
 
 function Restore-Uplink {
@@ -185,19 +181,15 @@ function Restore-Uplink {
 
 function Wait-PodNetwork {
     param($Wanted, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
-    while ($true) {
+    $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
-        $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
-        if ($left.Count -eq 0) { return }
-        if ([DateTime]::UtcNow -gt $until) {
-            $names = @($left | ForEach-Object { '{0} is {1}' -f $_.what, $_.is }) -join '; '
-            Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, $names) `
-                -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
-        }
-        Start-Sleep -Milliseconds 1000
+        Test-PodNetwork -Wanted $Wanted
     }
+    if (Wait-Until -Seconds $TimeoutSeconds -Test $stands) { return }
+    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { '{0} is {1}' -f $_.what, $_.is })
+    Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, ($left -join '; ')) `
+        -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
 }
 
 function Remove-PodNetwork {

@@ -2,7 +2,7 @@
 
 function Get-PortRange {
     param([ValidateSet('tcp', 'udp')][string]$Protocol)
-    # All TCP setting profiles share one range; the first that has it tells it.
+    # All profiles share one range.
     if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
     else { $settings = @(Get-NetUDPSetting) }
     if ($settings.Count -eq 0) { return }

@@ -1,4 +1,4 @@
-# Facts about the machine that decide whether it can become this node at all.
+# Can this machine become this node at all?
 
 function Get-PreflightProblems {
     param([int]$Build, [int]$FreeGib, [object[]]$Updates)
@@ -43,7 +43,7 @@ function Test-Updates {
         if ($is -ge $update.revision) { continue }
         New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
                 $is, $update.revision, $update.kb, $update.why) `
-            -Hint 'Install the current cumulative update, restart, and run the same command again.'
+            -Hint 'Install the current cumulative update and restart.'
     }
 }
 
@@ -52,7 +52,7 @@ function Test-Session {
     $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
     if (-not $administrator) {
         New-PreflightProblem -Id 'NotAdministrator' -Message ('{0} has no administrator token here' -f $identity.Name) `
-            -Hint 'Use a domain account, the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1 for local accounts.'
+            -Hint 'Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1.'
     }
     $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
     if ($mode -ne 'FullLanguage') {
@@ -75,7 +75,7 @@ function Test-Addressing {
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
     if ($adapters.Count -gt 1) {
         New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
-            -Hint 'Keep the gateway on one adapter only: HNS and the pods follow the wrong one otherwise.'
+            -Hint 'Keep the gateway on one adapter: HNS follows the wrong one otherwise.'
     }
     $address = Get-NodeAddress
     if ($null -eq $address) {
@@ -89,12 +89,11 @@ function Test-Addressing {
     }
     if (-not (Get-AddressTowardsServer)) {
         New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $script:Node.server_host, $script:Node.server_port) `
-            -Hint 'Check DNS, routes, firewalls and the proxy exceptions between this node and the control plane.'
+            -Hint 'Check DNS, routes and firewalls between this node and the control plane.'
     }
 }
 
 function Get-PreflightNotices {
-    # Reported with the plan, in nobody's way.
     param([object[]]$BadUpdates, [bool]$OwnMacs)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {

@@ -1,4 +1,4 @@
-# Native programs, started directly: no shell and no PowerShell rule touches their arguments or their output.
+# Native programs, started directly: no shell touches their arguments or their output.
 
 function Join-Arguments {
     # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
@@ -12,15 +12,8 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-    param(
-        [Parameter(Mandatory = $true)][string]$Path,
-        [string[]]$Arguments = @(),
-        [int]$TimeoutSeconds = 60,
-        [string]$StandardInput = ''
-    )
-    $start = [Diagnostics.ProcessStartInfo]::new()
-    $start.FileName = $Path
-    $start.Arguments = Join-Arguments $Arguments
+    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
+    $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
     $start.WorkingDirectory = [Environment]::SystemDirectory
     $start.UseShellExecute = $false
     $start.CreateNoWindow = $true
@@ -34,7 +27,6 @@ function Invoke-Program {
         # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
         $output = $process.StandardOutput.ReadToEndAsync()
         $errorOutput = $process.StandardError.ReadToEndAsync()
-        if ($StandardInput -ne '') { $process.StandardInput.Write($StandardInput) }
         $process.StandardInput.Close()
         if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
             $process.Kill()
@@ -47,9 +39,9 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60, [int[]]$Accept = @(0))
+    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
     $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
-    if ($Accept -notcontains $ended.ExitCode) {
+    if ($ended.ExitCode -ne 0) {
         $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
         if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
         Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)

@@ -1,7 +1,6 @@
-# Registry values below HKEY_LOCAL_MACHINE through .NET: milliseconds, and no guessing of kinds.
+# Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
 
 function Read-Registry {
-    # As it is stored, variables not expanded.
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if ($null -eq $key) { return }
@@ -33,7 +32,6 @@ function Read-RegistryKind {
 function Set-RegistryValue {
     param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
     $former = Read-Registry $Path $Name
-    # In JSON a list of bytes is as good as the bytes.
     if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
     Save-FormerValue -Kind 'Registry' -Key ('{0}\{1}' -f $Path, $Name) -Value @{
         path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)

@@ -1,4 +1,4 @@
-# Secrets come beside the script as SecureStrings and are opened only where they are written.
+# Secrets come as SecureStrings and are opened only where they are written.
 
 function Read-Secret {
     # The text must go into a file with its own access rules, and nowhere else.

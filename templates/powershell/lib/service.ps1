@@ -1,5 +1,4 @@
-# Services: reading their registry key tells everything at once; writing goes through sc.exe, because the service
-# control manager keeps its own copy.
+# Services are read from the registry and written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
     param([string]$Name)
@@ -37,16 +36,11 @@ function Read-Service {
     if (-not (Test-RegistryKey $path)) { return $is }
     $is.command_line = Read-Registry $path 'ImagePath'
     $start = Read-Registry $path 'Start'
-    switch ($start) {
-        2 { if (1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' } else { $is.start = 'auto' } }
-        3 { $is.start = 'demand' }
-        4 { $is.start = 'disabled' }
-        default { $is.start = [string]$start }
-    }
-    $depends = Read-Registry $path 'DependOnService'
-    $is.depends = @($depends | Where-Object { $_ })
-    $environment = Read-Registry $path 'Environment'
-    $is.environment = @($environment | Where-Object { $_ })
+    $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
+    if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    if ($null -eq $is.start) { $is.start = [string]$start }
+    $is.depends = @(Read-Registry $path 'DependOnService' | ForEach-Object { $_ } | Where-Object { $_ })
+    $is.environment = @(Read-Registry $path 'Environment' | ForEach-Object { $_ } | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
     $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
     $is
@@ -78,32 +72,39 @@ function Get-ServiceState {
 
 function Set-ServiceDefinition {
     param($Service)
+    $name = $Service.name
     foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
         if ([string]$text -like '*(known after join)*') { Stop-Unknown }
     }
-    $path = Get-ServicePath $Service.name
-    Save-FormerValue -Kind 'Service' -Key $Service.name -Value (Read-FormerService -Name $Service.name)
-    $rough = @(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' })
-    if ($rough.Count -gt 0) { Save-RestartNeed -Name $Service.name }
+    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
+    if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' }).Count -gt 0) { Save-RestartNeed -Name $name }
     # Who changes the manager under a running service leaves a process that nobody stops.
-    if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $Service.name)) { Stop-RunningService -Name $Service.name }
+    if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
     $verb = 'create'
-    if (Test-RegistryKey $path) { $verb = 'config' }
-    $depends = @($Service.depends) -join '/'
-    # A lone slash is how sc.exe clears the list.
-    if ($depends -eq '') { $depends = '/' }
-    $arguments = @($verb, $Service.name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-        'depend=', $depends, 'DisplayName=', $Service.display)
-    Invoke-ServiceControl -Arguments $arguments
-    Invoke-ServiceControl -Arguments @('description', $Service.name, $Service.description)
+    if (Test-RegistryKey (Get-ServicePath $name)) { $verb = 'config' }
     $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
-    Invoke-ServiceControl -Arguments @('failure', $Service.name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
-    Invoke-ServiceControl -Arguments @('failureflag', $Service.name, '0')
-    $environment = $null
-    if (@($Service.environment).Count -gt 0) { $environment = @($Service.environment) }
-    # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
-    Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+    Invoke-ServiceControl -Arguments @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+        'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
+    Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
+    Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
+    Write-ServiceEnvironment -Name $name -Environment $Service.environment
     Set-ServiceParameters -Service $Service
+}
+
+function ConvertTo-DependList {
+    # sc.exe clears the list at a lone slash.
+    param($Names)
+    $list = @($Names | Where-Object { $_ }) -join '/'
+    if ($list) { $list } else { '/' }
+}
+
+function Write-ServiceEnvironment {
+    # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+    param([string]$Name, $Environment)
+    $lines = @($Environment | Where-Object { $_ })
+    if ($lines.Count -eq 0) { $lines = $null }
+    Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
@@ -112,7 +113,7 @@ function Invoke-ServiceControl {
     $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
         $hint = ''
-        if ($ended.ExitCode -eq 1072) { $hint = 'The service is marked for deletion: close services.msc and other tools that hold it.' }
+        if ($ended.ExitCode -eq 1072) { $hint = 'It is marked for deletion: close services.msc and other tools that hold it.' }
         Stop-Step -Id 'ServiceControl' -Hint $hint `
             -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
     }
@@ -180,12 +181,9 @@ function Restore-Service {
         return
     }
     $was = $Former.definition
-    $depends = @($was.depends) -join '/'
-    if ($depends -eq '') { $depends = '/' }
-    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start, 'depend=', $depends)
-    $environment = $null
-    if (@($was.environment).Count -gt 0) { $environment = @($was.environment) }
-    Write-Registry -Path $path -Name 'Environment' -Value $environment -Kind 'MultiString'
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
+        'depend=', (ConvertTo-DependList $was.depends))
+    Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
     Restore-ServiceParameters -Former $Former
     if ($Former.running) { Start-Service -Name $Former.name }
 }

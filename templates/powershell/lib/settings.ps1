@@ -1,4 +1,4 @@
-# Settings of Windows: registry values with their reasons, page file, power plan, time service.
+# Registry values, page file, power plan, time service.
 
 function Get-SettingDifference {
     # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain

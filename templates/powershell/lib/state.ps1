@@ -1,4 +1,4 @@
-# The state folder holds history, never the truth about the machine: a look reads the machine itself.
+# The state folder holds history, never the truth about the machine.
 
 function Get-StatePath {
     param([string]$Name = '')
