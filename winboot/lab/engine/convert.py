@@ -251,7 +251,7 @@ def convert(value: Value, target: DotNetType) -> Value:
     if value is None:
         return _from_null(target)
     if type(value) is Decorated:
-        return value if type_of(value.base).is_a(target) else convert(value.base, target)
+        return convert(value.base, target)
     source = found if found is not None else type_of(value)
     if source is target or source.is_a(target):
         return value
