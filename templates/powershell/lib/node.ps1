@@ -69,8 +69,10 @@ function Wait-Registration {
         @(Get-RegistrationDifference @wanted).Count -eq 0
     }
     if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
-    # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
-    $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and $null -eq (Get-NodeObject) }
+    # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
+    # start anew.
+    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) }
+    $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and (& $lost) }
     if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
         if (& $registered) { return }
         Stop-RunningService -Name 'kubelet'
