@@ -136,6 +136,7 @@ class Flanneld(Daemon):
         self._limit = self.machine.time.seconds + SYNC_LIMIT_S
         self._seen: tuple[int, ...] = ()
         self._others: list[tuple[str, str]] = []
+        self._link: Adapter | None = None
 
     # Start
 
@@ -362,6 +363,7 @@ class Flanneld(Daemon):
                     f"timed out waiting to get net interface for HNSNetwork {self.backend.name} ({address})"
                 )
             return
+        self._link = adapter
         if self.backend.type == "host-gw":
             self._ensure_endpoint(adapter)
         else:
@@ -448,10 +450,12 @@ class Flanneld(Daemon):
         return all(other in routes for other in self._others)
 
     def _set_routes(self, others: list[tuple[str, str]]) -> None:
-        net = self.machine.network
-        adapter = net.holder(str(self._network().get("ManagementIP", "")))
-        if adapter is None:
+        # The interface it found when it started: one that appears later in its place is never looked for.
+        net, adapter = self.machine.network, self._link
+        if adapter not in net.adapters:
+            self.klog("Error adding route: Element not found.", "E", "route_network_windows.go:1")
             return
+        assert adapter is not None  # None is on no machine
         wanted = dict(others)
         pods = ipaddress.IPv4Network(self.backend.network)
         for route in [r for r in net.routes if r.interface == adapter.index and _inside(r.prefix, pods)]:
@@ -463,7 +467,10 @@ class Flanneld(Daemon):
             net.add_route(Route(prefix, hop, adapter.index, persistent=False))
 
     def _set_remote_subnets(self, others: list[tuple[str, str]]) -> None:
-        network = self._network()
+        network = hcn.network(self.machine, self.backend.name)
+        if network is None:
+            self.klog(f"Error updating network {self.backend.name}: not found", "E", "vxlan_windows.go:1")
+            return
         own = [p for p in network.get("Policies") or [] if p.get("Type") != "RemoteSubnetRoute"]
         remote = [
             {
