@@ -493,8 +493,7 @@ DAMAGES: tuple[Damage, ...] = (
         "containerd is stopped",
         *(f"service {name}: state" for name in ALL_SERVICES),
         "image registry.k8s.io/pause:3.10.1",
-        "node win-1: Ready",
-        do=all_of(hands.stop("containerd"), wait(15)),
+        do=hands.stop("containerd"),
     ),
     # The cluster's side of it
     damage("the pause image is collected", "image registry.k8s.io/pause:3.10.1", do=_forget_image),
@@ -554,6 +553,7 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "the Node has no pod CIDR",
         *UNKNOWABLE[1:],
+        "service kube-proxy: state",
         *NEW_NODE,
         "node annotation winboot.io/owned",
         "node taint winboot.io/starting",
