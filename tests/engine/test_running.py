@@ -7,12 +7,6 @@ import pytest
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.run import Ended, run_script
 from winboot.lab.engine.values import SecureString
-from winboot.lab.windows.machine import Machine
-
-
-@pytest.fixture(scope="module")
-def session() -> Any:
-    return Machine().session()
 
 
 def run(session: Any, text: str, **parameters: object) -> tuple[list[object], list[str], Ended]:

@@ -354,6 +354,7 @@ def _preferences(session: Session, top: Scope) -> None:
         top.variables[name.lower()] = variable
     top.put("ConfirmPreference", enum_value("System.Management.Automation.ConfirmImpact", "High"))
     top.put("WhatIfPreference", value=False)
+    top.put("ErrorView", "NormalView")
 
 
 def variable_object(variable: Variable) -> PSVariable:

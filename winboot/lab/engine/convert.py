@@ -843,7 +843,12 @@ def _to_type(value: Value) -> Value:
 
 @converts(URI)
 def _to_uri(value: Value) -> Value:
-    return Uri.parse(value) if type(value) is str else NOT_CONVERTED
+    if type(value) is not str:
+        return NOT_CONVERTED
+    try:
+        return Uri.parse(value)
+    except FormatException as cause:
+        raise failure(value, URI, "InvalidCastFromStringToUri", cause) from None
 
 
 @converts(SCRIPT_BLOCK)

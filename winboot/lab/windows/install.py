@@ -58,6 +58,7 @@ _FOLDERS = (
     r"C:\Users\Public",
     r"C:\Users\Administrator\AppData\Local\Temp",
     r"C:\Users\Administrator\AppData\Roaming",
+    r"C:\Users\Administrator\Documents",
     r"C:\Windows\TEMP",
     r"C:\Windows\System32\drivers\etc",
     r"C:\Windows\System32\WindowsPowerShell\v1.0",

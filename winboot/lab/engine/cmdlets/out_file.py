@@ -94,6 +94,7 @@ class FileSink:
         self.encoding = encoding
         self.newline = newline
         self.lines: list[str] = []
+        self.used = False
         self.old: int | None = None
         stat = ask_one(scope, "file.stat", path=self.path)
         self.fresh = not append or stat is None or stat["length"] == 0
@@ -115,14 +116,17 @@ class FileSink:
 
     def write(self, value: Value) -> None:
         """One object."""
+        self.used = True
         self.lines.extend(lines_of(value, self.scope))
 
     def close(self) -> None:
         """Write what has come."""
-        if self.lines:
-            content = body("".join(line + self.newline for line in self.lines), self.encoding)
-            self.lines.clear()
-            self._store(mark_of(self.encoding) + content if self.fresh else content, "file.append")
+        content = body("".join(line + self.newline for line in self.lines), self.encoding)
+        self.lines.clear()
+        if self.fresh and self.used:  # an object without a line, as $null is, still makes it write the mark
+            content = mark_of(self.encoding) + content
+        if content:
+            self._store(content, "file.append")
         if self.old is not None:
             self._mark(self.old)
 
@@ -189,7 +193,7 @@ class OutFile:
             )
 
     def process(self) -> None:
-        if self.sink is not None and self.call.has("InputObject"):
+        if self.sink is not None:
             self.sink.write(self.call["InputObject"])
 
     def end(self) -> None:
