@@ -1225,9 +1225,8 @@ function Read-Known {
   $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
-    $number = ConvertTo-AddressNumber $address.ip
-    $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
-    $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
+    $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
+    $known.node_subnet = '{0}/{1}' -f $base, $address.prefix_length
   }
   foreach ($cidr in @(Get-PodCidr)) {
     $family = ''
@@ -1257,17 +1256,15 @@ function Get-CidrAddress {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function ConvertTo-AddressNumber {
-  param([string]$Address)
-  $number = [long]0
-  foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
-  $number
-}
-
-function ConvertFrom-AddressNumber {
-  param([long]$Number)
-  $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
-  $parts -join '.'
+function Get-NetworkBase {
+  # The first address of the network of that length which an address lies in.
+  param([string]$Address, [int]$Length)
+  $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+  for ($at = 0; $at -lt $bytes.Length; $at++) {
+    $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
+    $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
+  }
+  [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Complete-Service {

@@ -762,10 +762,13 @@ function Invoke-Boot {
 }
 
 function Restore-BootRoutes {
-  # Routes that a restart took from the node's adapter, a cloud's metadata route for one.
+  # The address and the routes that a restart took from the node's adapter, a cloud's metadata route for one.
   $snapshot = Read-StateJson 'network.json'
   if ($null -eq $snapshot) { return }
-  $ready = { @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0 }
+  $ready = {
+    Restore-NetworkSnapshot -Snapshot $snapshot
+    @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+  }
   if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot) }
 }
 
@@ -1514,11 +1517,11 @@ function Read-FileText {
 
 function Get-FileDifference {
   # Ordinal: -ceq passes over characters that have no width.
-  param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
+  param([string]$Path, [string]$Text, [switch]$Disrupts)
   $is = Read-FileText $Path
   if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
   New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
-    -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
+    -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {
@@ -1528,9 +1531,9 @@ function ConvertTo-TextSummary {
 }
 
 function Set-FileText {
-  param([string]$Path, [string]$Text, [switch]$Private)
+  param([string]$Path, [string]$Text)
   Save-FormerFile -Path $Path
-  Write-FileText -Path $Path -Text $Text -Private:$Private
+  Write-FileText -Path $Path -Text $Text
 }
 
 function Write-FileText {
@@ -1975,9 +1978,8 @@ function Read-Known {
   $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
-    $number = ConvertTo-AddressNumber $address.ip
-    $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
-    $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
+    $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
+    $known.node_subnet = '{0}/{1}' -f $base, $address.prefix_length
   }
   foreach ($cidr in @(Get-PodCidr)) {
     $family = ''
@@ -2010,30 +2012,18 @@ function Get-CidrAddress {
 function Test-CidrMember {
   param([string]$Cidr, [string]$Address)
   $base, $length = $Cidr.Split('/')
-  $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+  (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
+}
+
+function Get-NetworkBase {
+  # The first address of the network of that length which an address lies in.
+  param([string]$Address, [int]$Length)
   $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-  if ($network.Length -ne $bytes.Length) { return $false }
-  $bits = [int]$length
-  for ($at = 0; $bits -gt 0; $at++) {
-    $mask = 255
-    if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
-    if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
-    $bits -= 8
+  for ($at = 0; $at -lt $bytes.Length; $at++) {
+    $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
+    $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
   }
-  $true
-}
-
-function ConvertTo-AddressNumber {
-  param([string]$Address)
-  $number = [long]0
-  foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
-  $number
-}
-
-function ConvertFrom-AddressNumber {
-  param([long]$Number)
-  $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
-  $parts -join '.'
+  [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Get-RenderedFileDifference {
@@ -2491,8 +2481,10 @@ function Wait-Registration {
     @(Get-RegistrationDifference @wanted).Count -eq 0
   }
   if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
-  # A kubelet registers its Node only when it starts, so one whose Node was deleted has to start anew.
-  $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and $null -eq (Get-NodeObject) }
+  # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
+  # start anew.
+  $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) }
+  $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and (& $lost) }
   if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
     if (& $registered) { return }
     Stop-RunningService -Name 'kubelet'
@@ -3019,8 +3011,8 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-  param($Service, [switch]$Disrupts, [switch]$Disturbs)
-  $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
+  param($Service, [switch]$Disrupts)
+  $flags = @{ Disrupts = $Disrupts }
   $is = Read-Service -Name $Service.name
   $what = 'service {0}: ' -f $Service.name
   Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
@@ -3049,7 +3041,7 @@ function Read-Service {
   if (-not (Test-RegistryKey $path)) { return $is }
   $is.command_line = Read-Registry $path 'ImagePath'
   $start = Read-Registry $path 'Start'
-  $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
+  $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[[int]$start]
   if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
   if ($null -eq $is.start) { $is.start = [string]$start }
   $is.depends = @(Read-Registry $path 'DependOnService' | ForEach-Object { $_ } | Where-Object { $_ })
@@ -3147,10 +3139,10 @@ function Test-RestartNeed {
 }
 
 function Start-CurrentService {
-  param([string]$Name, [int]$TimeoutSeconds = 60)
-  if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
+  param([string]$Name)
+  if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name }
   if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
-  Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds $TimeoutSeconds
+  Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
   [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
 }
 

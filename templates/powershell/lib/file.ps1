@@ -21,11 +21,11 @@ function Read-FileText {
 
 function Get-FileDifference {
     # Ordinal: -ceq passes over characters that have no width.
-    param([string]$Path, [string]$Text, [switch]$Disrupts, [switch]$Disturbs)
+    param([string]$Path, [string]$Text, [switch]$Disrupts)
     $is = Read-FileText $Path
     if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
     New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
-        -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts -Disturbs:$Disturbs
+        -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {
@@ -35,9 +35,9 @@ function ConvertTo-TextSummary {
 }
 
 function Set-FileText {
-    param([string]$Path, [string]$Text, [switch]$Private)
+    param([string]$Path, [string]$Text)
     Save-FormerFile -Path $Path
-    Write-FileText -Path $Path -Text $Text -Private:$Private
+    Write-FileText -Path $Path -Text $Text
 }
 
 function Write-FileText {

@@ -34,9 +34,8 @@ function Read-Known {
     $address = Get-NodeAddress
     if ($null -ne $address) {
         $known.node_ip = $address.ip
-        $number = ConvertTo-AddressNumber $address.ip
-        $size = [long][Math]::Pow(2, 32 - $address.prefix_length)
-        $known.node_subnet = '{0}/{1}' -f (ConvertFrom-AddressNumber ($number - $number % $size)), $address.prefix_length
+        $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
+        $known.node_subnet = '{0}/{1}' -f $base, $address.prefix_length
     }
     foreach ($cidr in @(Get-PodCidr)) {
         $family = ''
@@ -75,30 +74,18 @@ function Get-CidrAddress {
 function Test-CidrMember {
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    $network = [Net.IPAddress]::Parse($base).GetAddressBytes()
+    (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
+}
+
+function Get-NetworkBase {
+    # The first address of the network of that length which an address lies in.
+    param([string]$Address, [int]$Length)
     $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-    if ($network.Length -ne $bytes.Length) { return $false }
-    $bits = [int]$length
-    for ($at = 0; $bits -gt 0; $at++) {
-        $mask = 255
-        if ($bits -lt 8) { $mask = 256 - [int][Math]::Pow(2, 8 - $bits) }
-        if (($network[$at] -band $mask) -ne ($bytes[$at] -band $mask)) { return $false }
-        $bits -= 8
+    for ($at = 0; $at -lt $bytes.Length; $at++) {
+        $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
+        $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
     }
-    $true
-}
-
-function ConvertTo-AddressNumber {
-    param([string]$Address)
-    $number = [long]0
-    foreach ($byte in [Net.IPAddress]::Parse($Address).GetAddressBytes()) { $number = $number * 256 + $byte }
-    $number
-}
-
-function ConvertFrom-AddressNumber {
-    param([long]$Number)
-    $parts = foreach ($size in 16777216, 65536, 256, 1) { [long][Math]::Floor($Number / $size) % 256 }
-    $parts -join '.'
+    [Net.IPAddress]::new($bytes).ToString()
 }
 
 function Get-RenderedFileDifference {

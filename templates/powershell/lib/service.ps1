@@ -6,8 +6,8 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-    param($Service, [switch]$Disrupts, [switch]$Disturbs)
-    $flags = @{ Disrupts = $Disrupts; Disturbs = $Disturbs }
+    param($Service, [switch]$Disrupts)
+    $flags = @{ Disrupts = $Disrupts }
     $is = Read-Service -Name $Service.name
     $what = 'service {0}: ' -f $Service.name
     Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
@@ -36,7 +36,7 @@ function Read-Service {
     if (-not (Test-RegistryKey $path)) { return $is }
     $is.command_line = Read-Registry $path 'ImagePath'
     $start = Read-Registry $path 'Start'
-    $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
+    $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[[int]$start]
     if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
     if ($null -eq $is.start) { $is.start = [string]$start }
     $is.depends = @(Read-Registry $path 'DependOnService' | ForEach-Object { $_ } | Where-Object { $_ })
@@ -134,10 +134,10 @@ function Test-RestartNeed {
 }
 
 function Start-CurrentService {
-    param([string]$Name, [int]$TimeoutSeconds = 60)
-    if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name -TimeoutSeconds $TimeoutSeconds }
+    param([string]$Name)
+    if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name }
     if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
-    Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds $TimeoutSeconds
+    Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
     [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
 }
 
