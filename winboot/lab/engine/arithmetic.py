@@ -35,6 +35,8 @@ from winboot.lab.engine.values import (
     INTEGER_RANGES,
     NOTHING,
     NUMBER_CLASSES,
+    PS_CUSTOM_OBJECT,
+    PS_OBJECT,
     UINT32,
     UINT64,
     Array,
@@ -101,8 +103,9 @@ def bare(value: Value) -> Value:
 
 def no_operator(kind: DotNetType, operator: str) -> RuntimeException:
     """The operands have no such operator."""
+    name = PS_OBJECT.name if kind is PS_CUSTOM_OBJECT else kind.name
     return RuntimeException(
-        f"Method invocation failed because [{kind.name}] does not contain a method named 'op_{_NAMES[operator]}'.",
+        f"Method invocation failed because [{name}] does not contain a method named 'op_{_NAMES[operator]}'.",
         "MethodNotFound",
         "InvalidOperation",
     )

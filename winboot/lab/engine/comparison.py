@@ -266,7 +266,7 @@ def _for_comparison(left: Value, right: Value, kind: DotNetType) -> Value:
         raise RuntimeException(
             f'Could not compare "{to_string(left)}" to "{to_string(right)}". Error: "{cause.message}"',
             "ComparisonFailure",
-            "NotSpecified",
+            "InvalidOperation",
             None,
             cause,
         ) from None

@@ -8,7 +8,7 @@ from winboot.lab.engine import regexes
 from winboot.lab.engine.arithmetic import bare, text_of
 from winboot.lab.engine.convert import cast, to_bool
 from winboot.lab.engine.dotnet import Runtime
-from winboot.lab.engine.exceptions import FormatException, RuntimeException
+from winboot.lab.engine.exceptions import ArgumentException, FormatException, RuntimeException
 from winboot.lab.engine.formatting import dotnet_text, format_string
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.regexes import Match, Regex, regex
@@ -101,6 +101,20 @@ def match_operator(*, case: bool, negated: bool) -> Operate:
 # -- -replace
 
 
+def _replaced_pattern(value: Value, runtime: Runtime | None, *, case: bool) -> Regex:
+    """The pattern of -replace, which words its own complaint about a bad one."""
+    try:
+        return _pattern(value, runtime, case=case)
+    except ArgumentException as cause:
+        raise RuntimeException(
+            f"The regular expression pattern {text_of(value, runtime)} is not valid.",
+            "InvalidRegularExpression",
+            "InvalidOperation",
+            value,
+            cause,
+        ) from None
+
+
 def replace_operator(*, case: bool) -> Operate:
     """-replace: pattern and replacement; a list gives a list."""
 
@@ -113,7 +127,7 @@ def replace_operator(*, case: bool) -> Operate:
                 "BadReplaceArgument",
                 "InvalidOperation",
             )
-        pattern = _pattern(given[0] if given else "", runtime, case=case)
+        pattern = _replaced_pattern(given[0] if given else "", runtime, case=case)
         replacement = text_of(given[1], runtime) if len(given) > 1 else ""
         items = enumerate_value(left)
         if items is not None:
