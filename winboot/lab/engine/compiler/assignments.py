@@ -30,7 +30,7 @@ from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope, Variable
 from winboot.lab.engine.session import Emit
 from winboot.lab.engine.texts import to_text
-from winboot.lab.engine.values import NOTHING, Array, enumerate_value, plain
+from winboot.lab.engine.values import NOTHING, Array, OrderedDictionary, enumerate_value, plain
 from winboot.powershell import syntax
 
 
@@ -140,12 +140,26 @@ def _member_target(node: syntax.Member) -> Assign:
     return assign
 
 
+def index_as_object(node: syntax.Index) -> bool:
+    """Is the index cast to [object]? To an ordered dictionary a number is then a key and not a place."""
+    index = node.index
+    return isinstance(index, syntax.Convert) and index.type.type.name.lower() in ("object", "system.object")
+
+
+def key_or_place() -> Refusal:
+    """A number that may be a key or a place."""
+    return Refusal("operator", "[ ] (an ordered dictionary with an [object] for an index)")
+
+
 def _index_target(node: syntax.Index) -> Assign:
     target, index, place = expression(node.target), expression(node.index), node.extent
+    as_object = index_as_object(node)
 
     def assign(scope: Scope, value: Value) -> None:
         holder = target(scope)
         try:
+            if as_object and isinstance(holder, OrderedDictionary):
+                raise key_or_place()
             set_index(holder, index(scope), None if value is NOTHING else value, scope)
         except Refusal as refusal:
             refusal.at(*place.position)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from winboot.lab.engine.compiler.assignments import member_name, stepping
+from winboot.lab.engine.compiler.assignments import index_as_object, key_or_place, member_name, stepping
 from winboot.lab.engine.compiler.core import (
     Eval,
     Value,
@@ -21,12 +21,13 @@ from winboot.lab.engine.convert import cast, to_bool
 from winboot.lab.engine.dotnet import Reference
 from winboot.lab.engine.exceptions import RuntimeException
 from winboot.lab.engine.members import get_member, index_value, invoke_member
-from winboot.lab.engine.operators import binary, unary
+from winboot.lab.engine.operators import binary, is_type, unary
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.scopes import Scope
 from winboot.lab.engine.texts import to_text
 from winboot.lab.engine.values import (
     NOTHING,
+    PS_OBJECT,
     STRING,
     Array,
     BigInteger,
@@ -109,18 +110,52 @@ def _binary(node: syntax.Binary) -> Eval:
     if operator == "xor":
         return lambda scope: to_bool(left(scope)) is not to_bool(right(scope))
     operate, place = binary(operator), node.operator_extent
+    unsure = (
+        operator in ("is", "isnot") and _asks_for_wrapper(node.right) and not isinstance(node.left, _BARE)
+    )
 
     def run(scope: Scope) -> Value:
         first = left(scope)
         if first is NOTHING:
             first = None
         try:
+            if unsure and first is not None and not is_type(first, PS_OBJECT):
+                raise Refusal("operator", f"-{operator} [psobject] (whether the value came down a pipeline)")
             return operate(first, right(scope), scope)
         except Refusal as refusal:
             refusal.at(*place.position)
             raise
 
     return run
+
+
+# What these give has never been in the invisible wrapper that a pipeline puts round its objects.
+_BARE = (
+    syntax.Constant,
+    syntax.StringConstant,
+    syntax.ExpandableString,
+    syntax.Hashtable,
+    syntax.ArrayLiteral,
+    syntax.ArrayExpression,
+    syntax.Binary,
+    syntax.Unary,
+    syntax.Convert,
+    syntax.InvokeMember,
+    syntax.ScriptBlockExpression,
+    syntax.TypeExpression,
+)
+_WRAPPER = (
+    "psobject",
+    "pscustomobject",
+    "system.management.automation.psobject",
+    "management.automation.psobject",
+)
+
+
+def _asks_for_wrapper(node: syntax.Expression) -> bool:
+    return (
+        isinstance(node, syntax.TypeExpression) and not node.type.ranks and node.type.name.lower() in _WRAPPER
+    )
 
 
 @compiles_expression(syntax.Unary)
@@ -296,10 +331,13 @@ def _argument(node: syntax.Expression) -> Eval:
 @compiles_expression(syntax.Index)
 def _index(node: syntax.Index) -> Eval:
     target, index, place = expression(node.target), expression(node.index), node.extent
+    as_object = index_as_object(node)
 
     def run(scope: Scope) -> Value:
         holder = target(scope)
         try:
+            if as_object and isinstance(holder, OrderedDictionary):
+                raise key_or_place()
             return index_value(holder, index(scope), scope)
         except Refusal as refusal:
             refusal.at(*place.position)
