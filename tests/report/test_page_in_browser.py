@@ -1,0 +1,131 @@
+"""The page as a browser shows it, where headless Chromium is installed: everything is there and nothing is fetched."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.report.test_report import GONE, a_node, a_report
+from winboot.events import Difference, Problem
+from winboot.report import NodeReport, Report, StepReport
+from winboot.report.page import html
+
+Chromium = Callable[..., str]
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # Names lead nowhere, so that even a browser with habits of its own asks nobody.
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+]
+
+
+@pytest.fixture
+def chromium(tmp_path: Path) -> Chromium:
+    """Runs the browser with a profile folder of its own, and gives what it prints."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed (Debian package chromium)")
+
+    def run(*arguments: str) -> str:
+        command = [program, *QUIET, f"--user-data-dir={tmp_path / 'browser'}", *arguments]
+        ended = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=90, check=True, text=True
+        )
+        return ended.stdout
+
+    return run
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A report with a bit of everything, written."""
+    path = tmp_path / "report.html"
+    path.write_text(html(_report()), encoding="utf-8")
+    return path
+
+
+def _report() -> Report:
+    problem = Problem("NotReady", "no <network>", "look & see", "line 3")
+    bad = StepReport("cni-config", "failed", 3, (Difference("file x", None, "<b>bold</b>"),), problem)
+    good = StepReport("kubelet", "changed", 40, (Difference("service kubelet: state", "Stopped", "Running"),))
+    node = NodeReport("win-1", "10.0.0.1", "2022", (good, bad), None, notes=("a note",))
+    return a_report(node, a_node("ok", "changed", node="win-2"), a_node(failure=GONE, node="win-3"))
+
+
+def test_every_node_and_step_is_in_the_document(chromium: Chromium, page: Path) -> None:
+    """What the browser has made of the page, as it would show it."""
+    document = chromium("--dump-dom", page.as_uri())
+
+    assert re.findall(r'<details id="([^"]+)"', document) == ["win-1", "win-2", "win-3"]
+    for said in ("kubelet", "cni-config", "step-0", "step-1", "a note", "Unreachable", "NotReady"):
+        assert said in document
+    assert "no &lt;network&gt;" in document
+    assert "<b>bold" not in document
+
+
+def test_nodes_that_need_attention_stand_open(chromium: Chromium, page: Path) -> None:
+    """A failed node shows its steps at once, one that went well is folded."""
+    document = chromium("--dump-dom", page.as_uri())
+
+    opened = dict(re.findall(r'<details id="([^"]+)"( open="")?', document))
+    assert {node: bool(mark) for node, mark in opened.items()} == {
+        "win-1": True,
+        "win-2": False,
+        "win-3": True,
+    }
+
+
+@pytest.fixture
+def asked(chromium: Chromium, tmp_path: Path) -> Callable[[Path], set[str]]:
+    """What a page asks the network for, from the browser's own record of its requests."""
+
+    def ask(page: Path) -> set[str]:
+        record = tmp_path / "net.json"
+        chromium(f"--log-net-log={record}", "--dump-dom", page.as_uri())
+        return _addresses(json.loads(record.read_text(encoding="utf-8")))
+
+    return ask
+
+
+def test_the_page_asks_for_nothing(asked: Callable[[Path], set[str]], page: Path) -> None:
+    """It can be opened on a machine without a network."""
+    assert asked(page) == set()
+
+
+def test_a_page_that_does_ask_would_be_noticed(asked: Callable[[Path], set[str]], page: Path) -> None:
+    """The record is read rightly: a picture from elsewhere shows up in it."""
+    text = page.read_text(encoding="utf-8").replace("<body>", '<body><img src="http://elsewhere.invalid/x">')
+    page.write_text(text, encoding="utf-8")
+
+    assert asked(page) == {"http://elsewhere.invalid/x"}
+
+
+def _addresses(record: dict[str, list[dict[str, dict[str, object]]]]) -> set[str]:
+    """Addresses of requests in a net log that belong to a page, not to the browser's own housekeeping."""
+    found = (event.get("params", {}) for event in record["events"])
+    return {
+        str(params["url"])
+        for params in found
+        if "url" in params and str(params.get("initiator", "not an origin")) != "not an origin"
+    }
+
+
+def test_a_picture_of_the_page_is_not_blank(chromium: Chromium, page: Path, tmp_path: Path) -> None:
+    """One colour compresses to almost nothing; text does not."""
+    picture = tmp_path / "page.png"
+    chromium("--window-size=1200,900", f"--screenshot={picture}", page.as_uri())
+
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 20_000

