@@ -23,6 +23,7 @@ from winboot.lab.engine.exceptions import (
     DotNetException,
     FormatException,
     InvalidCastException,
+    MethodException,
     OverflowException,
     RuntimeException,
 )
@@ -414,7 +415,11 @@ def _subtract_from_date(left: DateTime, right: Value) -> Value:
     if type(right) is DateTime:
         return TimeSpan(left.ticks - right.ticks)
     if type(right) is str:
-        raise Refusal("operator", "-", "a text taken from a date")
+        raise MethodException(
+            'Multiple ambiguous overloads found for "op_Subtraction" and the argument count: "2".',
+            "MethodCountCouldNotFindBest",
+            "NotSpecified",
+        )
     return DateTime(parsing.checked_ticks(left.ticks - _span(right, "-", left).ticks), left.kind)
 
 

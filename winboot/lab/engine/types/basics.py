@@ -173,7 +173,25 @@ def _to_object(kind: DotNetType, value: Value) -> Value:
 
 
 ENUM.static_method("GetUnderlyingType(type enumType)")(lambda kind: kind.underlying)
-ENUM.refuses("TryParse", "Format", "GetTypeCode")
+
+
+@ENUM.static_method(
+    "TryParse(string value, out object result)", "TryParse(string value, bool ignoreCase, out object result)"
+)
+def _try_parse(text: str | None, *rest: Value) -> bool:
+    out = rest[-1]
+    if not isinstance(out.value, EnumValue):  # the enum is inferred from what the variable holds
+        raise Refusal("member", "[Enum]::TryParse()", "into a variable that holds no enum")
+    kind = out.value.dotnet_type
+    try:
+        out.value = _parse(kind, text or "", len(rest) > 1 and rest[0])
+    except ArgumentException:
+        out.value = EnumValue(kind, 0)
+        return False
+    return True
+
+
+ENUM.refuses("Format", "GetTypeCode")
 
 # -- arrays
 

@@ -751,7 +751,7 @@ for _generic in (HASH_SET, SORTED_SET):
 
 # -- enumerators
 
-ENUMERATOR = dotnet("System.Collections.ArrayEnumerator", Enumerator, interfaces=[IENUMERATOR])
+ENUMERATOR = dotnet("System.Array+SZArrayEnumerator", Enumerator, interfaces=[IENUMERATOR])
 
 
 def _current(self: Enumerator) -> Value:

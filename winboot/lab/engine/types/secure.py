@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot.lab.engine.dotnet import VALUE_TYPE, dotnet
+from winboot.lab.engine.dotnet import VALUE_TYPE, DotNetType, dotnet
 from winboot.lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
@@ -15,7 +15,9 @@ from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     PS_CREDENTIAL,
     SECURE_STRING,
+    Byte,
     Instance,
+    Int16,
     PSCredential,
     SecureString,
     Value,
@@ -219,6 +221,40 @@ def _free(kinds: tuple[str, ...]) -> Value:
 for _name, _kinds in _FREERS.items():
     MARSHAL.static_method(f"void {_name}(System.IntPtr s)")(_free(_kinds))
 MARSHAL.static_method("GetLastWin32Error()")(lambda: 0)
+
+
+def _read_number(size: int, number: type[int]) -> Value:
+    def read(pointer: Pointer, offset: int = 0) -> int:
+        if pointer is ZERO or pointer.freed or pointer.kind not in _WIDE:
+            raise Refusal("value", "System.IntPtr", "memory without text, or text of another kind")
+        content = pointer.text.encode("utf-16-le", "surrogatepass")
+        if pointer.kind == "bstr":  # its length in bytes stands before it
+            content = len(content).to_bytes(4, "little") + content
+            offset += 4
+        content += b"\0\0"
+        if not 0 <= offset <= len(content) - size:
+            raise Refusal("value", "System.IntPtr", "memory outside of the text")
+        return number(int.from_bytes(content[offset : offset + size], "little", signed=size > 1))
+
+    return read
+
+
+for _name, _size, _number in (("ReadByte", 1, Byte), ("ReadInt16", 2, Int16), ("ReadInt32", 4, int)):
+    MARSHAL.static_method(f"{_name}(System.IntPtr ptr)", f"{_name}(System.IntPtr ptr, int ofs)")(
+        _read_number(_size, _number)
+    )
+_SIZES = {"SByte": 1, "Byte": 1, "Int16": 2, "UInt16": 2, "Int32": 4, "UInt32": 4, "Int64": 8, "UInt64": 8}
+_SIZES |= {"Single": 4, "Double": 8, "Decimal": 16, "Guid": 16, "IntPtr": 8, "Boolean": 4, "Char": 1}
+
+
+@MARSHAL.static_method("SizeOf(type t)")
+def _size_of(kind: DotNetType) -> int:
+    size = _SIZES.get(kind.name.removeprefix("System."))
+    if size is None:
+        raise Refusal("member", "[Marshal]::SizeOf()", f"of {kind.name}")
+    return size
+
+
 MARSHAL.refuses(
-    "AllocHGlobal Copy SizeOf ReleaseComObject PtrToStructure StructureToPtr ReadInt32 WriteInt32 ReadByte GetHRForException"
+    "AllocHGlobal Copy ReleaseComObject PtrToStructure StructureToPtr WriteInt32 ReadInt64 GetHRForException"
 )

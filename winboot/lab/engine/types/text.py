@@ -19,6 +19,7 @@ from winboot.lab.engine.exceptions import (
 )
 from winboot.lab.engine.formatting import dotnet_text, format_string
 from winboot.lab.engine.refusal import Refusal
+from winboot.lab.engine.types.collections import ENUMERATOR
 from winboot.lab.engine.values import (
     CHAR,
     STRING,
@@ -141,7 +142,14 @@ STRING.method("ToUpper()", "ToUpper(CultureInfo culture)")(lambda self, culture=
 STRING.method("ToLower()", "ToLower(CultureInfo culture)")(lambda self, culture=None: lower(self))
 STRING.method("ToUpperInvariant()")(upper)
 STRING.method("ToLowerInvariant()")(lower)
-STRING.method("GetEnumerator()")(lambda self: Enumerator(Char(letter) for letter in self))
+
+
+class CharEnumerator(Enumerator):
+    """What a text's GetEnumerator() gives."""
+
+
+dotnet("System.CharEnumerator", CharEnumerator, base=ENUMERATOR).complete()
+STRING.method("GetEnumerator()")(lambda self: CharEnumerator(Char(letter) for letter in self))
 STRING.method("ToCharArray()")(lambda self: Array((Char(letter) for letter in self), CHAR))
 STRING.method("ToCharArray(int startIndex, int length)")(
     lambda self, start, length: Array((Char(letter) for letter in self[start : start + length]), CHAR)
@@ -494,9 +502,25 @@ def _normalize(self: str, form: EnumValue) -> str:
 
 STRING.method("IsNormalized()")(lambda self: unicodedata.is_normalized("NFC", self))
 STRING.refuses(
-    "GetHashCode ToBoolean ToByte ToChar ToDateTime ToDecimal ToDouble ToInt16 ToInt32 ToInt64 ToSByte ToSingle "
+    "ToBoolean ToByte ToChar ToDateTime ToDecimal ToDouble ToInt16 ToInt32 ToInt64 ToSByte ToSingle "
     "ToType ToUInt16 ToUInt32 ToUInt64 GetPinnableReference Copy Intern IsInterned op_Equality op_Inequality"
 )
+
+
+@STRING.method("GetHashCode()")
+def _hash_code(self: str) -> int:
+    """The hash of the 64-bit .NET Framework: two lanes over every other UTF-16 unit, up to the first NUL."""
+    data = self.encode("utf-16-le", "surrogatepass")
+    lanes = [5381, 5381]
+    for place in range(0, len(data), 2):
+        unit = data[place] | data[place + 1] << 8
+        if not unit:
+            break
+        lane = place // 2 % 2
+        lanes[lane] = (lanes[lane] * 33 ^ unit) & 0xFFFFFFFF
+    result = (lanes[0] + lanes[1] * 1566083941) & 0xFFFFFFFF
+    return result - (result >> 31 << 32)
+
 
 # static helpers
 
