@@ -18,7 +18,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '5d2f73bec3974647096541901ed1d226d8fdffd426c0ee5a4cdf85a8e9269915'
+  Digest  = 'd9a28b68e9ec05a9ca8381b9e653936cd36e9e8031a41627643b0c03ab2d5e49'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.

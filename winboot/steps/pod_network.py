@@ -54,6 +54,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "network": network_table(spec),
         "guard": _guard(spec),
         "restart_hns": bool(solution.fixes),
+        "non_persistent": solution.non_persistent,
     }
 
 

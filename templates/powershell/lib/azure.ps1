@@ -34,9 +34,11 @@ function Clear-AzureState {
     # Removes the files together with the plugin's network, while no kubelet starts a pod. The network comes back with
     # the next pod; the first switch below it stays, so the adapter is not rewired.
     param([string[]]$Folders, [string]$Network, [switch]$All)
-    $running = (Get-ServiceState -Name 'kubelet') -eq 'Running'
-    if ($running) { Stop-RunningService -Name 'kubelet' }
+    # Stopping the kubelet stops kube-proxy as well, which depends on it.
+    $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
+    Stop-RunningService -Name 'kubelet'
     Remove-PodNetwork -Name $Network
     foreach ($path in @(Get-AzureStateFiles -Folders $Folders)) { [IO.File]::Delete($path) }
-    if ($running -and -not $All) { Start-CurrentService -Name 'kubelet' }
+    if ($All) { return }
+    foreach ($name in $running) { Start-CurrentService -Name $name }
 }

@@ -1,5 +1,5 @@
-# The machine's own address while an operator makes, or after a restart remakes, the network. The operator's work is left
-# alone; only what the machine had before is put back.
+# The machine's own static address while somebody makes, or after a restart remakes, a network on its adapter. Their work
+# is left alone; only what the machine had before is put back.
 
 function Get-GuardDifference {
     # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
@@ -24,17 +24,21 @@ function Test-OperatorAwaited {
 }
 
 function Protect-Address {
-    # Watches until the owner's network has stood for two minutes without costing the machine its address.
-    param([hashtable]$Wanted, [int]$TimeoutSeconds)
+    # Watches until the network has stood for two minutes without costing the machine its address.
+    param([scriptblock]$Awaited, [int]$TimeoutSeconds)
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot -or -not $snapshot.static) { return }
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
-    while ([DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm) {
-        $script:Run.Cache = @{}
-        $lost = @(Find-Address $snapshot.ip).Count -eq 0
-        if ($lost) { Restore-NetworkSnapshot -Snapshot $snapshot }
-        if ($lost -or (Test-OperatorAwaited -Wanted $Wanted)) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
+    for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
+        $waiting = @(Find-Address $snapshot.ip).Count -eq 0
+        if ($waiting) { Restore-NetworkSnapshot -Snapshot $snapshot }
+        # That costs a question to the cluster.
+        elseif ($round % 5 -eq 0) {
+            $script:Run.Cache = @{}
+            $waiting = & $Awaited
+        }
+        if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Milliseconds 2000
     }
 }
