@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 
-.PHONY: help demo test check lint conformance fuzz bench lock clean docs
+.PHONY: help demo test check lint conformance fuzz bench bench-peer lock clean docs
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "winboot needs Python 3.11 or newer")'
@@ -39,8 +39,13 @@ fuzz: $(STAMP) ## the long property tests
 bench: $(STAMP) ## ratios against a floor or a peer measured in the same run
 	$(BIN)/python -m benchmarks
 
+bench-peer: $(STAMP) ## make bench with Ansible as a peer, in a virtual environment of its own
+	test -x .bench-venv/bin/python || $(PYTHON) -m venv .bench-venv
+	.bench-venv/bin/pip install --quiet --disable-pip-version-check 'ansible-core>=2.17' 'pypsrp>=0.9.1'
+	$(BIN)/python -m benchmarks peer
+
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes -o requirements.lock
 
 clean: ## forget the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .bench-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
