@@ -110,7 +110,7 @@ def test_nssm_speaks_utf_16_and_keeps_its_values_in_the_registry(prepared: Node)
     key = prepared.machine.services.need("f").key + r"\Parameters"
 
     assert installed.stdout.decode("utf-16-le") == 'Service "f" installed successfully!\r\n'
-    assert asked.stdout.decode("utf-16-le").strip() == '--iface=10.0.0.21 "with space"'
+    assert asked.stdout.decode("utf-16-le").strip() == "--iface=10.0.0.21 with space"
     assert prepared.machine.registry.text(key, "Application") == r"C:\k\flanneld.exe"
 
 

@@ -63,6 +63,19 @@ def test_nssm_joins_the_words_of_a_command_without_quoting_them(with_nssm: Wine)
     stored = with_nssm.values(rf"{SERVICES}\unquoted\Parameters")
     assert stored["AppParameters"] == r"--config C:\Program Files\c.toml"
 
+    with_nssm.run(NSSM, "set", "unquoted", "AppParameters", "--config", r"C:\Other Files\c.toml")
+
+    stored = with_nssm.values(rf"{SERVICES}\unquoted\Parameters")
+    assert stored["AppParameters"] == r"--config C:\Other Files\c.toml"
+
+
+def test_nssm_2_24_knows_no_choice_about_its_children(with_nssm: Wine) -> None:
+    """AppKillProcessTree came after the release; the value that winboot writes is for those who use a later one."""
+    with_nssm.run(NSSM, "install", "tree", r"C:\a.exe")
+
+    with pytest.raises(AssertionError, match="Invalid parameter"):
+        with_nssm.run(NSSM, "set", "tree", UNKNOWN_TO_2_24, "0")
+
 
 def test_nssm_starts_what_winboot_has_written(with_nssm: Wine) -> None:
     """Program, arguments, directory, environment and log file, read by nssm.exe from values of winboot's kinds."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.lab.programs.base import Daemon, Run, log_file, nowhere, start
-from winboot.lab.programs.wrappers import join
 from winboot.lab.windows.failure import Failure
 from winboot.lab.windows.programs_api import Died, Exit
 from winboot.lab.windows.scm import AUTO, DEMAND, DISABLED, Service
@@ -40,7 +39,6 @@ _NUMBERS: Final = frozenset(
         "AppStderrCreationDisposition",
         "AppStderrFlagsAndAttributes",
         "AppTimestampLog",
-        "AppKillProcessTree",
     ]
 )
 _TEXTS: Final = frozenset(
@@ -126,15 +124,21 @@ def _key(service: Service) -> str:
 
 def _install(run: Run, name: str, application: str, rest: list[str]) -> str:
     machine = run.machine
-    service = machine.services.create(name, f'"{run.process.path}"', display=name, start=AUTO)
+    own = run.process.path
+    service = machine.services.create(name, f'"{own}"' if " " in own else own, display=name, start=AUTO)
     key = _key(service)
     machine.registry.create(key)
     machine.registry.set(key, "Application", "ExpandString", application)
-    machine.registry.set(key, "AppParameters", "ExpandString", join(rest))
+    machine.registry.set(key, "AppParameters", "ExpandString", _joined(rest))
     machine.registry.set(key, "AppDirectory", "ExpandString", application.rpartition("\\")[0])
     machine.registry.create(key + "\\AppExit")
     machine.registry.set(key + "\\AppExit", "", "String", "Restart")
     return f'Service "{name}" installed successfully!'
+
+
+def _joined(words: list[str]) -> str:
+    # The real one puts blanks between the words and quotes none; tests/wine holds it.
+    return " ".join(words)
 
 
 def _set(run: Run, service: Service, parameter: str, values: list[str]) -> None:
@@ -169,8 +173,7 @@ def _set(run: Run, service: Service, parameter: str, values: list[str]) -> None:
         case _ if spelled in _LISTS:
             machine.registry.set(key, spelled, "MultiString", values)
         case _ if spelled in _TEXTS:
-            text = join(values) if len(values) > 1 else values[0]
-            machine.registry.set(key, spelled, "ExpandString", text)
+            machine.registry.set(key, spelled, "ExpandString", _joined(values))
         case _:
             raise _Unknown(f'Invalid parameter "{parameter}"')
 
