@@ -329,6 +329,27 @@ def _existing_file(scope: Scope, path: str) -> str | None:
     return None
 
 
+# Functions that a session of Windows PowerShell is born with and the lab's is not.
+_SHELL_FUNCTIONS = frozenset(
+    (
+        "cd..",
+        "cd\\",
+        "clear-host",
+        "get-verb",
+        "help",
+        "importsystemmodules",
+        "more",
+        "oss",
+        "pause",
+        "prompt",
+        "tabexpansion2",
+    )
+)
+
+
 def is_known_elsewhere(name: str) -> bool:
     """Is it a command of Windows PowerShell 5.1 (or of a module of Windows Server) that the lab does not have?"""
-    return find_facts(name.rpartition("\\")[2]) is not None
+    short = name.rpartition("\\")[2]
+    if name.lower() in _SHELL_FUNCTIONS or (len(name) == 2 and name[1] == ":" and name[0].isalpha()):
+        return True
+    return find_facts(short) is not None
