@@ -77,6 +77,18 @@ class Wine:
         # What runs there is no service and ends at once, so that the start always fails.
         self.start(name)
 
+    def values_with(self, name: str, key: str) -> dict[str, Data]:
+        """As `values`, once `name` is among them: the control manager does not wait for what `run_line` began."""
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                found = self.values(key)
+            except AssertionError:
+                found = {}
+            if name in found or time.monotonic() > deadline:
+                return found
+            time.sleep(0.1)
+
     def values(self, key: str) -> dict[str, Data]:
         """All values of a key and of those below it, as `name` or `below\\name`."""
         target = self.drive_c / "read.reg"

@@ -35,10 +35,11 @@ WORDS = [
 def test_reg_reads_each_word_as_it_was(wine: Wine, write: Callable[[list[str]], str]) -> None:
     """Wine's C runtime takes the command line apart; reg.exe stores the word that it was given."""
     key = rf"{ECHO}\reg-{write.__name__}"
+    stored = {}
     for at, word in enumerate(WORDS):
         wine.run_line(write([REG, "add", key, "/v", f"word-{at}", "/d", word, "/f"]))
+        stored = wine.values_with(f"word-{at}", key)
 
-    stored = wine.values(key)
     assert [stored[f"word-{at}"] for at in range(len(WORDS))] == WORDS
 
 
@@ -51,7 +52,8 @@ def test_nssm_reads_all_words_as_they_were(with_nssm: Wine, write: Callable[[lis
 
     with_nssm.run_line(write([NSSM, "set", name, "AppEnvironmentExtra", *lines]))
 
-    assert with_nssm.values(rf"{SERVICES}\{name}\Parameters")["AppEnvironmentExtra"] == lines
+    stored = with_nssm.values_with("AppEnvironmentExtra", rf"{SERVICES}\{name}\Parameters")
+    assert stored["AppEnvironmentExtra"] == lines
 
 
 @pytest.mark.parametrize(("profile", "service"), CASES)
@@ -66,7 +68,9 @@ def test_the_words_of_each_service_come_out_of_its_command_line(
 
     with_nssm.run_line(f'"{NSSM}" set {name} AppEnvironmentExtra X=1 {line}')
 
-    stored = with_nssm.values(rf"{SERVICES}\{name}\Parameters")["AppEnvironmentExtra"]
+    stored = with_nssm.values_with("AppEnvironmentExtra", rf"{SERVICES}\{name}\Parameters")[
+        "AppEnvironmentExtra"
+    ]
     assert isinstance(stored, list)
     # kube-log-runner's own words stand before the program's where it is used.
     wanted = arguments(profile, service)

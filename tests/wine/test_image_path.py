@@ -22,6 +22,6 @@ def test_sc_stores_the_command_line_byte_for_byte(wine: Wine, profile: str, serv
 
     wine.run_line(joined(words))
 
-    stored = wine.values(rf"{SERVICES}\{words[2]}")
+    stored = wine.values_with("ImagePath", rf"{SERVICES}\{words[2]}")
     assert stored["ImagePath"] == table["command_line"]
     assert stored["Start"] == 2
