@@ -49,7 +49,9 @@ def _connect(runtime: Runtime, client: TcpClient, host: str, port: int, millisec
     """Connect; false when it took longer than `milliseconds`. Raises what the socket says."""
     if client.disposed:
         raise ObjectDisposedException("System.Net.Sockets.TcpClient", "Cannot access a disposed object.")
-    result = runtime.machine.invoke("socket.connect", {"host": host, "port": port, "milliseconds": milliseconds})
+    result = runtime.machine.invoke(
+        "socket.connect", {"host": host, "port": port, "milliseconds": milliseconds}
+    )
     if result.errors:
         if result.errors[0].exception.endswith("TimeoutException"):
             return False
@@ -75,7 +77,10 @@ def _close(runtime: Runtime, self: TcpClient) -> None:
     self.disposed = True
 
 
-CLIENT.refuses("GetStream BeginConnect EndConnect SendTimeout ReceiveTimeout NoDelay LingerState Available Active ExclusiveAddressUse")
+CLIENT.refuses(
+    "GetStream BeginConnect EndConnect SendTimeout ReceiveTimeout NoDelay LingerState "
+    "Available Active ExclusiveAddressUse"
+)
 
 
 @TASK.method("Wait(int millisecondsTimeout)", effect=True)

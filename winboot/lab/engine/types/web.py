@@ -34,8 +34,12 @@ class WebProxy(Instance):
 PROXY = dotnet("System.Net.WebProxy", WebProxy, base=OBJECT)
 PROXY.constructor("")(WebProxy)
 PROXY.constructor("string Address")(WebProxy)
-PROXY.prop("Address", "uri", lambda self: None if self.address is None else Uri.parse(self.address, absolute=True))
-PROXY.refuses("BypassList BypassProxyOnLocal Credentials UseDefaultCredentials GetProxy IsBypassed BypassArrayList")
+PROXY.prop(
+    "Address", "uri", lambda self: None if self.address is None else Uri.parse(self.address, absolute=True)
+)
+PROXY.refuses(
+    "BypassList BypassProxyOnLocal Credentials UseDefaultCredentials GetProxy IsBypassed BypassArrayList"
+)
 
 
 class HttpRequest(Instance):
@@ -66,7 +70,9 @@ def _create(address: Uri) -> HttpRequest:
 
 REQUEST.static_method("Create(string requestUriString)")(lambda text: _create(Uri.parse(text, absolute=True)))
 REQUEST.static_method("Create(uri requestUri)")(_create)
-REQUEST.static_method("CreateHttp(string requestUriString)")(lambda text: _create(Uri.parse(text, absolute=True)))
+REQUEST.static_method("CreateHttp(string requestUriString)")(
+    lambda text: _create(Uri.parse(text, absolute=True))
+)
 REQUEST.refuses("DefaultWebProxy GetSystemWebProxy RegisterPrefix DefaultCachePolicy")
 for _name, _type, _attribute in (
     ("Timeout", "int", "timeout"),
@@ -169,9 +175,13 @@ HTTP_RESPONSE.prop("ContentLength", "long", lambda self: Int64(int(self.headers.
 HTTP_RESPONSE.prop("ContentType", "string", lambda self: self.headers.get("content-type", ""))
 HTTP_RESPONSE.prop("ResponseUri", "uri", lambda self: self.address)
 HTTP_RESPONSE.method("GetResponseStream()")(lambda self: BodyStream(self.content, complete=self.complete))
-HTTP_RESPONSE.method("GetResponseHeader(string headerName)")(lambda self, name: self.headers.get(name.lower(), ""))
+HTTP_RESPONSE.method("GetResponseHeader(string headerName)")(
+    lambda self, name: self.headers.get(name.lower(), "")
+)
 HTTP_RESPONSE.method("void Close()", "void Dispose()")(lambda self: None)
-HTTP_RESPONSE.refuses("Headers Cookies Server LastModified CharacterSet ContentEncoding Method ProtocolVersion")
+HTTP_RESPONSE.refuses(
+    "Headers Cookies Server LastModified CharacterSet ContentEncoding Method ProtocolVersion"
+)
 
 # -- ServicePointManager: process-wide settings, kept with the session
 
@@ -196,6 +206,7 @@ SERVICE_POINT.static_prop(
     "SecurityProtocol", "System.Net.SecurityProtocolType", _protocol, _set_protocol, effect=True
 )
 SERVICE_POINT.refuses(
-    "ServerCertificateValidationCallback DefaultConnectionLimit Expect100Continue MaxServicePoints CheckCertificateRevocationList "
+    "ServerCertificateValidationCallback DefaultConnectionLimit Expect100Continue MaxServicePoints "
+    "CheckCertificateRevocationList "
     "UseNagleAlgorithm DnsRefreshTimeout FindServicePoint MaxServicePointIdleTime EnableDnsRoundRobin SetTcpKeepAlive"
 )
