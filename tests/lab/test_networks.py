@@ -7,6 +7,7 @@ so only the node itself can tell: it must not become Ready, and somewhere the tr
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.programs import hcn
 from winboot.lab.windows.programs_api import image_bytes
+from winboot.report import Report
 
 MANAGERS: Final = ("sc", "nssm")
 RELEASES: Final = ("2019", "2022", "2025")
@@ -235,4 +237,271 @@ def test_an_overlay_carries_no_ipv6(cni: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         Site(tmp_path, cluster=_dual(), wishes={"network": {"cni": cni, "mode": None}})
 
-    assert "carries IPv4 alone" in "\n".join(refused.value.problems)
+    assert "carries IPv4 alone" in "\n".join(map(str, refused.value.problems))
+
+
+# ---- what is wrong -------------------------------------------------------------------------------------
+
+CNI_CONF: Final = {
+    "flannel-host-gw": "10-flannel.conflist",
+    "flannel-vxlan": "10-flannel.conflist",
+    "win-bridge": "10-win-bridge.conflist",
+    "win-overlay": "10-win-overlay.conflist",
+    "azure": "10-azure.conflist",
+    "calico-services": "10-calico.conf",
+}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One thing that is falsified in the script. `old` must stand in it; `reason` is what somebody must say then."""
+
+    solution: str
+    name: str
+    old: str
+    new: str
+    reason: str
+    # Only the text of the CNI configuration is changed, not the same words elsewhere.
+    in_cni_conf: bool = True
+
+
+def _in_conf(solution: str, name: str, old: str, new: str, reason: str) -> Mutation:
+    return Mutation(solution, name, old, new, reason)
+
+
+def _anywhere(solution: str, name: str, old: str, new: str, reason: str) -> Mutation:
+    return Mutation(solution, name, old, new, reason, in_cni_conf=False)
+
+
+_NO_NETWORK = r'Network name "wrong" not found'
+_OLD_API = r"failed to find HNSEndpoint \S+: Endpoint \S+ not found"
+_IN_USE = r"The IP address is either invalid or not part of any configured subnet"
+_NO_VIP = r"kube-proxy.*does not serve"
+MUTATIONS: Final = (
+    _in_conf("flannel-host-gw", "wrong name", '"name": "cbr0"', '"name": "wrong"', _NO_NETWORK),
+    _in_conf("flannel-host-gw", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),
+    _in_conf(
+        "flannel-host-gw",
+        "wrong delegate",
+        '"type": "win-bridge"',
+        '"type": "wrong"',
+        r'failed to find plugin "wrong"',
+    ),
+    _anywhere(
+        "flannel-host-gw",
+        "missing reservation",
+        "'<<pod_endpoint>>'; holder",
+        "'<<pod_first>>'; holder",
+        _IN_USE,
+    ),
+    _anywhere(
+        "flannel-host-gw",
+        "wrong network of kube-proxy",
+        '"networkName": "cbr0"',
+        '"networkName": "wrong"',
+        "Unable to find HNS Network specified",
+    ),
+    _anywhere(
+        "flannel-host-gw",
+        "wrong endpoint of kube-proxy",
+        '"rootHnsEndpointName": "cbr0_ep"',
+        '"rootHnsEndpointName": "wrong"',
+        "Failed to find HNS endpoint, health check VIPs will not work",
+    ),
+    _anywhere(
+        "flannel-host-gw", "wrong backend", '"Type": "host-gw"', '"Type": "udp"', "unknown backend type udp"
+    ),
+    _in_conf("flannel-vxlan", "wrong name", '"name": "flannel.4096"', '"name": "wrong"', _NO_NETWORK),
+    _in_conf("flannel-vxlan", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),
+    _anywhere(
+        "flannel-vxlan",
+        "VNI of Linux",
+        '"VNI": 4096',
+        '"VNI": 1',
+        "VNI 1 must be greater than or equal to 4096",
+    ),
+    _anywhere("flannel-vxlan", "another VNI", '"VNI": 4096', '"VNI": 4097', "VNI is 4097"),
+    _anywhere(
+        "flannel-vxlan",
+        "port of Linux",
+        '"Port": 4789',
+        '"Port": 8472',
+        "port 8472, Windows supports 4789 only",
+    ),
+    _anywhere(
+        "flannel-vxlan",
+        "no source VIP",
+        '"sourceVip": "<<source_vip>>"',
+        '"sourceVip": ""',
+        "source-vip flag not set",
+    ),
+    _anywhere(
+        "flannel-vxlan",
+        "node name in upper case",
+        "NODE_NAME=win-1",
+        "NODE_NAME=WIN-X",
+        'nodes "WIN-X" not found|not found',
+    ),
+    _in_conf("win-bridge", "wrong name", '"name": "cbr0"', '"name": "wrong"', _NO_NETWORK),
+    _in_conf("win-bridge", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),
+    _in_conf(
+        "win-bridge", "no range of addresses", '"subnet": "<<pod_cidr>>", ', "", "no IP ranges specified"
+    ),
+    _anywhere(
+        "win-bridge",
+        "wrong network of kube-proxy",
+        '"networkName": "cbr0"',
+        '"networkName": "wrong"',
+        "Unable to find HNS Network specified",
+    ),
+    _in_conf("win-overlay", "wrong name", '"name": "vxlan0"', '"name": "wrong"', _NO_NETWORK),
+    _in_conf("win-overlay", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),
+    _anywhere(
+        "win-overlay",
+        "no overlay",
+        "type = 'Overlay'",
+        "type = 'L2Bridge'",
+        "network vxlan0 is of an unexpected type: L2Bridge",
+    ),
+    _anywhere(
+        "win-overlay",
+        "no source VIP",
+        '"sourceVip": "<<source_vip>>"',
+        '"sourceVip": ""',
+        "source-vip flag not set",
+    ),
+    _in_conf(
+        "azure",
+        "wrong plugin",
+        '"type": "azure-vnet"',
+        '"type": "azure-wrong"',
+        r'failed to find plugin "azure-wrong"',
+    ),
+    _in_conf(
+        "azure",
+        "wrong IPAM",
+        '"type": "azure-vnet-ipam"',
+        '"type": "azure-cns"',
+        r'failed to find plugin "azure-cns"',
+    ),
+    _in_conf(
+        "azure",
+        "policies of the newer form",
+        '"ExceptionList"',
+        '"Settings"',
+        "the plugin knows the form with ExceptionList",
+    ),
+    _anywhere(
+        "azure",
+        "no configuration where containerd looks",
+        r"conf_dir = ''C:\etc\cni\net.d''",
+        r"conf_dir = ''C:\etc\cni''",
+        "cni plugin not initialized",
+    ),
+    _anywhere(
+        "calico",
+        "wrong name",
+        "name = 'Calico'",
+        "name = 'Wrong'",
+        "not there after 600 seconds: HNS network Wrong",
+    ),
+    _anywhere(
+        "calico",
+        "wrong folder of programs",
+        r"''C:\opt\cni\bin''",
+        r"''C:\opt\bin''",
+        r'failed to find plugin "calico"',
+    ),
+    _anywhere(
+        "calico",
+        "no configuration where containerd looks",
+        r"conf_dir = ''C:\etc\cni\net.d''",
+        r"conf_dir = ''C:\etc\cni''",
+        "cni plugin not initialized",
+    ),
+    _in_conf(
+        "calico-services",
+        "wrong plugin",
+        '"type": "calico"',
+        '"type": "wrong"',
+        r'failed to find plugin "wrong"',
+    ),
+    _in_conf(
+        "calico-services",
+        "wrong IPAM",
+        '"type": "calico-ipam"',
+        '"type": "wrong"',
+        r'failed to find plugin "wrong"',
+    ),
+    _anywhere("calico-services", "wrong endpoint", "Calico_ep", "Wrong_ep", "HNS endpoint Wrong_ep"),
+    _anywhere(
+        "none-with-kube-proxy",
+        "wrong name",
+        "name = 'corp'",
+        "name = 'wrong'",
+        "not there after 600 seconds: HNS network wrong",
+    ),
+    _anywhere(
+        "none-with-kube-proxy",
+        "wrong network of kube-proxy",
+        '"networkName": "corp"',
+        '"networkName": "wrong"',
+        "Unable to find HNS Network specified",
+    ),
+    _anywhere(
+        "none-with-kube-proxy",
+        "wrong folder of programs",
+        r"''C:\opt\cni\bin''",
+        r"''C:\opt\bin''",
+        r'failed to find plugin "win-bridge"',
+    ),
+)
+
+
+def _mutated(mutation: Mutation, script: str) -> str:
+    """The script with its one lie."""
+    if "$steps = @(" not in script:
+        return script
+    begin, end = 0, script.index("#region Library")
+    if mutation.in_cni_conf:
+        begin = script.index(rf"net.d\{CNI_CONF[mutation.solution]}' = '")
+        end = script.index("Name = 'kube-proxy-config'", begin)
+    assert mutation.old in script[begin:end], mutation
+    return script[:begin] + script[begin:end].replace(mutation.old, mutation.new) + script[end:]
+
+
+def _said(site: Site, report: Report) -> str:
+    """All that anybody says of what is wrong: the report, the Node, the pods' and the services' own words."""
+    told = problems(report)
+    conditions = {one["type"]: one for one in site.node()["status"]["conditions"]}
+    told.append(conditions["Ready"]["message"])
+    for name in ("kubelet", "flanneld", "kube-proxy"):
+        path = rf"C:\var\log\{name}\{name}.log"
+        if site.machine.files.exists(path):
+            told.append(site.machine.files.text(path))
+    return "\n".join(told)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: f"{one.solution}: {one.name}")
+def test_what_is_wrong_is_told_with_its_true_reason(mutation: Mutation, tmp_path: Path) -> None:
+    site = a_site(tmp_path, BY_NAME[mutation.solution])
+    controller = site.controller(rewrite=lambda script: _mutated(mutation, script))
+
+    report = controller.join(ready=60.0)
+
+    assert re.search(mutation.reason, _said(site, report)), _said(site, report)
+    # Without that endpoint or reservation a node seems well: the first external policy, or unlucky pod, finds it out.
+    assert problems(report) or mutation.name in ("wrong endpoint of kube-proxy", "missing reservation")
+    assert not site.refusals
+
+
+def test_every_solution_is_falsified_in_three_ways_at_least() -> None:
+    counts = {name: [m for m in MUTATIONS if m.solution == name] for name in BY_NAME}
+    # These three differ from another one in a word, or bring nothing of their own.
+    counts = {
+        name: found
+        for name, found in counts.items()
+        if name not in ("win-bridge-dual", "azure-tunnel", "none")
+    }
+
+    assert [name for name, found in counts.items() if len(found) < 3] == []

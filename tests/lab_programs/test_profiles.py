@@ -11,6 +11,7 @@ import re
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,18 +72,18 @@ class Driven(Node):
 
     def start(self, name: str) -> None:
         """Create a service as its step does, and start it."""
-        table = service_table(self.spec, name)
-        assert isinstance(table["depends"], list) and isinstance(table["parameters"], dict)
+        # What stands nowhere in the table is the default that Complete-Service fills in.
+        table: dict[str, Any] = {"depends": [], "environment": [], "parameters": {}}
+        table |= service_table(self.spec, name)
         line, depends = self.fill(str(table["command_line"])), "/".join(table["depends"]) or "/"
         assert self.sc("create", name, "binPath=", line, "start=", "auto", "depend=", depends) == 0
         registry, key = self.machine.registry, self.machine.services.need(name).key
         if table["environment"]:
-            registry.set(key, "Environment", "MultiString", list(table["environment"]))  # type: ignore[call-overload]
-        if table["parameters"]:
-            registry.create(key + r"\Parameters")
+            registry.set(key, "Environment", "MultiString", table["environment"])
         for parameter, value in table["parameters"].items():
             if value is None:
                 continue
+            registry.create(key + r"\Parameters")
             if isinstance(value, int):
                 registry.set(key + r"\Parameters", parameter, "DWord", value)
             elif isinstance(value, str):

@@ -73,6 +73,7 @@ class Pods:
             runtime.run_sandbox("lab", "probe", f"probe-{self._kubelet.process.pid}", self._dns(), probe=True)
         except GoError as e:
             self._proven = None
+            self._log("probe", str(e))
             return f"lab: no pod would start here: Failed to create pod sandbox: rpc error: code = Unknown desc = {e}"
         # An overlay's or bridge's objects may be new since; what was proven is the state before.
         self._proven = self._state(runtime)
@@ -162,13 +163,22 @@ class Pods:
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
         self._identity.client.ask("PATCH", path, {"status": status}, content_type=STRATEGIC)
 
+    def _log(self, uid: str, message: str) -> bool:
+        """Into the log, once for the same words; False when they were said before."""
+        words = message.partition(" for sandbox ")[2].partition(":")[2] or message
+        if self._said.get(uid) == words:
+            return False
+        self._said[uid] = words
+        self._kubelet.klog(
+            f'"Failed to create sandbox for pod" err="{message}"', "E", "kuberuntime_sandbox.go:1"
+        )
+        return True
+
     def _event(self, pod: dict[str, Any], message: str) -> None:
         """An event, once for the same words (the sandbox's id in them changes with every try)."""
         metadata = pod["metadata"]
-        words = message.partition(" for sandbox ")[2].partition(":")[2] or message
-        if self._said.get(metadata["uid"]) == words or self._identity.client is None:
+        if not self._log(metadata["uid"], message) or self._identity.client is None:
             return
-        self._said[metadata["uid"]] = words
         body = {
             "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
             "involvedObject": {"kind": "Pod", "name": metadata["name"], "namespace": metadata["namespace"]},
