@@ -135,7 +135,9 @@ def _from(data: Mapping[str, Any]) -> Event | None:
         case "reboot":
             return RebootWanted(run=run, steps=tuple(str(s) for s in data["steps"]))
         case "detached":
-            return Detached(run=run, id=str(data["id"]), step=str(data["step"]), timeout_s=int(data["timeout_s"]))
+            return Detached(
+                run=run, id=str(data["id"]), step=str(data["step"]), timeout_s=int(data["timeout_s"])
+            )
         case "done":
             return RunEnded(run=run, reason=str(data["reason"]), message=str(data.get("message") or ""))
     return None

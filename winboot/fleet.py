@@ -25,7 +25,9 @@ def each(
     """
     if not items:
         return []
-    with ThreadPoolExecutor(max_workers=min(workers, len(items), MOST_WORKERS), thread_name_prefix="node") as pool:
+    with ThreadPoolExecutor(
+        max_workers=min(workers, len(items), MOST_WORKERS), thread_name_prefix="node"
+    ) as pool:
         futures = [pool.submit(work, item) for item in items]
         while True:
             try:

@@ -17,5 +17,12 @@ KUBELET = Step(
     name="kubelet",
     why="the kubelet makes the machine a node; it must outlive logons, come back after a crash, and leave a log",
     inputs=_inputs,
-    needs=("kubelet-config", "kubelet-credentials", "containerd", "artifacts", "firewall-rules", "address-guard"),
+    needs=(
+        "kubelet-config",
+        "kubelet-credentials",
+        "containerd",
+        "artifacts",
+        "firewall-rules",
+        "address-guard",
+    ),
 )
