@@ -482,8 +482,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-  # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
-  $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Undo = {
   Restore-FormerValue
 } }

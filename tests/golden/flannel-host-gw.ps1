@@ -263,7 +263,7 @@ timeout: 10
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files
+  Get-RenderedFilesDifference -Files $files -Service 'containerd'
   Get-RenderedFilesDifference -Files $mirrors
 }; Change = {
   Set-RenderedFiles -Files $files -Service 'containerd'
@@ -329,7 +329,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
 }; Look = {
   Get-CredentialDifference -Credential $credential
-  Get-RenderedFilesDifference -Files $files
+  Get-RenderedFilesDifference -Files $files -Service 'kubelet'
 }; Change = {
   Set-Credential -Credential $credential
   Set-RenderedFiles -Files $files -Service 'kubelet'
@@ -373,7 +373,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files
+  Get-RenderedFilesDifference -Files $files -Service 'kubelet'
 }; Change = {
   Set-RenderedFiles -Files $files -Service 'kubelet'
 } }
@@ -423,7 +423,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files
+  Get-RenderedFilesDifference -Files $files -Service 'flanneld'
 }; Change = {
   Set-RenderedFiles -Files $files -Service 'flanneld'
 } }
@@ -560,10 +560,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-  # A kube-proxy that runs has to start anew, and then makes every service of this node anew.
-  $running = (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Disrupts:$running
+  Get-RenderedFilesDifference -Files $files -Service 'kube-proxy'
 }; Change = {
   Set-RenderedFiles -Files $files -Service 'kube-proxy'
 } }
@@ -579,7 +577,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   $running = (Get-ServiceState -Name $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
-  Get-ServiceDifference -Service $service -Disrupts:$running
+  Get-ServiceDifference -Service $service
   if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }; Change = {
   Assert-Network -Name $network
@@ -2039,9 +2037,11 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-  param($Files, [switch]$Disrupts)
+  # Service is the one that must start anew to read them.
+  param($Files, [string]$Service = '')
+  $disrupts = $Service -ne '' -and (Test-RestartDisrupts -Name $Service)
   foreach ($path in @($Files.Keys | Sort-Object)) {
-    Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$Disrupts
+    Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
   }
 }
 
@@ -3011,8 +3011,8 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-  param($Service, [switch]$Disrupts)
-  $flags = @{ Disrupts = $Disrupts }
+  param($Service)
+  $flags = @{ Disrupts = (Test-RestartDisrupts -Name $Service.name) }
   $is = Read-Service -Name $Service.name
   $what = 'service {0}: ' -f $Service.name
   Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
@@ -3032,6 +3032,12 @@ function Get-ServiceDifference {
     New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
   }
   Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
+}
+
+function Test-RestartDisrupts {
+  # All services of a node stand below kube-proxy: with one of them it stops, and then makes every load balancer anew.
+  param([string]$Name)
+  (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }
 
 function Read-Service {
@@ -3082,7 +3088,7 @@ function Set-ServiceDefinition {
     if ([string]$text -like '*(known after join)*') { Stop-Unknown }
   }
   Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
-  if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' }).Count -gt 0) { Save-RestartNeed -Name $name }
+  if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed -Name $name }
   # Who changes the manager under a running service leaves a process that nobody stops.
   if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
   $verb = 'create'

@@ -101,9 +101,11 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-    param($Files, [switch]$Disrupts)
+    # Service is the one that must start anew to read them.
+    param($Files, [string]$Service = '')
+    $disrupts = $Service -ne '' -and (Test-RestartDisrupts -Name $Service)
     foreach ($path in @($Files.Keys | Sort-Object)) {
-        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$Disrupts
+        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
     }
 }
 

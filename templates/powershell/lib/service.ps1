@@ -6,8 +6,8 @@ function Get-ServicePath {
 }
 
 function Get-ServiceDifference {
-    param($Service, [switch]$Disrupts)
-    $flags = @{ Disrupts = $Disrupts }
+    param($Service)
+    $flags = @{ Disrupts = (Test-RestartDisrupts -Name $Service.name) }
     $is = Read-Service -Name $Service.name
     $what = 'service {0}: ' -f $Service.name
     Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
@@ -27,6 +27,12 @@ function Get-ServiceDifference {
         New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
     }
     Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
+}
+
+function Test-RestartDisrupts {
+    # All services of a node stand below kube-proxy: with one of them it stops, and then makes every load balancer anew.
+    param([string]$Name)
+    (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }
 
 function Read-Service {
@@ -77,7 +83,7 @@ function Set-ServiceDefinition {
         if ([string]$text -like '*(known after join)*') { Stop-Unknown }
     }
     Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
-    if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notlike '*: state' }).Count -gt 0) { Save-RestartNeed -Name $name }
+    if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed -Name $name }
     # Who changes the manager under a running service leaves a process that nobody stops.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
     $verb = 'create'
