@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from tests.lab import hands
 from tests.lab.hands import (
@@ -37,8 +41,12 @@ from tests.lab.hands import (
     with_bom,
     write,
 )
+from tests.lab.scenes import by_hand
 from tests.lab.site import Site
-from winboot.lab.cluster.authority import Authority
+from winboot.lab.cluster.authority import CLIENT_AUTH, Authority, Subject
+from winboot.lab.programs.calico import calico_node
+from winboot.lab.programs.kube_proxy import KubeProxy
+from winboot.lab.programs.outside import HostProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,13 @@ def damage(
     return Damage(name, whats, do, scene, meanwhile)
 
 
+def at_once(name: str, *lines: Damage) -> Damage:
+    """Several lines on one node at the same time: they do not get in each other's way."""
+    return Damage(
+        name, tuple(what for line in lines for what in line.whats), all_of(*(line.do for line in lines))
+    )
+
+
 PROGRAMS = (
     *(
         rf"C:\Program Files\containerd\bin\{n}.exe"
@@ -74,10 +89,6 @@ PROGRAMS = (
 )
 NATIVE = ("containerd", "kubelet", "kube-proxy")
 ALL_SERVICES = (*NATIVE, "flanneld")
-EMPTY_FOLDERS = (
-    r"C:\ProgramData\containerd\certs.d\gone",
-    r"C:\var\log\pods",
-)
 RULES = ["winboot-kubelet", "winboot-kube-proxy-health", "winboot-node-ports-tcp", "winboot-node-ports-udp"]
 FIREWALL = r"SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules"
 W32TIME = r"SYSTEM\CurrentControlSet\Services\W32Time\Parameters"
@@ -172,10 +183,13 @@ def _other_command(name: str) -> Hand:
     return hand
 
 
-def _disable_task(site: Site) -> None:
-    task = site.machine.tasks.find("logs", "\\winboot\\")
-    assert task is not None
-    task.enabled = False
+def _disable_task(name: str) -> Hand:
+    def hand(site: Site) -> None:
+        task = site.machine.tasks.find(name, "\\winboot\\")
+        assert task is not None
+        task.enabled = False
+
+    return hand
 
 
 def _no_exclusion(site: Site) -> None:
@@ -238,6 +252,117 @@ def _forwarding(last: int | None) -> Hand:
     def hand(site: Site) -> None:
         address = site.plans[0].address if last is None else _pod_addresses(site, last)
         hands.forwarding_off(address)(site)
+
+    return hand
+
+
+def _without_containers(site: Site) -> None:
+    """The feature is taken away, and the machine restarted."""
+    features = site.machine.features
+    found = features.find("Containers")
+    assert found is not None
+    features.remove(found)
+    site.machine.reboot()
+    site.settle(240)
+
+
+def _hang(site: Site) -> None:
+    """kube-proxy runs and does nothing any more."""
+    for process in site.machine.processes.all():
+        if isinstance(process.served, KubeProxy):
+            process.served.synced = False
+            process.served._next = float("inf")
+
+
+def _cordon(site: Site) -> None:
+    """A run that was killed after its drain."""
+    patch_node(
+        {"metadata": {"annotations": {"winboot.io/cordoned": "true"}}, "spec": {"unschedulable": True}}
+    )(site)
+
+
+def _nssm(service: str, values: dict[str, Any]) -> Hand:
+    """Other values of NSSM's."""
+    key = rf"{SERVICES}\{service}\Parameters"
+    kinds = {int: "DWord", str: "ExpandString", list: "MultiString"}
+    return all_of(*(regedit(key, name, kinds[type(value)], value) for name, value in values.items()))
+
+
+NSSM_VALUES: dict[str, Any] = {
+    "AppDirectory": "D:\\",
+    "AppEnvironmentExtra": ["A=b"],
+    "Application": r"C:\k\other.exe",
+    "AppNoConsole": 0,
+    "AppParameters": "--other",
+    "AppRestartDelay": 1,
+    "AppRotateBytes": 1,
+    "AppRotateFiles": 0,
+    "AppRotateOnline": 0,
+    "AppStderr": r"C:\other.log",
+    "AppStdout": r"C:\other.log",
+}
+
+
+def _own_kubeconfig(edit: Callable[[dict[str, Any]], object]) -> Hand:
+    path = r"C:\k\kube-proxy.kubeconfig"
+
+    def hand(site: Site) -> None:
+        data = json.loads(site.machine.files.text(path))
+        edit(data)
+        write(path, json.dumps(data))(site)
+
+    return hand
+
+
+def _expired_kubeconfig(site: Site) -> None:
+    now = site.time.datetime() - timedelta(days=3)
+    pair = site.cluster.authority.issue(
+        Subject("system:kube-proxy"), (CLIENT_AUTH,), (now, now + timedelta(days=1))
+    )
+    encoded = base64.b64encode(pair.certificate.encode()).decode()
+    _own_kubeconfig(lambda data: data["users"][0]["user"].update({"client-certificate-data": encoded}))(site)
+
+
+def _vni(found: dict[str, Any]) -> None:
+    found["Subnets"][0]["Policies"] = [{"Type": "VSID", "VSID": 9999}]
+
+
+def _route(act: Callable[[Any, Any], object]) -> Hand:
+    """Something happens to the route to the pods of the control plane's node."""
+
+    def hand(site: Site) -> None:
+        net = site.machine.network
+        for route in [r for r in net.routes if r.next_hop == "10.0.0.10"]:
+            act(net, route)
+
+    return hand
+
+
+def _other_way(net: Any, route: Any) -> None:
+    net.remove_route(route)
+    net.add_route(dataclasses.replace(route, next_hop="10.0.0.99"))
+
+
+def _stale_route(site: Site) -> None:
+    net = site.machine.network
+    route = next(r for r in net.routes if r.next_hop == "10.0.0.10")
+    net.add_route(dataclasses.replace(route, prefix="10.244.77.0/24", next_hop="10.0.0.77"))
+
+
+def _old_state(site: Site) -> None:
+    path = r"C:\k\azure-vnet.json"
+    write(path, "{}")(site)
+    long_ago = site.machine.now() - timedelta(days=1)
+    site.machine.files.set_times(path, modified=long_ago)
+
+
+def _operator(program: HostProcess | None) -> Hand:
+    """The operator's pods are gone, or there again."""
+
+    def hand(site: Site) -> None:
+        programs = site.outside.host_processes
+        for name in programs:
+            programs[name] = program or (lambda run, node: None)
 
     return hand
 
@@ -331,9 +456,12 @@ DAMAGES: tuple[Damage, ...] = (
         do=_no_exclusion,
     ),
     # Folders
-    *(
-        damage(f"{path} is deleted", f"folder {path}", do=delete_folder(path))
-        for path in (r"C:\var\log\pods", r"C:\var\log\containers")
+    at_once(
+        "folders of logs are deleted",
+        *(
+            damage(f"{path} is deleted", f"folder {path}", do=delete_folder(path))
+            for path in (r"C:\var\log\pods", r"C:\var\log\containers")
+        ),
     ),
     damage(
         "the configuration's folder is deleted with what is in it",
@@ -343,9 +471,12 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     damage("everybody may read the keys", rf"folder {PKI}: others with rights", do=let_in(PKI)),
     # Firewall
-    *(
-        damage(f"the rule {rule} is deleted", f"firewall rule {rule}", do=unset(FIREWALL, rule))
-        for rule in RULES
+    at_once(
+        "all rules are deleted",
+        *(
+            damage(f"the rule {rule} is deleted", f"firewall rule {rule}", do=unset(FIREWALL, rule))
+            for rule in RULES
+        ),
     ),
     damage(
         "a rule is turned off",
@@ -366,9 +497,15 @@ DAMAGES: tuple[Damage, ...] = (
     damage("the startup task is deleted", r"task \winboot\boot: command", do=_unregister("boot")),
     damage("the startup task runs something else", r"task \winboot\boot: command", do=_other_command("boot")),
     damage("the log task is deleted", r"task \winboot\logs: command", do=_unregister("logs")),
-    damage("the log task is disabled", r"task \winboot\logs: state", do=_disable_task),
+    damage("the log task is disabled", r"task \winboot\logs: state", do=_disable_task("logs")),
     # Programs
-    *(damage(f"{path} has other bytes", f"file {path}: sha256", do=append(path, "x")) for path in PROGRAMS),
+    at_once(
+        "all programs have other bytes",
+        *(
+            damage(f"{path} has other bytes", f"file {path}: sha256", do=append(path, "x"))
+            for path in PROGRAMS
+        ),
+    ),
     damage(
         "plugins are deleted",
         r"file C:\opt\cni\bin\host-local.exe: sha256",
@@ -376,10 +513,20 @@ DAMAGES: tuple[Damage, ...] = (
         do=all_of(delete(r"C:\opt\cni\bin\host-local.exe"), delete(r"C:\opt\cni\bin\flannel.exe")),
     ),
     # Texts
-    *(damage(f"a line more in {path}", f"file {path}: content", do=append(path, "\n")) for path in TEXTS),
-    *(
-        damage(f"{path} with a byte order mark", f"file {path}: content", do=with_bom(path))
-        for path in (CONFLIST, r"C:\var\lib\kubelet\config.yaml", r"C:\Program Files\containerd\config.toml")
+    at_once(
+        "a line more in all texts",
+        *(damage(f"a line more in {path}", f"file {path}: content", do=append(path, "\n")) for path in TEXTS),
+    ),
+    at_once(
+        "texts with a byte order mark",
+        *(
+            damage(f"{path} with a byte order mark", f"file {path}: content", do=with_bom(path))
+            for path in (
+                CONFLIST,
+                r"C:\var\lib\kubelet\config.yaml",
+                r"C:\Program Files\containerd\config.toml",
+            )
+        ),
     ),
     damage(
         "a configuration is deleted",
@@ -404,21 +551,27 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     damage("everybody may read the registry's login", f"file {HOSTS}: access", do=let_in(HOSTS)),
     # Services
-    *(
-        damage(
-            f"{name} is started otherwise",
-            f"service {name}: command line",
-            do=sc("config", name, "binPath=", rf"C:\k\{name}.exe --other"),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "all services are started otherwise",
+        *(
+            damage(
+                f"{name} is started otherwise",
+                f"service {name}: command line",
+                do=sc("config", name, "binPath=", rf"C:\k\{name}.exe --other"),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
-    *(
-        damage(
-            f"{name} is to be started by hand",
-            f"service {name}: start type",
-            do=sc("config", name, "start=", "demand"),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "all services are to be started by hand",
+        *(
+            damage(
+                f"{name} is to be started by hand",
+                f"service {name}: start type",
+                do=sc("config", name, "start=", "demand"),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
     damage(
         "the kubelet is started late",
@@ -430,52 +583,67 @@ DAMAGES: tuple[Damage, ...] = (
         "service kubelet: start type",
         do=sc("config", "kubelet", "start=", "disabled"),
     ),
-    *(
-        damage(
-            f"{name} depends on something else",
-            f"service {name}: depends on",
-            do=sc("config", name, "depend=", "w32time"),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "all services depend on something else",
+        *(
+            damage(
+                f"{name} depends on something else",
+                f"service {name}: depends on",
+                do=sc("config", name, "depend=", "w32time"),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
-    *(
-        damage(
-            f"{name} gets another variable",
-            f"service {name}: environment",
-            do=regedit(
-                rf"{SERVICES}\{name}", "Environment", "MultiString", ["HTTP_PROXY=http://elsewhere:1"]
-            ),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "all services get another variable",
+        *(
+            damage(
+                f"{name} gets another variable",
+                f"service {name}: environment",
+                do=regedit(
+                    rf"{SERVICES}\{name}", "Environment", "MultiString", ["HTTP_PROXY=http://elsewhere:1"]
+                ),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
-    *(
-        damage(
-            f"{name} is not restarted when it dies",
-            f"service {name}: recovery",
-            do=sc("failure", name, "reset=", "0", "actions=", ""),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "no service is restarted when it dies",
+        *(
+            damage(
+                f"{name} is not restarted when it dies",
+                f"service {name}: recovery",
+                do=sc("failure", name, "reset=", "0", "actions=", ""),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
     damage(
         "seconds were meant, milliseconds were written",
         "service kubelet: recovery",
         do=sc("failure", "kubelet", "reset=", "900", "actions=", "restart/10/restart/30/restart/60"),
     ),
-    *(
-        damage(
-            f"{name} also recovers from a stop",
-            f"service {name}: recovery after a stop with an error",
-            do=sc("failureflag", name, "1"),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "all services also recover from a stop",
+        *(
+            damage(
+                f"{name} also recovers from a stop",
+                f"service {name}: recovery after a stop with an error",
+                do=sc("failureflag", name, "1"),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
-    *(
-        damage(
-            f"{name} runs with an older configuration",
-            f"service {name}: configuration in use",
-            do=_older_configuration(name),
-        )
-        for name in ALL_SERVICES
+    at_once(
+        "all services run with older configurations",
+        *(
+            damage(
+                f"{name} runs with an older configuration",
+                f"service {name}: configuration in use",
+                do=_older_configuration(name),
+            )
+            for name in ALL_SERVICES
+        ),
     ),
     damage("kube-proxy is stopped", "service kube-proxy: state", do=sc("stop", "kube-proxy")),
     damage(
@@ -633,6 +801,160 @@ DAMAGES: tuple[Damage, ...] = (
         "the endpoint's address is reserved for something else",
         "reserved address for winboot endpoint",
         do=_reservation(2, "somebody\r\nelse"),
+    ),
+    damage(
+        "the feature is taken away",
+        "feature Containers",
+        r"registry HKLM\SYSTEM\CurrentControlSet\Services\hns\State: EnableCompartmentNamespace",
+        "HNS network cbr0",
+        "HNS endpoint cbr0_ep",
+        "service kube-proxy: state",
+        "node win-1: Ready",
+        do=_without_containers,
+    ),
+    damage("kube-proxy hangs", "kube-proxy: health", do=_hang),
+    damage("the startup task is disabled", r"task \winboot\boot: state", do=_disable_task("boot")),
+    damage("a run was killed after its drain", "node win-1: cordon", do=_cordon),
+    damage(
+        "NSSM's values are left on a service of the control manager's",
+        "service kubelet: values of NSSM",
+        do=_nssm("kubelet", {"Application": r"C:\k\kubelet.exe", "AppParameters": "--old"}),
+    ),
+    damage(
+        "NSSM is told other things",
+        *(f"service flanneld: {name}" for name in (*NSSM_VALUES, "AppExit")),
+        do=all_of(
+            _nssm("flanneld", NSSM_VALUES),
+            regedit(rf"{SERVICES}\flanneld\Parameters\AppExit", "", "String", "Ignore"),
+        ),
+    ),
+    # A kube-proxy with a credential of its own, and everything under NSSM
+    *(
+        damage(
+            f"kube-proxy's own credential: {name}",
+            f"file C:\\k\\kube-proxy.kubeconfig: {what}",
+            do=do,
+            scene="own credential",
+        )
+        for name, what, do in (
+            ("it is gone", "credential", delete(r"C:\k\kube-proxy.kubeconfig")),
+            ("it has expired", "credential", _expired_kubeconfig),
+            ("everybody may read it", "access", let_in(r"C:\k\kube-proxy.kubeconfig")),
+            (
+                "it is another text",
+                "form",
+                write(r"C:\k\kube-proxy.kubeconfig", "apiVersion: v1\nkind: Config\n"),
+            ),
+            (
+                "it is of another cluster",
+                "server",
+                _own_kubeconfig(
+                    lambda data: data["clusters"][0]["cluster"].update(server="https://elsewhere:6443")
+                ),
+            ),
+            (
+                "it trusts another CA",
+                "CA",
+                _own_kubeconfig(
+                    lambda data: data["clusters"][0]["cluster"].update(
+                        {"certificate-authority": "C:\\other.crt"}
+                    )
+                ),
+            ),
+        )
+    ),
+    damage(
+        "NSSM starts the kubelet otherwise",
+        "service kubelet: AppParameters",
+        "service kubelet: AppPriority",
+        do=_nssm("kubelet", {"AppParameters": "--other", "AppPriority": 64}),
+        scene="own credential",
+    ),
+    damage(
+        "somebody lets the control manager start the kubelet",
+        "service kubelet: command line",
+        do=sc("config", "kubelet", "binPath=", r"C:\k\kubelet.exe --windows-service"),
+        scene="own credential",
+    ),
+    # An overlay
+    damage(
+        "the overlay has another VNI",
+        "HNS network flannel.4096: VNI",
+        do=network(_vni, "flannel.4096"),
+        scene="vxlan",
+    ),
+    damage(
+        "the overlay is removed",
+        "HNS network flannel.4096",
+        "node win-1: Ready",
+        do=all_of(remove_network("flannel.4096"), wait(15)),
+        scene="vxlan",
+    ),
+    # A network and routes of winboot's own
+    damage(
+        "winboot's network is removed",
+        "HNS network l2bridge",
+        "HNS endpoint l2bridge_ep",
+        "route to 10.244.0.0/24",
+        "node win-1: Ready",
+        do=all_of(remove_network("l2bridge"), wait(15)),
+        scene="own network",
+    ),
+    damage(
+        "a route is removed",
+        "route to 10.244.0.0/24",
+        do=_route(lambda net, route: net.remove_route(route)),
+        scene="own network",
+    ),
+    damage("a route leads elsewhere", "route to 10.244.0.0/24", do=_route(_other_way), scene="own network"),
+    damage("a route of a node that is gone", "route to 10.244.77.0/24", do=_stale_route, scene="own network"),
+    damage(
+        "nobody may ask for the nodes",
+        "kubelet client certificate",
+        "node win-1: registered",
+        "node win-1: pod CIDR",
+        "HNS network l2bridge: subnets",
+        "HNS endpoint l2bridge_ep",
+        "routes to the pods of other nodes",
+        *(
+            f"reserved address for winboot {what}"
+            for what in ("gateway", "endpoint", "gateway-v6", "endpoint-v6")
+        ),
+        r"file C:\etc\cni\net.d\10-win-bridge.conflist: content",
+        do=delete(KUBECONFIG),
+        scene="own network",
+    ),
+    # Azure
+    damage(
+        "the state of pods before the restart is left",
+        r"file C:\k\azure-vnet.json: state of pods before the restart",
+        do=_old_state,
+        scene="azure",
+    ),
+    # Networks that somebody else brings
+    *(
+        damage(
+            f"{scene}: nobody keeps up the network, and something is gone: {whats[0]}",
+            *whats,
+            "guard of the static address 10.0.1.11",
+            do=all_of(_operator(None), do),
+            meanwhile=_operator(calico_node if scene == "operator" else by_hand),
+            scene=scene,
+        )
+        for scene, whats, do in (
+            (
+                "operator",
+                (r"CNI configuration in C:\etc\cni\net.d",),
+                delete(r"C:\etc\cni\net.d\10-calico.conflist"),
+            ),
+            ("operator", ("HNS network Calico",), remove_network("Calico")),
+            ("installed by hand", (r"file C:\opt\cni\bin\calico.exe",), delete(r"C:\opt\cni\bin\calico.exe")),
+            (
+                "installed by hand",
+                ("HNS endpoint Calico_ep", r"file C:\k\kube-proxy.yaml: content"),
+                endpoint(lambda hns, found: hns.remove_endpoint(found), "Calico_ep"),
+            ),
+        )
     ),
     damage("an address leaks", "leaked address •", do=_leak("ab" * 32)),
     damage(

@@ -8,43 +8,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from tests.lab.site import NodePlan, Site, only, problems
 from winboot.lab.cluster import ClusterPlan
-from winboot.lab.cluster.authority import Authority
+from winboot.lab.cluster.authority import CLIENT_AUTH, Authority, Subject
+from winboot.lab.cluster.kubeconfig import write_kubeconfig
+from winboot.lab.programs.base import Run
+from winboot.lab.programs.calico import calico_node
 
+PROFILES: Final = Path(__file__).parents[2] / "profiles"
 PROXY: Final = "proxy.corp.example"
 MIRROR: Final = "mirror.corp.example"
-# Secrets that must not be seen anywhere; the tests look for them.
+# A secret that must not be seen anywhere; the tests look for it.
 REGISTRY_PASSWORD: Final = "canary-of-the-registry"
-PROXY_TOKEN: Final = "canary.of-the-service.account"
 REGISTRY_VARIABLE: Final = "WINBOOT_TEST_REGISTRY_PASSWORD"
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a site is made of: a release, a kind of cluster, a profile laid over the lab's."""
+    """What a site is made of: a release, a shipped profile or the lab's own, what is laid over it, and the
+    cluster that fits.
+    """
 
     release: Any = "2022"
-    cluster: Callable[[], ClusterPlan] = ClusterPlan
+    profile: str | None = None
+    # Where those of the profile are the addresses that machines have in the lab.
+    service_cidrs: tuple[str, ...] = ()
     wishes: Mapping[str, Any] = field(default_factory=dict)
     prepare: Callable[[Site], None] = lambda site: None
 
+    @property
+    def file(self) -> Path | None:
+        """The shipped profile."""
+        return None if self.profile is None else PROFILES / f"{self.profile}.yaml"
 
-def own_credential(folder: Path) -> None:
-    """A kubeconfig as somebody made it for kube-proxy alone, with a token."""
-    (folder / "kube-proxy.kubeconfig").write_text(
-        f"""
-apiVersion: v1
-kind: Config
-clusters: [{{name: c, cluster: {{server: https://elsewhere:6443}}}}]
-users: [{{name: kube-proxy, user: {{token: {PROXY_TOKEN}}}}}]
-contexts: [{{name: c, context: {{cluster: c, user: kube-proxy}}}}]
-current-context: c
-""",
-        encoding="utf-8",
+    def cluster(self) -> ClusterPlan:
+        """A cluster that is as the profile says."""
+        if self.file is None:
+            return ClusterPlan()
+        profile = yaml.safe_load(self.file.read_text(encoding="utf-8"))
+        network, cluster = profile["network"], profile["cluster"]
+        backend = {"Type": network.get("mode") or "host-gw"}
+        if backend["Type"] == "vxlan":
+            backend |= {"VNI": 4096, "Port": 4789}
+        return ClusterPlan(
+            version=str(profile["kubernetes"]["version"]),
+            pod_cidrs=_several(cluster["pod_cidr"]),
+            service_cidrs=self.service_cidrs or _several(cluster["service_cidr"]),
+            flannel=backend if network["cni"] == "flannel" else None,
+            # Who brings Calico makes no difference to what is there in the end.
+            calico=network["cni"] == "calico",
+        )
+
+
+def _several(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def all_profiles() -> list[str]:
+    """The shipped profiles."""
+    return sorted(path.stem for path in PROFILES.glob("*.yaml"))
+
+
+def own_credential(site: Site) -> None:
+    """A kubeconfig as somebody made it for kube-proxy alone, with a certificate for a month."""
+    now = site.time.datetime()
+    subject = Subject("system:kube-proxy")
+    pair = site.cluster.authority.issue(subject, (CLIENT_AUTH,), (now, now + timedelta(days=30)))
+    write_kubeconfig(
+        site.folder / "kube-proxy.kubeconfig", site.cluster.plan.server, site.cluster.authority.pem, pair
     )
 
 
@@ -56,6 +93,18 @@ def trusted_root(folder: Path) -> None:
 def _everything(site: Site) -> None:
     site.internet.proxy(PROXY, 3128)
     site.outside.images.hosts.add(MIRROR)
+
+
+def by_hand(run: Run, node: Mapping[str, Any]) -> None:
+    """Calico's services as somebody installed them: the same, but the configuration is winboot's."""
+    calico_node(run, node)
+    written = r"C:\etc\cni\net.d\10-calico.conflist"
+    if run.exists(written):
+        run.machine.files.delete(written)
+
+
+def _by_hand(site: Site) -> None:
+    site.outside.host_processes["calico/node-windows"] = by_hand
 
 
 EVERYTHING: Final[Mapping[str, Any]] = {
@@ -90,6 +139,22 @@ EVERYTHING: Final[Mapping[str, Any]] = {
 SCENES: Final[Mapping[str, Scene]] = {
     "plain": Scene(),
     "everything": Scene(wishes=EVERYTHING, prepare=_everything),
+    "own credential": Scene(
+        release="2025",
+        wishes={
+            "kube_proxy": {"kubeconfig": {"file": "./kube-proxy.kubeconfig"}},
+            "services": {"manager": "nssm"},
+        },
+        prepare=own_credential,
+    ),
+    "vxlan": Scene(profile="flannel-vxlan"),
+    "own network": Scene(
+        profile="win-bridge",
+        wishes={"network": {"routes": "winboot"}},
+    ),
+    "azure": Scene(profile="azure", service_cidrs=("10.96.0.0/12",)),
+    "operator": Scene(profile="calico"),
+    "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }
 
 
@@ -103,13 +168,17 @@ class Scenes:
     def bare(self, name: str) -> Site:
         """A new site, on which nothing has happened yet."""
         scene = SCENES[name]
-        folder = self._folder(name)
+        folder = self._folder(name.replace(" ", "-"))
         trusted_root(folder)
-        own_credential(folder)
         plan = NodePlan("win-1", scene.release, "10.0.1.11")
-        site = Site(folder, plan, cluster=scene.cluster(), wishes=scene.wishes)
-        scene.prepare(site)
-        return site
+        return Site(
+            folder,
+            plan,
+            cluster=scene.cluster(),
+            wishes=scene.wishes,
+            profile=scene.file,
+            prepare=scene.prepare,
+        )
 
     def joined(self, name: str) -> Site:
         """A site whose node is joined; the same one for all who ask, until it is spoiled."""

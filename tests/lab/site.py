@@ -77,6 +77,7 @@ class Site:
         cluster: ClusterPlan | None = None,
         wishes: Mapping[str, Any] | None = None,
         profile: Path | None = None,
+        prepare: Callable[[Site], None] = lambda site: None,
     ) -> None:
         self.folder = folder
         self.plans = plans or (WIN_1,)
@@ -93,6 +94,7 @@ class Site:
         install_programs(self._programs, self.outside)
         self.machines = {plan.name: self._machine(plan) for plan in self.plans}
         self.machine = self.machines[self.plans[0].name]
+        prepare(self)
         self.files = stage(self._as_lab(), folder, profile, wishes=wishes)
         self.controllers: list[Controller] = []
 

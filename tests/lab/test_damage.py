@@ -7,14 +7,23 @@ import re
 import pytest
 
 from tests.lab.damages import DAMAGES, Damage
-from tests.lab.scenes import Scenes
-from tests.lab.site import Controller, Site, differences, problems
+from tests.lab.notices import NOTICES, Notice
+from tests.lab.scenes import SCENES, Scenes
+from tests.lab.site import Controller, Site, differences, only, problems
 from tests.lab.state import changes, state
-from tests.lab.whats import ANY
+from tests.lab.whats import ANY, all_whats, pattern_of
+
+PATTERNS = all_whats()
+
+
+@pytest.fixture(scope="module")
+def shown() -> set[str]:
+    """The patterns of all that was seen in a look, and mended or left alone as it should be."""
+    return set()
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.name)
-def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
+def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes, shown: set[str]) -> None:
     site = scenes.take(damage.scene)
     before = state(site)
 
@@ -30,6 +39,55 @@ def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
     assert changes(before, state(site)) == []
     assert not site.refusals
     scenes.give_back(damage.scene, site)
+    shown |= {_pattern(what) for what in found}
+
+
+@pytest.mark.parametrize("notice", NOTICES, ids=lambda one: one.name)
+def test_what_is_not_winboots_is_told_and_left_alone(notice: Notice, scenes: Scenes, shown: set[str]) -> None:
+    """It is no reason to start, and counts for nothing."""
+    site = scenes.take("everything") if notice.joined else scenes.bare("everything")
+    notice.do(site)
+    before = state(site)
+
+    plan = site.plan()
+
+    told = {d.what for step in only(plan).steps for d in step.differences if d.policy}
+    assert _unmatched(told, notice.whats)[1] == []
+    shown |= {_pattern(what) for what in told}
+    if notice.joined:
+        assert (plan.exit_code, differences(plan)) == (0, {})
+        assert site.join().changed == 0
+        assert changes(before, state(site)) == []
+
+
+def test_whatever_a_look_can_say_is_in_the_tables(
+    shown: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every place of templates and controller that emits a difference, found in their syntax trees."""
+    in_tables = {_pattern(what.replace(ANY, "any")) for line in (*DAMAGES, *NOTICES) for what in line.whats}
+
+    missing = [what.text for what in PATTERNS if what.text not in in_tables]
+
+    with capsys.disabled():
+        print(f"\ndamage: {len(shown & in_tables)} of {len(PATTERNS)}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_plan_of_a_bare_machine_has_nothing_that_no_damage_shows(scene: str, scenes: Scenes) -> None:
+    """What is put together at run time, too, comes from a pattern of the tables."""
+    plan = scenes.bare(scene).plan()
+
+    found = [d.what for step in only(plan).steps for d in step.differences]
+
+    assert found
+    assert [what for what in found if pattern_of(what, PATTERNS) is None] == []
+
+
+def _pattern(what: str) -> str:
+    found = pattern_of(what, PATTERNS)
+    assert found is not None, what
+    return found.text
 
 
 def _repairing(site: Site, damage: Damage) -> Controller:

@@ -1,0 +1,71 @@
+"""What a look tells and winboot never changes: it is somebody else's, or only a person can see to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.lab.hands import Hand, all_of, regedit
+from tests.lab.site import Site
+from winboot.lab.programs import hcn
+from winboot.lab.windows.boot import CBS_PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to be told of a node; `joined` is false where it shows only before the join."""
+
+    name: str
+    whats: tuple[str, ...]
+    do: Hand
+    joined: bool = True
+
+
+def _nat(site: Site) -> None:
+    subnet = {"AddressPrefix": "172.20.0.0/16", "GatewayAddress": "172.20.0.1"}
+    hcn.call(site.machine, "POST", "/networks/", {"Name": "nat", "Type": "NAT", "Subnets": [subnet]})
+
+
+def _docker(site: Site) -> None:
+    site.machine.services.create("docker", r"C:\Program Files\docker\dockerd.exe")
+
+
+def _domain_member(site: Site) -> None:
+    site.machine.power.join_domain("corp.example", netbios="CORP")
+
+
+def _nothing(site: Site) -> None:
+    """A virtual machine as it is."""
+
+
+NOTICES: tuple[Notice, ...] = (
+    Notice(
+        "servicing waits for a restart",
+        ("pending restart",),
+        lambda site: site.machine.registry.create(CBS_PENDING, volatile=True),
+    ),
+    Notice("Docker is installed", ("competing software: service docker",), _docker),
+    Notice("there is Docker's network", ("competing software: HNS network nat",), _nat),
+    Notice("the clock is years late", ("clock",), lambda site: site.machine.faults.skew(-8e7), joined=False),
+    Notice("the machine is a virtual one", ("hypervisor port: other MAC addresses",), _nothing, joined=False),
+    Notice(
+        "a bad update is installed",
+        ("Windows update KB5040437",),
+        regedit(r"SOFTWARE\Microsoft\Windows NT\CurrentVersion", "UBR", "DWord", 2600),
+    ),
+    Notice(
+        "a policy ignores local firewall rules",
+        ("firewall DomainProfile: local rules",),
+        lambda site: site.machine.faults.policy_without_local_rules("Domain"),
+    ),
+    Notice("a domain member has another name", ("computer name",), _domain_member, joined=False),
+    Notice(
+        "a policy locks Defender's exclusions",
+        ("Defender exclusion process •",),
+        all_of(
+            lambda site: site.machine.defender.drop(
+                "ExclusionProcess", site.machine.defender.exclusions("ExclusionProcess")
+            ),
+            regedit(r"SOFTWARE\Policies\Microsoft\Windows Defender", "DisableLocalAdminMerge", "DWord", 1),
+        ),
+    ),
+)
