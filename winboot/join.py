@@ -37,6 +37,8 @@ from winboot.transport.base import Transport
 # Long enough for a machine that restarts twice, short enough to be worth little when found.
 TOKEN_LIFETIME: Final = timedelta(hours=2)
 BOOTSTRAP: Final = "bootstrap-token"
+# How a look says that a value comes into being only with the join.
+KNOWN_LATER: Final = "(known after join)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +254,15 @@ def _check_identity(work: Work, node: NodeFacts | None, look: Pass) -> None:
 def _change(work: Work, node: NodeFacts | None, look: Pass) -> None:
     """The change pipeline, with the node drained first where that is wanted and needed."""
     _refuse_skew(work)
-    drained = _drain(work, node, look)
+    drained = _drain(work, node, look.to_change)
     try:
         secrets, requestor = _secrets(work, look)
         with Approver(work.cluster, _expected(work, requestor), poll=work.options.patience.poll) as approver:
-            work.drive.change(work.facts(node, drained=drained), secrets)
+            done = work.drive.change(work.facts(node, drained=drained), secrets)
+            # What a look could not know, or what follows from another change, shows only now.
+            if not drained and _drain(work, node, _held_back(done)):
+                drained = True
+                work.drive.change(work.facts(node, drained=True), secrets)
         work.notes.extend(approver.refusals)
     finally:
         if work.cluster is not None and BOOTSTRAP in _secret_names(work, look):
@@ -278,9 +284,21 @@ def _refuse_skew(work: Work) -> None:
         )
 
 
-def _drain(work: Work, node: NodeFacts | None, look: Pass) -> bool:
+def _held_back(done: Pass) -> list[StepDone]:
+    """The steps that a node with pods on it did not let happen."""
+    return [step for step in done.steps if step.problem is not None and step.problem.id == "NeedsDrain"]
+
+
+def _is_rough(difference: Difference) -> bool:
+    """Whether mending it would disturb pods. What is there and cannot be judged yet is left alone until it can."""
+    rough = difference.reboot or difference.disrupts or difference.disturbs
+    unknown = difference.is_ is not None and KNOWN_LATER in (difference.want or "")
+    return rough and not difference.policy and not unknown
+
+
+def _drain(work: Work, node: NodeFacts | None, steps: Sequence[StepDone]) -> bool:
     """Cordon and evict when a difference would disturb pods and --drain allows it; true when that was done."""
-    rough = [d for step in look.to_change for d in step.differences if d.reboot or d.disrupts or d.disturbs]
+    rough = [d for step in steps for d in step.differences if _is_rough(d)]
     live = work.facts(node)["NodeIsLive"]
     if not (work.options.drain and live and rough and work.cluster is not None):
         return False
