@@ -40,6 +40,7 @@ from winboot.lab.windows.clock import LabTime
 from winboot.lab.windows.door import Interrupted, MachineStopped
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.programs_api import Programs
+from winboot.lab.windows.session import Session
 from winboot.lab.windows.sockets import World as Internet
 from winboot.report import NodeReport, Report
 from winboot.run import Patience, Stop
@@ -192,6 +193,9 @@ class Controller:
         self.rewrite = rewrite
         self.ears = Ears()
         self.alive = True
+        # What happens when this process is gone; and the session on the node that runs its script.
+        self.at_death: Callable[[], None] = lambda: None
+        self.session: Session | None = None
         self.pipelines: list[Mapping[str, object]] = []
         self.scripts: list[str] = []
         self.run = uuid.uuid4().hex[:12]
@@ -267,19 +271,24 @@ class Direct:
 
         def emit(stream: str, value: object) -> None:
             line = str(value) if stream == "output" else f"{stream}: {value}"
-            lines.append(line)
-            controller.hear(line)
+            if controller.alive:
+                lines.append(line)
+                controller.hear(line)
 
         try:
             with machine.session(USER) as session, machine.acting():
+                controller.session = session
                 ended = run_script(session, script, parameters, emit=emit)
+            controller.check()
+        except Killed:
+            controller.at_death()
+            raise
         except Refusal as refusal:
             machine.refusals.append(refusal)
             raise ScriptFailed(f"{self._name}: the lab refuses: {refusal}", node=self._name) from None
         except (MachineStopped, Interrupted):
             yield from lines
             raise ConnectionLost(f"{self._name}: cut off", node=self._name) from None
-        controller.check()
         yield from lines
         if ended.state == "failed":
             raise ScriptFailed(f"{self._name}: {ended.error}", node=self._name)

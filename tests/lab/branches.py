@@ -1,0 +1,75 @@
+"""Many ways from one point: the process splits, and each copy of the lab goes its own way to the end.
+
+A site is one process without threads that matter, so a fork is an exact copy of machines, cluster and controller at
+that very moment, even in the middle of a script. The copies run side by side and tell what became of them.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+CAN_SPLIT = hasattr(os, "fork")
+
+
+@dataclass
+class _Branch:
+    name: str
+    process: int
+    answer: int
+
+
+class Branches:
+    """The copies under way, `most` at a time, and what those that ended have told."""
+
+    def __init__(self, most: int = 2) -> None:
+        self._most = most
+        self._running: list[_Branch] = []
+        self.told: dict[str, Any] = {}
+
+    def split(self, name: str) -> Callable[[object], NoReturn] | None:
+        """None in the process that goes on; in the copy, how it tells its result and ends."""
+        while len(self._running) >= self._most:
+            self._take_first()
+        reading, writing = os.pipe()
+        process = os.fork()
+        if process:
+            os.close(writing)
+            self._running.append(_Branch(name, process, reading))
+            return None
+        os.close(reading)
+        self._running.clear()
+
+        def end(result: object) -> NoReturn:
+            with os.fdopen(writing, "wb") as pipe:
+                pickle.dump(result, pipe)
+            os._exit(0)
+
+        return end
+
+    def results(self) -> dict[str, Any]:
+        """What all copies have told, by name; waits for those under way."""
+        while self._running:
+            self._take_first()
+        return self.told
+
+    def _take_first(self) -> None:
+        branch = self._running.pop(0)
+        with os.fdopen(branch.answer, "rb") as pipe:
+            raw = pipe.read()
+        os.waitpid(branch.process, 0)
+        self.told[branch.name] = pickle.loads(raw) if raw else ["the copy ended without a word"]
+
+
+def told(work: Callable[[], object]) -> object:
+    """What work gives, or the error it ends with, as text."""
+    try:
+        return work()
+    except BaseException:  # noqa: BLE001  # a copy has nobody above it to tell
+        sys.stderr.flush()
+        return [traceback.format_exc()]
