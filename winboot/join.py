@@ -470,6 +470,8 @@ def _admit(work: Work, cluster: Cluster) -> tuple[Difference, ...]:
             hint=f"kubectl describe node {work.name}; the kubelet's log on the machine says more.",
             node=work.name,
         )
+    # One that a killed run left behind has done its duty, too.
+    cluster.forget_tokens(node=work.name)
     cluster.lift_taint(work.name, work.spec.node.startup_taint.key)
     cluster.uncordon(work.name)
     return differences

@@ -40,10 +40,8 @@ def _state(site: Site) -> dict[str, Tree]:
         "machines": {name: _machine(site, name) for name in site.machines},
         "nodes": {node["metadata"]["name"]: _node(node) for node in site.cluster.store.all(NODES)},
         "pending requests": sum(not csr.get("status", {}).get("certificate") for csr in _all(site, CSRS)),
-        "bootstrap tokens": sorted(
-            secret["metadata"]["name"]
-            for secret in _all(site, SECRETS)
-            if secret["metadata"]["name"].startswith("bootstrap-token-")
+        "bootstrap tokens": sum(
+            secret["metadata"]["name"].startswith("bootstrap-token-") for secret in _all(site, SECRETS)
         ),
     }
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
+from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.windows.network import Route
 from winboot.manifests import manifest
@@ -111,4 +112,4 @@ def test_nobody_else_leaves_its_routes_to_winboot(cni: str, tmp_path: Path) -> N
     with pytest.raises(Exception, match=r"1 error|complaint|wrong") as refused:
         Site(tmp_path, wishes={"network": {"cni": cni, "mode": None, "routes": "winboot"}})
 
-    assert "leaves no routes to winboot" in "\n".join(map(str, refused.value.problems))  # type: ignore[attr-defined]
+    assert "leaves no routes to winboot" in "\n".join(map(str, refused.value.problems))
