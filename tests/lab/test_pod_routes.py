@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
-from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.windows.network import Route
 from winboot.manifests import manifest
