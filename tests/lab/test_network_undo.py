@@ -14,9 +14,7 @@ from winboot.plan import make_plan
 from winboot.script import render
 from winboot.steps import STEPS
 
-OURS = [
-    one for one in SOLUTIONS if one.name not in ("calico", "calico-services", "none", "none-with-kube-proxy")
-]
+OURS = [one for one in SOLUTIONS if one.somebody is None and not one.cluster().calico]
 
 
 def undo(site: Site) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
+from winboot.cli.staging import stage
 from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.programs import hcn
@@ -158,6 +159,14 @@ SOLUTIONS: Final = (
         pods="10.77.0.0/24",
         somebody=_somebodys_bridge,
     ),
+    Solution(
+        "none-with-an-overlay",
+        {"cni": "none", "network_name": "Calico"},
+        lambda: ClusterPlan(flannel=None, calico=True),
+        # What somebody else brings, only the user can know.
+        wishes={"kube_proxy": {"config": {"winkernel": {"sourceVip": "10.244.1.2"}}}},
+        releases=("2022",),
+    ),
 )
 BY_NAME: Final = {one.name: one for one in SOLUTIONS}
 
@@ -183,6 +192,11 @@ def joined(folder: Path, solution: Solution, **more: Any) -> Site:
     assert not problems(report), problems(report)
     assert only(report).ready
     return site
+
+
+def restaged(site: Site, network: Mapping[str, Any], **wishes: Any) -> Any:
+    """The files of the site for another network."""
+    return stage(site._as_lab(), site.folder, None, wishes={"network": network, **wishes})
 
 
 def run_pod(site: Site, name: str) -> Any:
@@ -497,11 +511,65 @@ def test_what_is_wrong_is_told_with_its_true_reason(mutation: Mutation, tmp_path
 
 def test_every_solution_is_falsified_in_three_ways_at_least() -> None:
     counts = {name: [m for m in MUTATIONS if m.solution == name] for name in BY_NAME}
-    # These three differ from another one in a word, or bring nothing of their own.
+    # These differ from another one in a word, or bring nothing of their own.
     counts = {
         name: found
         for name, found in counts.items()
-        if name not in ("win-bridge-dual", "azure-tunnel", "none")
+        if name not in ("win-bridge-dual", "azure-tunnel", "none", "none-with-an-overlay")
     }
 
     assert [name for name, found in counts.items() if len(found) < 3] == []
+
+
+# ---- a node that comes back ----------------------------------------------------------------------------
+
+
+def move_to_another_pod_network(site: Site) -> None:
+    """The Node is deleted, and its pod network goes to somebody else in the meantime."""
+    cidr = site.node()["spec"]["podCIDR"]
+    site.admin("DELETE", "/api/v1/nodes/win-1")
+    spec = {"podCIDR": cidr, "podCIDRs": [cidr]}
+    site.admin("POST", "/api/v1/nodes", {"metadata": {"name": "thief"}, "spec": spec})
+
+
+@pytest.mark.parametrize("name", ["flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay"])
+def test_another_pod_network_is_followed_by_everything_that_is_made_of_it(name: str, tmp_path: Path) -> None:
+    site = joined(tmp_path, BY_NAME[name])
+    network_name = site.specs()[0].network.network_name
+
+    move_to_another_pod_network(site)
+    report = site.join(drain=True)
+    site.settle(60)
+
+    cidr = site.node()["spec"]["podCIDR"]
+    network = hcn.network(site.machine, network_name)
+    assert network is not None
+    assert (problems(report), only(report).ready) == ([], True)
+    assert cidr == "10.244.2.0/24"
+    assert [subnet["AddressPrefix"] for subnet in network["Subnets"]] == [cidr]
+    kept = {entry.name for entry in site.machine.files.list(rf"C:\var\lib\cni\networks\{network_name}")}
+    assert {one for one in kept if one.startswith("10.244.1.")} == set()
+    if site.specs()[0].network.solution.source_vip:
+        assert '"sourceVip": "10.244.2.2"' in site.machine.files.text(r"C:\k\kube-proxy.yaml")
+    assert ipaddress.ip_address(run_pod(site, "web")["podIP"]) in ipaddress.ip_network(cidr)
+    assert differences(site.plan()) == {}
+    assert not site.refusals
+
+
+def test_two_kinds_of_network_on_one_adapter_are_refused_before_the_adapter_is_touched(
+    tmp_path: Path,
+) -> None:
+    site = joined(tmp_path, BY_NAME["win-overlay"])
+    machine = site.machine
+    addresses = [a.ip for adapter in machine.network.adapters for a in adapter.ipv4]
+
+    site.files = restaged(site, {"cni": "win-bridge", "mode": None, "network_name": "bridge"})
+    report = site.join(drain=True)
+
+    (told,) = [one for one in problems(report) if "NetworkConflict" in one]
+    assert (
+        "the HNS network vxlan0 on Ethernet is of type Overlay; bridge beside it cannot be of type L2Bridge"
+        in told
+    )
+    assert [a.ip for adapter in machine.network.adapters for a in adapter.ipv4] == addresses
+    assert only(report).detached == 0

@@ -1,6 +1,7 @@
 """Look whether the machine can become this node at all, before anything is written."""
 
 from tests.steps.bench import Bench
+from tests.steps.builders import a_spec_of
 from winboot.lab.windows.snapshot import diff
 
 
@@ -50,3 +51,41 @@ def test_a_look_leaves_the_machine_as_it_was(bench: Bench):
     bench.look("directories", "firewall-rules", "system-settings", "windows-features")
 
     assert diff(before, bench.machine.snapshot()) == []
+
+
+def revise(bench: Bench, revision: int) -> None:
+    """Another cumulative update is in."""
+    key = r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
+    bench.machine.console.invoke(
+        "registry.set", {"key": key, "name": "UBR", "kind": "DWord", "value": revision}
+    )
+
+
+def test_an_update_that_the_network_needs_and_that_is_not_in_stops_the_node():
+    bench = Bench(release="2019", spec=a_spec_of("flannel-vxlan", "2019"))
+    revise(bench, 300)
+
+    problem = bench.look().step("node-preflight")["problem"]
+
+    assert problem["id"] == "UpdateMissing"
+    assert "revision 300 of Windows is older than 379 (KB4489899)" in problem["message"]
+
+
+def test_an_update_that_is_known_to_be_bad_is_told_with_the_one_that_mends_it(bench: Bench):
+    revise(bench, 2600)
+
+    told = bench.look()
+
+    is_, want = told.differences("node-preflight")["Windows update KB5040437"]
+    assert is_ == "revision 2600: the update of July 2024 broke container networking"
+    assert want == "revision 2762 or later (KB5044281)"
+    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+
+
+def test_pods_of_a_bridge_need_a_hypervisor_that_lets_their_mac_addresses_pass():
+    what = "hypervisor port: other MAC addresses"
+
+    bridge = Bench(spec=a_spec_of("win-bridge")).look().differences("node-preflight")
+    overlay = Bench(spec=a_spec_of("win-overlay")).look().differences("node-preflight")
+
+    assert (what in bridge, what in overlay) == (True, False)

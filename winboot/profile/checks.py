@@ -83,6 +83,9 @@ OWNED_FIELDS: Final[Mapping[Component, Mapping[str, str]]] = {
 }
 
 
+_UNKNOWN_NETWORK: Final = frozenset({"winkernel.sourceVip", "winkernel.rootHnsEndpointName"})
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """The sections that are valid by themselves, with the nodes they were made of."""
@@ -255,6 +258,9 @@ def _owned_fields(
     for key, value in config.items():
         here = f"{above}.{key}" if above else key
         owned = OWNED_FIELDS[component].get(here)
+        if here in _UNKNOWN_NETWORK and draft.solution is not None and draft.solution.cni == "none":
+            # Nobody but the user knows what the network is that somebody else brings.
+            continue
         if owned is not None:
             yield draft.at((*path, key), f"winboot sets {here} itself", owned or "nothing here", key=True)
         elif isinstance(value, Mapping):
