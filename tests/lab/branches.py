@@ -1,20 +1,25 @@
 """Many ways from one point: the process splits, and each copy of the lab goes its own way to the end.
 
-A site is one process without threads that matter, so a fork is an exact copy of machines, cluster and controller at
-that very moment, even in the middle of a script. The copies run side by side and tell what became of them.
+A fork takes only the thread along that asks for it, so a site must do all its work in one. Then a copy is an exact one
+of machines, cluster and controller at that very moment, even in the middle of a script. The copies run side by side and
+tell what became of them.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 CAN_SPLIT = hasattr(os, "fork")
+# Seconds after which a copy that does not end shows where it stands and is given up.
+PATIENCE = 120
 
 
 @dataclass
@@ -34,6 +39,7 @@ class Branches:
 
     def split(self, name: str) -> Callable[[object], NoReturn] | None:
         """None in the process that goes on; in the copy, how it tells its result and ends."""
+        assert threading.current_thread() is threading.main_thread(), "a copy of this thread would never end"
         while len(self._running) >= self._most:
             self._take_first()
         reading, writing = os.pipe()
@@ -44,6 +50,7 @@ class Branches:
             return None
         os.close(reading)
         self._running.clear()
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
 
         def end(result: object) -> NoReturn:
             with os.fdopen(writing, "wb") as pipe:

@@ -21,7 +21,10 @@ from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.programs import hcn
 from winboot.lab.windows.programs_api import image_bytes
+from winboot.lab.windows.snapshot import diff
+from winboot.plan import make_plan
 from winboot.report import Report
+from winboot.steps import STEPS
 
 MANAGERS: Final = ("sc", "nssm")
 RELEASES: Final = ("2019", "2022", "2025")
@@ -228,6 +231,24 @@ def test_a_bare_machine_becomes_a_ready_node_and_a_second_run_changes_nothing(
     assert (differences(again), problems(again), only(again).pipelines) == ({}, [], 1)
     running = [one for one in solution.services if site.machine.services.need(one).status == "Running"]
     assert running == list(solution.services)
+    assert not site.refusals
+
+
+@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
+def test_the_plan_of_a_bare_machine_is_complete_and_changes_nothing(
+    solution: Solution, tmp_path: Path
+) -> None:
+    site = a_site(tmp_path, solution)
+    before = site.machine.snapshot()
+
+    report = site.plan()
+
+    names = {step.name for step in make_plan(site.specs()[0], STEPS).node_side}
+    assert problems(report) == []
+    assert {"cni-config", "pod-network", "operator-network", "kube-proxy"} & names <= differences(
+        report
+    ).keys()
+    assert diff(before, site.machine.snapshot()) == []
     assert not site.refusals
 
 

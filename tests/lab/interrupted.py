@@ -1,0 +1,146 @@
+"""A join that is broken off at many places, each in a copy of the lab: `python -m tests.lab.interrupted EVERY STRIKE…`.
+
+It is a program of its own because a copy is made by a fork, which takes only one thread along: whatever lock another
+holds at that moment, it holds for ever in the copy. Servers of earlier tests have such threads; a fresh process has none,
+and the one node is worked on in the main thread.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
+
+from tests.lab.branches import Branches, told
+from tests.lab.scenes import Scenes
+from tests.lab.site import Controller, Killed, Site, only, problems
+from tests.lab.state import changes, state
+
+Strike = Callable[[Controller], None]
+
+
+def _dies_and_the_script_stops(controller: Controller) -> None:
+    """The controller is killed, and its shell with it."""
+    controller.alive = False
+    raise Killed
+
+
+def _dies_and_the_script_goes_on(controller: Controller) -> None:
+    """The controller is killed; the node notices only later."""
+    controller.alive = False
+
+
+def _cut(controller: Controller) -> None:
+    """The connection breaks, and the shell dies with it; the controller lives."""
+    assert controller.session is not None
+    controller.session.interrupt()
+
+
+def _power(controller: Controller) -> None:
+    """The machine loses its power for half a minute; the controller lives."""
+    machine = controller.site.machine
+    machine.power_off()
+    machine.after(30, machine.power_on, lasting=True)
+
+
+STRIKES: dict[str, Strike] = {
+    "the controller is killed and its script with it": _dies_and_the_script_stops,
+    "the controller is killed and its script goes on": _dies_and_the_script_goes_on,
+    "the connection breaks": _cut,
+    "the machine loses its power": _power,
+}
+
+
+class Interrupted:
+    """A join that is copied at every event, or some of them; each copy is struck there and then goes on."""
+
+    def __init__(self, site: Site, strikes: dict[str, Strike], every: int) -> None:
+        self._site = site
+        self._reference = _reference(site)
+        self._strikes = strikes
+        self._every = every
+        self._branches = Branches()
+        self._heard = 0
+        self._copy: Callable[[object], NoReturn] | None = None
+
+    def run(self) -> dict[str, Any]:
+        """What became of each copy: an empty list where it ended as it should."""
+        controller = self._site.controller()
+        controller.hear = lambda line: self._hear(controller, line)
+        report = controller.join()
+        if self._copy is not None:
+            self._copy(told(lambda: self._end(report_of=controller, problems_now=problems(report))))
+        assert not problems(report)
+        return self._branches.results()
+
+    def _hear(self, controller: Controller, line: str) -> None:
+        self._heard += 1
+        if self._copy is not None or self._heard % self._every:
+            return
+        for name, strike in self._strikes.items():
+            self._copy = self._branches.split(f"{name}, at line {self._heard}: {line[:90]}")
+            if self._copy is not None:
+                controller.at_death = self._go_on
+                strike(controller)
+                return
+
+    def _go_on(self) -> None:
+        """In a copy whose controller is gone: somebody runs the same command again."""
+        assert self._copy is not None
+        self._copy(told(lambda: self._end(report_of=None, problems_now=[])))
+
+    def _end(self, report_of: Controller | None, problems_now: list[str]) -> list[str]:
+        site = self._site
+        wrong = list(problems_now)
+        if report_of is None:
+            again = site.join()
+            wrong += problems(again)
+            if not only(again).ready:
+                wrong.append("not Ready")
+        site.settle(60)
+        last = site.join()
+        wrong += [f"another join changes {last.changed}"] if last.changed else []
+        wrong += [f"the lab refuses {refusal}" for refusal in site.refusals]
+        return wrong + changes(self._reference, state(site))
+
+
+def _reference(site: Site) -> dict[str, Any]:
+    """What a join that nobody interrupts ends in: found out by a copy of the same site."""
+    branches = Branches()
+    end = branches.split("reference")
+    if end is not None:
+
+        def join() -> dict[str, Any]:
+            site.join()
+            site.settle(60)
+            site.join()
+            return state(site)
+
+        end(told(join))
+    found: dict[str, Any] = branches.results()["reference"]
+    assert isinstance(found, dict), found
+    return found
+
+
+def _in_this_thread(items: Sequence[Any], work: Callable[[Any], Any], **_: object) -> list[Any]:
+    """What `fleet.each` does, without its pool."""
+    return [work(item) for item in items]
+
+
+def main(arguments: list[str]) -> None:
+    """Break a join off at every EVERYth event in the ways named, and print as JSON what became of each."""
+    every, *names = arguments
+    with tempfile.TemporaryDirectory() as folder:
+        scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=name, dir=folder)))
+        site = scenes.bare("plain")
+        with mock.patch("winboot.fleet.each", _in_this_thread):
+            results = Interrupted(site, {name: STRIKES[name] for name in names}, int(every)).run()
+    json.dump(results, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
