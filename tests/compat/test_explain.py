@@ -17,6 +17,7 @@ FACTS = load()
         ("flag", "max-pods", "maxPods (from 1.14 on)"),
         ("flag", "windows_priorityclass", "for Windows alone"),
         ("flag", "housekeeping-interval", "the program would not start"),
+        ("flag", "windows-service", "windowsRunAsService (from 1.31 on); stays a flag"),
         ("field", "cgroupsPerQOS", "must be off on Windows"),
         ("field", "winkernel.enableDSR", "kube-proxy winkernel.enableDSR"),
         ("gate", "WinDSR", "from 1.34   ga         on, locked"),

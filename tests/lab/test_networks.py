@@ -217,7 +217,7 @@ def _combinations() -> Iterator[Any]:
                 yield pytest.param(solution, manager, release, id=f"{solution.name}-{manager}-{release}")
 
 
-@pytest.mark.parametrize(("solution", "manager", "release"), _combinations())
+@pytest.mark.parametrize(("solution", "manager", "release"), list(_combinations()))
 def test_a_bare_machine_becomes_a_ready_node_and_a_second_run_changes_nothing(
     solution: Solution, manager: str, release: str, tmp_path: Path
 ) -> None:

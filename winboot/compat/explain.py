@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from winboot.compat.facts import Compat, Facts
-from winboot.compat.flags import normal
+from winboot.compat.flags import STAY_FLAGS, normal
 from winboot.compat.platform import BUILDS, check_kubernetes, default_containerd, support
 from winboot.compat.version import Version, minor_key
 from winboot.errors import UsageError
@@ -52,21 +52,22 @@ def _both(compat: Compat, what: str, name: str, dashes: str) -> str:
         table: Mapping[str, Facts] = compat.section(section)
         names |= set(table)
         if name in table:
-            texts.append(_entry(compat, f"{component} {dashes}{name}", table[name]))
+            texts.append(_entry(compat, f"{component} {dashes}{name}", table[name], stays=name in STAY_FLAGS))
     if not texts:
         right = compat.section("misspelled").get(name)
         raise _unknown(what[:-1], name, names, right)
     return "\n".join(texts)
 
 
-def _entry(compat: Compat, title: str, entry: Facts) -> str:
+def _entry(compat: Compat, title: str, entry: Facts, *, stays: bool) -> str:
     lines = [title, f"  in Kubernetes   {_span(compat, entry)}"]
     if "type" in entry:
         lines.append(f"  type            {entry['type']}")
     if "default" in entry:
         lines.append(f"  default         {entry['default']}")
     if "field" in entry:
-        lines.append(f"  configuration   {entry['field']} (from {entry['field_since']} on)")
+        stay = "; stays a flag, which is read before the file" if stays else ""
+        lines.append(f"  configuration   {entry['field']} (from {entry['field_since']} on){stay}")
     lines.append(
         f"  on Windows      {_ON_WINDOWS.get(entry.get('windows', ''), 'works, or no difference is known')}"
     )

@@ -20,8 +20,9 @@ PRIORITY_CLASSES: Final = tuple(
     f"{name}_PRIORITY_CLASS"
     for name in ("IDLE", "BELOW_NORMAL", "NORMAL", "ABOVE_NORMAL", "HIGH", "REALTIME")
 )
-# Read before the configuration file is, so they stay flags although a field of the same meaning exists.
-_STAY_FLAGS: Final = frozenset({"v", "vmodule"})
+# Read before the configuration file is, so they stay flags although a field of the same meaning exists: log levels, and
+# what tells kube-proxy to greet the service control manager (with the field alone it ends in error 1053).
+STAY_FLAGS: Final = frozenset({"v", "vmodule", "windows-service"})
 _DURATION: Final = re.compile(r"0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
 _TAINT: Final = re.compile(r"([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
 _BOOLEANS: Final = {
@@ -152,7 +153,7 @@ def move_flags(compat: Compat, component: Component, flags: Mapping[str, str], v
         if entry is None:
             raise ValueError(f"{component} has no flag --{name}")
         target = entry.get("field")
-        if target is None or name in _STAY_FLAGS or not _since(entry["field_since"], version):
+        if target is None or name in STAY_FLAGS or not _since(entry["field_since"], version):
             moved.flags[name] = value
             continue
         put(moved.fields, target.split("."), parse_value(entry["type"], value))

@@ -50,9 +50,8 @@ function Set-HostEndpoint {
 }
 
 function Restart-Hns {
-    # HNS reads the values below its State key when it starts.
-    Stop-RunningService -Name 'hns'
-    Start-Service -Name 'hns'
+    # HNS reads the values below its State key when it starts. Its process may serve others too: it is not waited for.
+    Restart-Service -Name 'hns' -Force
     Wait-ServiceState -Name 'hns' -State 'Running' -TimeoutSeconds 60
 }
 
