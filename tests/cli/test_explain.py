@@ -18,6 +18,32 @@ QUESTIONS = [
     (["gate", "WinDSR"], ["1.34"]),
     (["build", "20348"], ["Windows Server 2022"]),
     (["version", "1.34"], ["1.34"]),
+    # As people write or copy them.
+    (
+        ["flag", "--hostname-override=win-1"],
+        ["kubelet --hostname-override", "kube-proxy --hostname-override"],
+    ),
+    (["flag", "resolv_conf"], ["resolvConf"]),
+    (["network", "flannel"], ["flannel-host-gw (", "flannel-vxlan ("]),
+    (["network", "Win_Overlay"], ["win-overlay ("]),
+    (["build", "10.0.20348.2762"], ["Windows Server 2022"]),
+    (["build", "ltsc2025"], ["26100"]),
+    (["build", "1809"], ["17763"]),
+    (["build", "Windows Server 2019"], ["17763"]),
+    (["version", "v1.36.4"], ["containerd 2."]),
+]
+ODD = [
+    (["flag"], "for example: winboot explain flag"),
+    (["flag", "--"], "needs a name"),
+    (["flag", "--system-reserve=memory=2Gi"], "system-reserved"),
+    (["gate", "windsr"], "windsr"),
+    (["field", "MaxPods"], "maxpods"),
+    (["build", "2016r2"], "no build"),
+    (["version", "latest"], "1.34.2"),
+    (["version", "1.13"], "begins with 1.14"),
+    (["network", "flanel"], "flannel"),
+    (["networks"], "network"),
+    (["colour", "red"], "one of flag"),
 ]
 
 
@@ -30,3 +56,12 @@ def test_explain_answers_with_what_matters(
     told = capsys.readouterr().out
     for part in expected:
         assert part in told
+
+
+@pytest.mark.parametrize(("words", "told"), ODD, ids=[" ".join(row[0]) for row in ODD])
+def test_what_cannot_be_explained_is_wrong_use_with_a_way_on(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 64, never a traceback, and a word on what could be meant."""
+    assert run(["explain", *words]) == 64
+    assert told in capsys.readouterr().err.lower()

@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     app.command("join")(join.join)
     app.command("repair")(join.repair)
     app.command("steps")(steps.steps)
-    app.command("explain")(explain.explain)
+    # A flag may be asked for as it stands on a command line.
+    app.command("explain", context_settings={"ignore_unknown_options": True})(explain.explain)
     app.command("manifests")(manifests.manifests)
     app.add_typer(lab.app, name="lab")

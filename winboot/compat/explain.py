@@ -33,7 +33,8 @@ def explain(compat: Compat, kind: str, name: str) -> str:
     nearest one."""
     match kind:
         case "flag":
-            return _both(compat, "flags", normal(name), "--")
+            # As it stands on a command line, with its value.
+            return _both(compat, "flags", normal(name.partition("=")[0]), "--")
         case "field":
             return _both(compat, "fields", name, "")
         case "gate":
@@ -107,7 +108,7 @@ def _gate(compat: Compat, name: str) -> str:
 
 def _build(compat: Compat, name: str) -> str:
     builds: Mapping[str, Facts] = compat.section("builds")
-    number = str(BUILDS.get(name, name)).rpartition("10.0.")[2]
+    number = _build_number(builds, name)
     entry = builds.get(number)
     if entry is None:
         raise _unknown("build", name, [*builds, *BUILDS])
@@ -127,11 +128,30 @@ def _build(compat: Compat, name: str) -> str:
     return "\n".join(lines)
 
 
+def _build_number(builds: Mapping[str, Facts], name: str) -> str:
+    """The build that is meant by 20348, 10.0.20348.2762, 2022, ltsc2022, 1809 or "Windows Server 2022"."""
+    for number, entry in builds.items():
+        product = str(entry["name"])
+        names = (
+            product,
+            product.rpartition(" ")[2],
+            entry.get("os"),
+            entry["nanoserver"],
+            entry["servercore"],
+        )
+        if name.lower() in {str(one).lower() for one in names if one}:
+            return number
+    return name.removeprefix("10.0.").partition(".")[0]
+
+
 def _version(compat: Compat, name: str) -> str:
     try:
         version = Version.parse(name)
     except ValueError as error:
         raise UsageError(str(error), hint="A version looks like 1.34 or 1.34.2.") from error
+    oldest = compat.section("about")["oldest"]
+    if minor_key(version.minor) < minor_key(oldest):
+        raise UsageError(f"nothing is known of Kubernetes {version}", hint=f"The data begins with {oldest}.")
     facts: Mapping[str, Any] = compat.minor(version)
     names: Mapping[str, Facts] = compat.section("builds")
     lines = [f"Kubernetes {version} (data of {compat.as_of})"]

@@ -45,12 +45,14 @@ def choose(cni: str, mode: str | None = None, managed_by: str | None = None) -> 
 
 
 def explain(name: str) -> str:
-    """Lines about one solution; UsageError where the name is unknown, with the nearest one."""
-    for network in NETWORKS:
-        if network.id == name:
-            return "\n".join(_lines(network))
+    """Lines about one solution, or about all forms of what a profile calls `cni`; UsageError where the name is
+    unknown, with the nearest one."""
+    wanted = name.strip().lower().replace("_", "-")
     ids = [network.id for network in NETWORKS]
-    meant = nearest(name, ids)
+    found = [one for one in NETWORKS if one.id == wanted] or [one for one in NETWORKS if one.cni == wanted]
+    if found:
+        return "\n\n".join("\n".join(_lines(network)) for network in found)
+    meant = nearest(wanted, ids)
     hint = f"Did you mean {meant!r}?" if meant else "One of " + ", ".join(ids) + "."
     raise UsageError(f"no network {name!r} is known", hint=hint)
 
