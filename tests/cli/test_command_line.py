@@ -113,6 +113,19 @@ def test_ping_finds_nothing_wrong_with_a_good_machine() -> None:
     assert any("2027-01-01" in one.text for one in findings)
 
 
+def test_a_clock_is_held_against_the_clusters_where_that_is_known() -> None:
+    """Both far from ours, and together."""
+    probe = a_probe(clock_offset=timedelta(minutes=8))
+
+    (clock,) = [
+        one
+        for one in judge(probe, A_SPEC, "the cluster's", timedelta(minutes=8, seconds=-1))  # type: ignore[arg-type]
+        if one.subject == "clock"
+    ]
+
+    assert (clock.level, clock.text) == ("ok", "+1.0 s from the cluster's")
+
+
 def test_init_writes_an_inventory_with_a_group_for_each_release() -> None:
     """The form is NAME=ADDRESS,OS."""
     text = inventory_text(["win-1=10.0.1.1,2022", "win-2=10.0.1.2,2019"], r".\Administrator", "PW")

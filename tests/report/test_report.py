@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from winboot.errors import LoginRefused, Unreachable
+from winboot.errors import Interrupted, LoginRefused, Unreachable
 from winboot.events import Difference, Problem, StepDone, StepState
 from winboot.report import Failure, NodeReport, Report, StepReport, collect
 from winboot.report.data import json_lines, junit
@@ -35,6 +35,7 @@ def a_report(*nodes: NodeReport, command: str = "join") -> Report:
 
 GONE = Failure.of(Unreachable("win-1: nothing answers", hint="winboot ping"))
 REFUSED = Failure.of(LoginRefused("win-1: refused", hint="check user"))
+STOPPED = Failure.of(Interrupted("win-1: interrupted", hint="run it again"))
 
 EXIT_CODES = [
     ("all as wanted", [a_node("ok")], 0),
@@ -46,6 +47,7 @@ EXIT_CODES = [
     ("all refused", [a_node(failure=REFUSED)], 77),
     ("failed for different reasons", [a_node(failure=GONE), a_node(failure=REFUSED)], 1),
     ("one blocked for want of a drain", [a_node("blocked"), a_node("ok")], 3),
+    ("stopped by Ctrl-C when one was done", [a_node(failure=STOPPED), a_node("changed")], 130),
     ("no node at all", [], 0),
 ]
 
@@ -56,6 +58,11 @@ EXIT_CODES = [
 def test_the_exit_code_tells_how_the_run_ended(nodes: list[NodeReport], code: int) -> None:
     """0 done, 2 changes found, 3 some failed; the common code where all failed alike."""
     assert a_report(*nodes).exit_code == code
+
+
+def test_a_node_that_was_interrupted_has_not_failed() -> None:
+    """Somebody stopped it; nothing is wrong with it."""
+    assert a_node("changed", failure=STOPPED).outcome == "interrupted"
 
 
 def test_a_step_that_was_changed_stays_changed_when_a_later_pass_finds_it_in_order() -> None:
@@ -78,7 +85,7 @@ def test_a_step_that_was_right_all_along_is_ok() -> None:
         (Difference("x", "1", None), "- x: 1"),
         (Difference("x", "1", "2"), "~ x: 1 -> 2"),
         (Difference("x", "1", "2", reboot=True, disturbs=True), "~ x: 1 -> 2  (reboots, disturbs pods)"),
-        (Difference("x", "1", "2", policy=True), "~ x: 1 -> 2  (held by policy)"),
+        (Difference("x", "1", "2", policy=True), "~ x: 1 -> 2  (held by policy or another owner)"),
     ],
 )
 def test_a_difference_reads_like_a_terraform_plan(difference: Difference, line: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 import typer
@@ -12,12 +14,14 @@ import typer
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
 
 if TYPE_CHECKING:
+    from winboot.cli.targets import Clusters
     from winboot.spec import NodeSpec
     from winboot.transport.base import Probe
 
 # Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
 CLOCK_FAILS_S: Final = 300
 CLOCK_WARNS_S: Final = 5
+OUR_CLOCK: Final = ("ours", timedelta())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,12 @@ def ping(
 ) -> None:
     """Log in to every machine, change nothing, and say what stands in the way, each with its fix."""
     from winboot import fleet
-    from winboot.cli.targets import load_targets
+    from winboot.cli.targets import Clusters, load_targets
     from winboot.run import Stop
 
     specs = load_targets(inventory, words(limit))
-    results = fleet.each(specs, _ping, stop=Stop(), workers=workers)
+    with closing(Clusters()) as clusters:
+        results = fleet.each(specs, lambda spec: _ping(spec, clusters), stop=Stop(), workers=workers)
     if output is Output.json:
         for result in results:
             findings = [
@@ -75,25 +80,45 @@ def _exit_code(codes: list[int]) -> int:
     return bad[0] if len(set(bad)) == 1 else 1
 
 
-def _ping(spec: NodeSpec) -> Pinged:
+def _ping(spec: NodeSpec, clusters: Clusters) -> Pinged:
     from winboot.cli.targets import open_transport
     from winboot.errors import WinbootError
 
     machine = spec.machine
     try:
         with open_transport(spec) as transport:
-            findings = tuple(judge(transport.probe(), spec))
+            found = list(judge(transport.probe(), spec, *_reference(spec, clusters)))
     except WinbootError as error:
         finding = Finding("error", type(error).__name__, error.problem, error.hint)
         return Pinged(spec.node.name, machine.address, (finding,), error.exit_code)
-    return Pinged(spec.node.name, machine.address, findings, int(any(f.level == "error" for f in findings)))
+    return Pinged(spec.node.name, machine.address, tuple(found), int(any(f.level == "error" for f in found)))
 
 
-def judge(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
-    """What a probe means for winboot, subject by subject."""
+def _reference(spec: NodeSpec, clusters: Clusters) -> tuple[str, timedelta]:
+    """Whose clock the machine's is held against, and how far that one is from ours: the cluster's, if it answers.
+
+    Certificates and tokens are issued and judged by the cluster's clock; a cluster that does not answer is the
+    business of other commands.
+    """
+    from winboot.errors import WinbootError
+
+    try:
+        cluster = clusters(spec)
+        if cluster is None:
+            return OUR_CLOCK
+        return "the cluster's", cluster.server_time() - datetime.now(UTC)
+    except WinbootError:
+        return OUR_CLOCK
+
+
+def judge(
+    probe: Probe, spec: NodeSpec, whose: str = OUR_CLOCK[0], offset: timedelta = OUR_CLOCK[1]
+) -> Iterator[Finding]:
+    """What a probe means for winboot, subject by subject. `whose` clock is `offset` ahead of ours."""
     yield from _wire(probe, spec)
     yield from _session(probe)
     yield from _machine(probe, spec)
+    yield _clock((probe.clock_offset - offset).total_seconds(), whose)
 
 
 def _wire(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
@@ -165,17 +190,18 @@ def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
             f"the endpoint runs {probe.ps_version}; winboot's scripts are for Windows PowerShell 5.1",
             "Connect to the endpoint Microsoft.PowerShell.",
         )
-    offset = probe.clock_offset.total_seconds()
-    if abs(offset) > CLOCK_WARNS_S:
-        level: Literal["warning", "error"] = "error" if abs(offset) > CLOCK_FAILS_S else "warning"
-        yield Finding(
-            level,
-            "clock",
-            f"{offset:+.0f} s from ours; certificates and tokens fail when clocks disagree",
-            "w32tm /resync on the machine, or windows.time in the profile.",
-        )
-    else:
-        yield Finding("ok", "clock", f"{offset:+.1f} s from ours")
+
+
+def _clock(offset: float, whose: str) -> Finding:
+    """`offset` in seconds."""
+    if abs(offset) <= CLOCK_WARNS_S:
+        return Finding("ok", "clock", f"{offset:+.1f} s from {whose}")
+    return Finding(
+        "error" if abs(offset) > CLOCK_FAILS_S else "warning",
+        "clock",
+        f"{offset:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
+        "w32tm /resync on the machine, or windows.time in the profile.",
+    )
 
 
 def _show(result: Pinged) -> None:

@@ -11,15 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from winboot.errors import WinbootError
+from winboot.errors import Interrupted, WinbootError
 from winboot.events import Difference, Problem, StepDone, StepState
 
-Outcome = Literal["ok", "changed", "would-change", "blocked", "failed"]
+Outcome = Literal["ok", "changed", "would-change", "blocked", "failed", "interrupted"]
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_CHANGES_FOUND = 2
 EXIT_SOME_FAILED = 3
+EXIT_INTERRUPTED = Interrupted.exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class NodeReport:
     def outcome(self) -> Outcome:
         """The node in one word: the worst thing that happened to it."""
         counts = self.counts
+        if self.failure is not None and self.failure.exit_code == EXIT_INTERRUPTED:
+            return "interrupted"
         if self.failure is not None or counts["failed"]:
             return "failed"
         if counts["blocked"]:
@@ -110,8 +113,12 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 done, 2 changes found, 3 some failed; the common code where every node failed alike, else 1."""
+        """0 done, 2 changes found, 3 some failed, 130 stopped by somebody; the common code where every node failed
+        alike, else 1.
+        """
         codes = [node.exit_code for node in self.nodes]
+        if EXIT_INTERRUPTED in codes:
+            return EXIT_INTERRUPTED
         bad = [code for code in codes if code not in (EXIT_DONE, EXIT_CHANGES_FOUND)]
         if not bad:
             return EXIT_CHANGES_FOUND if EXIT_CHANGES_FOUND in codes else EXIT_DONE

@@ -17,13 +17,14 @@ _COLOURS = {
     "would-change": "yellow",
     "blocked": "magenta",
     "failed": "red",
+    "interrupted": "red",
     "skipped": "dim",
 }
 _FLAGS = (
     ("reboot", "reboots"),
     ("disrupts", "network blip"),
     ("disturbs", "disturbs pods"),
-    ("policy", "held by policy"),
+    ("policy", "held by policy or another owner"),
 )
 
 
@@ -113,5 +114,5 @@ def difference_line(difference: Difference) -> str:
 
 
 def _short(text: str | None, limit: int = 120) -> str:
-    flat = " ".join((text or "").split())
+    flat = " ".join((text or "").split()) or "(none)"
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
