@@ -1,6 +1,5 @@
-"""A lab machine with the steps' scripts run on it, without a network protocol in between."""
+"""Lab machines with the steps' scripts run on them, without a network protocol in between."""
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +7,13 @@ from typing import Any, Literal
 
 from tests.steps.builders import a_spec
 from winboot.lab.engine.run import run_script
+from winboot.lab.engine.values import SecureString
+from winboot.lab.node import powershell
 from winboot.lab.programs import install_programs
 from winboot.lab.programs.outside import Outside
 from winboot.lab.windows.clock import LabTime
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.programs_api import Programs
-from winboot.lab.windows.session import Session
 from winboot.lab.windows.sockets import World
 from winboot.plan import make_plan
 from winboot.script import render
@@ -52,29 +52,18 @@ class Told:
         return self.events[-1]["reason"]
 
 
-@dataclass
-class Bench:
-    """One machine, its surroundings, and a spec. The API server's port answers from the start."""
+class Rig:
+    """A machine, a spec, and ways to run the script of some steps and to see what it did."""
 
-    release: Release = "2022"
-    spec: NodeSpec = field(default_factory=a_spec)
-    world: World = field(default_factory=World)
-
-    def __post_init__(self) -> None:
-        programs = Programs()
-        install_programs(programs, Outside(self.world))
-        self.world.listen(self.spec.cluster.server_host, self.spec.cluster.server_port)
-        self.machine = Machine(
-            "WIN-OLD", release=self.release, time=LabTime(scale=0), world=self.world, programs=programs
-        )
-        self.machine.run_powershell = self._task
+    machine: Machine
+    spec: NodeSpec
 
     def run(
         self,
         *names: str,
         mode: str = "Change",
         facts: Mapping[str, object] | None = None,
-        secrets: Mapping[str, object] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Told:
         """Run the script of these steps (and the preflight) and read what it tells."""
         plan = make_plan(self.spec, STEPS, only=names)
@@ -87,10 +76,11 @@ class Bench:
         *,
         mode: str = "Change",
         facts: Mapping[str, object] | None = None,
-        secrets: Mapping[str, object] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Told:
         """Run a script in a network logon of its own."""
-        arguments = {"Mode": mode, "RunId": "r1", "Facts": dict(facts or {}), "Secrets": dict(secrets or {})}
+        texts = {name: SecureString(value) for name, value in (secrets or {}).items()}
+        arguments = {"Mode": mode, "RunId": "r1", "Facts": dict(facts or {}), "Secrets": texts}
         output: list[object] = []
         session = self.machine.session("Administrator")
         try:
@@ -135,12 +125,23 @@ class Bench:
         content = self.file(rf"C:\ProgramData\winboot\{name}")
         return None if content is None else json.loads(content)
 
-    def _task(self, session: Session, arguments: list[str]) -> int:
-        """powershell.exe as the scheduled tasks call it."""
-        text = base64.b64decode(arguments[-1]).decode("utf-16-le")
-        with self.machine.acting():
-            ended = run_script(session, text, {}, emit=lambda stream, value: None)
-        return ended.exit_code or 0
-
     def _invoke(self, command: str, **parameters: Any) -> list[Any]:
         return self.machine.console.invoke(command, parameters).objects
+
+
+@dataclass
+class Bench(Rig):
+    """One machine, its surroundings, and a spec. The API server's port answers from the start."""
+
+    release: Release = "2022"
+    spec: NodeSpec = field(default_factory=a_spec)
+    world: World = field(default_factory=World)
+
+    def __post_init__(self) -> None:
+        programs = Programs()
+        install_programs(programs, Outside(self.world))
+        self.world.listen(self.spec.cluster.server_host, self.spec.cluster.server_port)
+        self.machine = Machine(
+            "WIN-OLD", release=self.release, time=LabTime(scale=0), world=self.world, programs=programs
+        )
+        self.machine.run_powershell = powershell

@@ -1,0 +1,102 @@
+"""A node of a joined lab: what one step does there can be taken away, looked at and done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+
+from tests.lab.hands import Hand
+from tests.lab.site import Controller, Inside, Site
+from tests.lab.state import changes, state
+from tests.steps.bench import Rig, Told
+from winboot.cluster.base import ExpectedNode
+from winboot.plan import make_plan
+from winboot.steps import STEPS
+from winboot.steps.kubelet_credentials import BOOTSTRAP_TOKEN
+
+FORMER = r"C:\ProgramData\winboot\former"
+KEEPS = rf"{FORMER}\test.jsonl"
+
+
+class Node(Rig):
+    """The one node of a site. Scripts are of one step; the rest of the node is there."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.machine = site.machine
+        (self.spec,) = site.specs()
+        self._before = state(site)
+
+    def after(self, *hands: Hand) -> Node:
+        """The node after something happened to it."""
+        for hand in hands:
+            hand(self.site)
+        return self
+
+    def change(self, *names: str, secrets: Mapping[str, str] | None = None) -> Told:
+        """Mode Change until nothing is detached any more, with a controller that mints and approves."""
+        controller = Controller(self.site)
+        try:
+            given = self._secrets(controller, names) if secrets is None else secrets
+            for _ in range(60):
+                told = self.run(*names, secrets=given)
+                if told.ended != "detached":
+                    return told
+                self.site.settle(10)
+        finally:
+            controller.alive = False
+        raise AssertionError("it stays detached")
+
+    def undo(self, *names: str) -> Told:
+        """Mode Undo of these steps alone: what the others have noted is put aside meanwhile."""
+        with self._others_aside(names):
+            for _ in range(60):
+                told = super().undo(*names)
+                if told.ended != "detached":
+                    return Told([event for event in told.events if event.get("step") != "test"])
+                self.site.settle(10)
+        raise AssertionError("it stays detached")
+
+    @property
+    def differs(self) -> list[str]:
+        """What is otherwise than when this test began; a line each."""
+        assert not self.site.refusals
+        return changes(self._before, state(self.site))
+
+    def _secrets(self, controller: Controller, names: tuple[str, ...]) -> dict[str, str]:
+        cluster = Inside(controller)
+        wanted = {
+            secret
+            for step in make_plan(self.spec, STEPS, only=names).node_side
+            for secret in step.secrets(self.spec)
+        }
+        secrets = dict.fromkeys(wanted, "the password of a registry")
+        requestors = frozenset[str]()
+        if BOOTSTRAP_TOKEN in wanted:
+            token = cluster.mint_token(node=self.spec.node.name, lifetime=timedelta(hours=1))
+            secrets[BOOTSTRAP_TOKEN] = token.value.reveal()
+            requestors = frozenset({f"system:bootstrap:{token.id}"})
+        machine = self.spec.machine
+        names_of_it = frozenset({self.spec.node.name, self.machine.name.lower()})
+        addresses = frozenset({machine.node_ip or machine.address})
+        cluster.settle_requests(ExpectedNode(self.spec.node.name, names_of_it, addresses, requestors))
+        return secrets
+
+    @contextmanager
+    def _others_aside(self, names: tuple[str, ...]) -> Iterator[None]:
+        """Notes of other steps are where an undo does not see them."""
+        files = self.machine.files
+        paths = [rf"{FORMER}\{entry.name}" for entry in files.list(FORMER) if not entry.node.directory]
+        own = {rf"{FORMER}\{name}.jsonl" for name in names}
+        aside = {path: files.read(path) for path in paths if path not in own}
+        for path in aside:
+            files.delete(path)
+        # With nothing left to put back, the state folder would go, too.
+        files.write(KEEPS, b'{"kind":"Unheard","key":"","value":null}\n')
+        try:
+            yield
+        finally:
+            files.delete(KEEPS)
+            for path, content in aside.items():
+                files.write(path, content)
