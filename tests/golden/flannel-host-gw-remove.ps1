@@ -17,7 +17,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = 'd9a28b68e9ec05a9ca8381b9e653936cd36e9e8031a41627643b0c03ab2d5e49'
+  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -930,6 +930,33 @@ function ConvertTo-AsciiJson {
     else { [void]$text.AppendFormat('\u{0:x4}', $code) }
   }
   $text.ToString()
+}
+
+# Ports that Windows keeps from its clients.
+
+function Get-ExcludedRange {
+  # Only netsh knows them. A line that is two numbers is a range, in every language.
+  param([string]$Protocol)
+  $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'
+  foreach ($line in $lines) {
+    if ($line -match '^\s*(\d+)\s+(\d+)\s*\*?\s*$') { @{ first = [int]$Matches[1]; last = [int]$Matches[2] } }
+  }
+}
+
+function Restore-ExcludedRange {
+  param([object]$Former)
+  $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
+  if (@(Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same).Count -eq 0) { return }
+  [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
+}
+
+function Invoke-ExcludedRange {
+  param([string]$Verb, [string]$Protocol, $Range)
+  $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', ('protocol={0}' -f $Protocol))
+  if ($null -ne $Range) {
+    $arguments += @(('startport={0}' -f $Range.first), ('numberofports={0}' -f ($Range.last - $Range.first + 1)))
+  }
+  Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
 }
 
 # Windows features, by DISM's names: far quicker than Get-WindowsFeature.

@@ -18,7 +18,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = 'd9a28b68e9ec05a9ca8381b9e653936cd36e9e8031a41627643b0c03ab2d5e49'
+  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.

@@ -1,6 +1,12 @@
-"""Move the range of client ports away from the NodePorts, and make it large."""
+"""Move the range of client ports away from the NodePorts, make it large, and keep ports out of it that others need."""
+
+import pytest
 
 from tests.steps.bench import Bench
+from tests.steps.builders import a_spec
+from winboot.plan import make_plan
+from winboot.script import render
+from winboot.steps import STEPS
 
 STEP = "dynamic-ports"
 
@@ -23,3 +29,76 @@ def test_undo_puts_the_former_range_back(bench: Bench):
 
     assert told.states == {STEP: "changed", "node-preflight": "ok"} or told.states == {STEP: "changed"}
     assert bench.look(STEP).differences(STEP)["dynamic ports: tcp"][0] == "49152+16384"
+
+
+def text(bench: Bench) -> str:
+    """The script of this step."""
+    return render(make_plan(bench.spec, STEPS, only=(STEP,)), bench.spec).text
+
+
+def a_bench(excluded: str, **more: str) -> Bench:
+    return Bench(spec=a_spec(**{"update_hold: false": f"excluded_ports: {excluded}", **more}))
+
+
+ONE = "[{protocol: udp, start: 65330}]"
+
+
+def test_a_profile_without_excluded_ports_never_asks_for_them(bench: Bench):
+    assert "excludedportrange" not in text(bench)
+
+
+def test_excluded_ports_are_excluded_once_and_given_back_by_undo():
+    bench = a_bench(ONE)
+    found = bench.look(STEP).differences(STEP)
+
+    assert found["excluded ports: udp 65330-65330"] == (None, "excluded")
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert bench.machine.network.excluded == [("udp", 65330, 1, True)]
+    bench.undo(STEP)
+    assert bench.machine.network.excluded == []
+
+
+def test_ports_that_somebody_else_excluded_stay_excluded_after_an_undo():
+    bench = a_bench(ONE)
+    bench.machine.network.excluded.append(("udp", 65000, 500, True))
+
+    assert bench.run(STEP).states == {STEP: "changed"}, "the dynamic range"
+    bench.undo(STEP)
+
+    assert bench.machine.network.excluded == [("udp", 65000, 500, True)]
+
+
+def test_both_protocols_are_meant_when_none_is_named():
+    bench = a_bench(
+        "[{start: 30000, count: 2768}]",
+        **{"dynamic_ports: {start: 33000, count: 32536}": "dynamic_ports: false"},
+    )
+
+    assert set(bench.look(STEP).differences(STEP)) == {
+        "excluded ports: tcp 30000-32767",
+        "excluded ports: udp 30000-32767",
+    }
+
+
+def test_a_range_that_meets_somebody_elses_is_refused_with_the_words_of_windows():
+    bench = a_bench("[{protocol: tcp, start: 50000, count: 100}]")
+    bench.machine.network.excluded.append(("tcp", 50050, 100, False))
+
+    problem = bench.run(STEP).step(STEP)["problem"]
+
+    assert problem["id"] == "ProgramFailed"
+    assert "netsh.exe" in problem["message"]
+
+
+@pytest.mark.parametrize("line", ["     50000       50059     *", "50000\t50059", "  50000  50059 "])
+def test_lines_that_are_two_numbers_count_whatever_the_words_around_them_are(line: str):
+    bench = a_bench("[{protocol: tcp, start: 50000, count: 60}]")
+    script = text(bench).replace(
+        "(Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol)",
+        f'"Bereiche 1 bis 2`r`nStart  Ende`r`n---- ----`r`n{line}`r`n`r`n* - 3 4"',
+    )
+
+    told = bench.run_text(script, mode="Look")
+
+    assert "excluded ports: tcp 50000-50059" not in told.differences(STEP)

@@ -35,6 +35,13 @@ def test_a_crash_dump_setting_takes_a_restart():
     assert found["CrashDumpEnabled"]["reboot"] is True
 
 
+def test_keepalive_is_said_in_milliseconds_and_takes_a_restart():
+    found = settings(keepalive="{interval_ms: 2000}")
+
+    values = {name: (found[name]["value"], found[name]["reboot"]) for name in found}
+    assert values == {"KeepAliveTime": (60000, True), "KeepAliveInterval": (2000, True)}
+
+
 def test_a_profile_that_says_nothing_of_them_sets_no_registry_value():
     assert SYSTEM_SETTINGS.inputs(a_spec())["settings"] == []
 
@@ -78,3 +85,18 @@ def test_time_servers_are_set_and_the_service_runs():
     assert bench.run(STEP).states == {STEP: "ok"}
     parameters = r"SYSTEM\CurrentControlSet\Services\W32Time\Parameters"
     assert bench.registry(parameters, "NtpServer") == "time.corp.example,0x8"
+
+
+def test_keepalive_is_set_with_a_restart_and_put_back_by_undo():
+    bench = a_bench(keepalive="{}")
+    parameters = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"
+
+    assert bench.run(STEP).ended == "reboot"
+    bench.reboot()
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert (bench.registry(parameters, "KeepAliveTime"), bench.registry(parameters, "KeepAliveInterval")) == (
+        60000,
+        1000,
+    )
+    bench.undo(STEP)
+    assert bench.registry(parameters, "KeepAliveTime") is None

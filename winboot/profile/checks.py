@@ -503,25 +503,63 @@ def _windows(draft: Draft) -> Iterator[Complaint]:
             )
     ports = windows.dynamic_ports
     if ports is not None:
-        yield from _dynamic_ports(draft, ports)
+        yield from _dynamic_ports(draft, ports, windows.excluded_ports)
+    yield from _excluded_ports(draft, windows.excluded_ports)
     fixes = draft.facts.section("fixes")
     for index, fix in enumerate(windows.known_fixes):
         if fix not in fixes:
             yield draft.at(
                 ("windows", "known_fixes", index), repr(fix), " | ".join(fixes), nearest(fix, fixes)
             )
+        elif fix == "tcp-keepalive" and windows.keepalive is not None:
+            wrong = f"{fix} sets what windows.keepalive says"
+            yield draft.at(("windows", "known_fixes", index), wrong, "one of the two")
 
 
-def _dynamic_ports(draft: Draft, ports: sections.DynamicPorts) -> Iterator[Complaint]:
+def _dynamic_ports(
+    draft: Draft, ports: sections.DynamicPorts, excluded: tuple[sections.ExcludedPorts, ...]
+) -> Iterator[Complaint]:
     path: PathParts = ("windows", "dynamic_ports")
     last = ports.start + ports.count - 1
     if last > 65535:
         yield draft.at(
             (*path, "count"), f"{ports.start} and {ports.count} ports end at {last}", "at most 65535"
         )
-    if ports.start < _NODE_PORTS.stop and last >= _NODE_PORTS.start:
+    # A range that reaches below them is large, and harmless where clients get none of them.
+    if ports.start < _NODE_PORTS.stop and last >= _NODE_PORTS.start and not _keeps_node_ports(excluded):
         wrong = f"{ports.start}-{last} meets the NodePorts 30000-32767"
-        yield draft.at((*path, "start"), wrong, "a range from 32768 on, such as 33000")
+        expected = "a range from 32768 on, such as 33000, or {start: 30000, count: 2768} in excluded_ports"
+        yield draft.at((*path, "start"), wrong, expected)
+
+
+def _keeps_node_ports(excluded: tuple[sections.ExcludedPorts, ...]) -> bool:
+    covered = {
+        protocol
+        for one in excluded
+        if one.start <= _NODE_PORTS.start and one.start + one.count >= _NODE_PORTS.stop
+        for protocol in _protocols(one)
+    }
+    return covered == {"tcp", "udp"}
+
+
+def _protocols(ports: sections.ExcludedPorts) -> tuple[str, ...]:
+    return ("tcp", "udp") if ports.protocol is None else (ports.protocol,)
+
+
+def _excluded_ports(draft: Draft, excluded: tuple[sections.ExcludedPorts, ...]) -> Iterator[Complaint]:
+    seen: list[tuple[str, range]] = []
+    for index, one in enumerate(excluded):
+        path: PathParts = ("windows", "excluded_ports", index)
+        ports = range(one.start, one.start + one.count)
+        if ports.stop > 65536:
+            wrong = f"{one.start} and {one.count} ports end at {ports.stop - 1}"
+            yield draft.at((*path, "count"), wrong, "at most 65535")
+        # Windows takes no range that shares a port with another one.
+        for protocol in _protocols(one):
+            if any(known == protocol and ports.start < b.stop and b.start < ports.stop for known, b in seen):
+                wrong = f"{protocol} {ports.start}-{ports.stop - 1} meets another range of this list"
+                yield draft.at((*path, "start"), wrong, "ranges that share no port")
+            seen.append((protocol, ports))
 
 
 def _artifacts(draft: Draft) -> Iterator[Complaint]:

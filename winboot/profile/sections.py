@@ -256,6 +256,21 @@ class DynamicPorts(Model):
     count: int = Field(default=32536, ge=255, le=64511, description="how many")
 
 
+class ExcludedPorts(Model):
+    """Ports that Windows gives to no client: some program of this machine listens there."""
+
+    protocol: Literal["tcp", "udp"] | None = Field(default=None, description="tcp | udp; default: both")
+    start: int = Field(ge=1, le=65535, description="the first port")
+    count: int = Field(default=1, ge=1, le=65535, description="how many")
+
+
+class KeepAlive(Model):
+    """When Windows asks whether the other end of an idle connection is still there."""
+
+    time_ms: int = Field(default=60_000, ge=1_000, description="after so long without traffic, in ms")
+    interval_ms: int = Field(default=1_000, ge=100, description="so long between two questions, in ms")
+
+
 class Firewall(Model):
     """Openings in the firewall of Windows."""
 
@@ -283,6 +298,14 @@ class Windows(Model):
     )
     dynamic_ports: DynamicPorts | None = Field(
         default=DynamicPorts(), description="the range of client ports; false leaves it as it is"
+    )
+    excluded_ports: tuple[ExcludedPorts, ...] = Field(
+        default=(), description="ports that no client gets although they are in that range"
+    )
+    keepalive: KeepAlive | None = Field(
+        default=None,
+        description="TCP keepalive, for load balancers that forget idle connections before the two hours of Windows; "
+        "{} takes the defaults; takes a restart",
     )
     firewall: Firewall = Field(
         default=Firewall(), description="which openings there are beside the kubelet's"

@@ -275,6 +275,23 @@ class DynamicPorts:
 
 
 @dataclass(frozen=True, slots=True)
+class ExcludedPorts:
+    """A range that Windows gives to no client."""
+
+    protocol: Literal["tcp", "udp"]
+    start: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    """TCP keepalive, in milliseconds as the registry has it."""
+
+    time_ms: int
+    interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class RegistryFix:
     """One registry value of a known-fix pack."""
 
@@ -297,6 +314,8 @@ class WindowsSpec:
     rename: bool
     page_file_mib: int | Literal["system"]
     dynamic_ports: DynamicPorts | None
+    excluded_ports: tuple[ExcludedPorts, ...]
+    keepalive: KeepAlive | None
     defender_exclusions: bool
     update_hold: bool
     known_fixes: tuple[RegistryFix, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ from winboot.spec import components
 from winboot.spec.node import (
     ClusterSpec,
     DynamicPorts,
+    ExcludedPorts,
+    KeepAlive,
     KubeletSpec,
     KubeProxySpec,
     KubernetesSpec,
@@ -354,13 +357,15 @@ def _word(name: str, value: Text) -> Text:
 
 def _windows(profile: Profile, facts: Compat, solution: Network, kube_proxy: KubeProxySpec) -> WindowsSpec:
     section, owner = profile.windows, "windows.trust_roots"
-    ports = section.dynamic_ports
+    ports, keepalive = section.dynamic_ports, section.keepalive
     return WindowsSpec(
         features=section.features,
         features_source=section.features_source,
         rename=section.rename,
         page_file_mib=section.page_file_mib,
         dynamic_ports=None if ports is None else DynamicPorts(ports.start, ports.count),
+        excluded_ports=tuple(_excluded_ports(profile)),
+        keepalive=None if keepalive is None else KeepAlive(keepalive.time_ms, keepalive.interval_ms),
         defender_exclusions=section.defender_exclusions,
         update_hold=section.update_hold,
         known_fixes=tuple(_fixes(facts, tuple(dict.fromkeys([*solution.fixes, *section.known_fixes])))),
@@ -375,6 +380,14 @@ def _windows(profile: Profile, facts: Compat, solution: Network, kube_proxy: Kub
         crash_dump=section.crash_dump,
         dns_suffixes=section.dns_suffixes,
     )
+
+
+def _excluded_ports(profile: Profile) -> Iterator[ExcludedPorts]:
+    for one in profile.windows.excluded_ports:
+        if one.protocol != "udp":
+            yield ExcludedPorts("tcp", one.start, one.count)
+        if one.protocol != "tcp":
+            yield ExcludedPorts("udp", one.start, one.count)
 
 
 def _fixes(facts: Compat, names: tuple[str, ...]) -> list[RegistryFix]:

@@ -1,4 +1,4 @@
-"""Move the range of client ports away from the NodePorts, and make it large."""
+"""Move the range of client ports away from the NodePorts, make it large, and keep ports out of it that others need."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from winboot.steps.step import Step
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     ports = spec.windows.dynamic_ports
-    assert ports is not None  # `wanted` says so
-    return {"start": ports.start, "count": ports.count}
+    return {
+        "range": None if ports is None else {"Start": ports.start, "Count": ports.count},
+        "excluded": [
+            {"protocol": one.protocol, "first": one.start, "last": one.start + one.count - 1}
+            for one in spec.windows.excluded_ports
+        ],
+    }
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return spec.windows.dynamic_ports is not None
+    return spec.windows.dynamic_ports is not None or bool(spec.windows.excluded_ports)
 
 
 DYNAMIC_PORTS = Step(

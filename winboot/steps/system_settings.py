@@ -34,6 +34,22 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
             crash_control, "CrashDumpEnabled", dump, "a stop error leaves something to read", reboot=True
         )
         yield _setting(crash_control, "AutoReboot", 1, "a node that stopped comes back by itself")
+    if windows.keepalive is not None:
+        parameters = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"
+        yield _setting(
+            parameters,
+            "KeepAliveTime",
+            windows.keepalive.time_ms,
+            "load balancers forget idle connections long before the two hours of Windows",
+            reboot=True,
+        )
+        yield _setting(
+            parameters,
+            "KeepAliveInterval",
+            windows.keepalive.interval_ms,
+            "a peer that is gone is found within seconds",
+            reboot=True,
+        )
     if windows.dns_suffixes:
         yield _setting(
             r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters",

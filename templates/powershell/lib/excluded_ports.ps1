@@ -1,0 +1,45 @@
+# Ports that Windows keeps from its clients.
+
+function Get-ExcludedRange {
+    # Only netsh knows them. A line that is two numbers is a range, in every language.
+    param([string]$Protocol)
+    $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'
+    foreach ($line in $lines) {
+        if ($line -match '^\s*(\d+)\s+(\d+)\s*\*?\s*$') { @{ first = [int]$Matches[1]; last = [int]$Matches[2] } }
+    }
+}
+
+function Get-ExcludedPortDifference {
+    # Each wanted one is a hashtable: protocol, first, last. A range around it is as good.
+    param([hashtable[]]$Wanted)
+    foreach ($one in $Wanted) {
+        $around = { $_.first -le $one.first -and $_.last -ge $one.last }
+        if (@(Get-ExcludedRange -Protocol $one.protocol | Where-Object $around).Count -gt 0) { continue }
+        New-Difference -What ('excluded ports: {0} {1}-{2}' -f $one.protocol, $one.first, $one.last) -Is $null -Want 'excluded'
+    }
+}
+
+function Add-ExcludedRange {
+    param([hashtable[]]$Wanted)
+    foreach ($one in $Wanted) {
+        if (@(Get-ExcludedPortDifference -Wanted $one).Count -eq 0) { continue }
+        Save-FormerValue -Kind 'ExcludedRange' -Key ('{0} {1}-{2}' -f $one.protocol, $one.first, $one.last) -Value $one
+        [void](Invoke-ExcludedRange -Verb 'add' -Protocol $one.protocol -Range $one)
+    }
+}
+
+function Restore-ExcludedRange {
+    param([object]$Former)
+    $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
+    if (@(Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same).Count -eq 0) { return }
+    [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
+}
+
+function Invoke-ExcludedRange {
+    param([string]$Verb, [string]$Protocol, $Range)
+    $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', ('protocol={0}' -f $Protocol))
+    if ($null -ne $Range) {
+        $arguments += @(('startport={0}' -f $Range.first), ('numberofports={0}' -f ($Range.last - $Range.first + 1)))
+    }
+    Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
+}
