@@ -448,6 +448,13 @@ DAMAGES: tuple[Damage, ...] = (
             "netsh", "int", "ipv4", "set", "dynamicportrange", "udp", "startport=49152", "numberofports=16384"
         ),
     ),
+    damage(
+        "an excluded port is given back to clients",
+        "excluded ports: udp 65330-65330",
+        do=system(
+            "netsh", "int", "ipv4", "delete", "excludedportrange", "udp", "startport=65330", "numberofports=1"
+        ),
+    ),
     damage("the company's CA is taken out", "trusted root •", do=_untrust),
     damage(
         "all exclusions are dropped",

@@ -112,6 +112,8 @@ EVERYTHING: Final[Mapping[str, Any]] = {
         "page_file_mib": 4096,
         "defender_exclusions": True,
         "long_paths": True,
+        "excluded_ports": [{"protocol": "udp", "start": 65330}],
+        "keepalive": {},
         "power_plan": "high-performance",
         "crash_dump": "kernel",
         "time_servers": ["time.corp.example"],
