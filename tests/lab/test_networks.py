@@ -20,6 +20,7 @@ from winboot.cli.staging import stage
 from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.programs import hcn
+from winboot.lab.windows.network import Adapter, Address, Route
 from winboot.lab.windows.programs_api import image_bytes
 from winboot.lab.windows.snapshot import diff
 from winboot.plan import make_plan
@@ -594,3 +595,44 @@ def test_two_kinds_of_network_on_one_adapter_are_refused_before_the_adapter_is_t
     )
     assert [a.ip for adapter in machine.network.adapters for a in adapter.ipv4] == addresses
     assert only(report).detached == 0
+
+
+# ---- what the machine had before -----------------------------------------------------------------------
+
+
+def _uplink(site: Site) -> Adapter:
+    found = site.machine.network.holder("10.0.1.11")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", ["flannel-host-gw", "win-bridge", "azure"])
+def test_ipv6_addresses_and_routes_of_the_machine_outlive_the_switch(name: str, tmp_path: Path) -> None:
+    site = a_site(tmp_path, BY_NAME[name])
+    network = site.machine.network
+    network.add_address(_uplink(site), Address("fd00:1::11", 64))
+    network.add_route(Route("::/0", "fd00:1::1", _uplink(site).index))
+    _uplink(site).vlan = 7
+
+    report = site.join()
+
+    uplink = _uplink(site)
+    assert problems(report) == []
+    assert uplink.name == "vEthernet (Ethernet)"
+    assert "fd00:1::11" in [address.ip for address in uplink.addresses]
+    assert [r.next_hop for r in network.routes if r.prefix == "::/0" and r.interface == uplink.index] == [
+        "fd00:1::1"
+    ]
+    assert [adapter.vlan for adapter in network.adapters if adapter.physical] == [7]
+    assert not site.refusals
+
+
+def test_ipv6_that_was_off_stays_off_behind_the_switch(tmp_path: Path) -> None:
+    site = a_site(tmp_path, BY_NAME["win-bridge"])
+    _uplink(site).ipv6 = False
+
+    report = site.join()
+
+    assert problems(report) == []
+    assert (_uplink(site).name, _uplink(site).ipv6) == ("vEthernet (Ethernet)", False)
+    assert not site.refusals

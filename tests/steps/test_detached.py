@@ -126,3 +126,16 @@ def test_a_join_that_just_ended_does_not_stop_an_undo(bench: Bench):
     told = bench.run_text(text.replace("Assert-NoFailure\n", "$script:Run.Mode = 'Undo'; Assert-NoFailure\n"))
 
     assert told.step("bounce")["state"] == "ok"
+
+
+def test_a_vlan_that_was_lost_on_the_way_is_put_back(bench: Bench):
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    uplink.vlan = 7
+    lose = (
+        f"Set-NetAdapterAdvancedProperty -Name '{uplink.name}' -RegistryKeyword 'VlanID' -RegistryValue '0'"
+    )
+
+    go_on(bench, a_text(f"[IO.File]::WriteAllText($flag, ''); {lose}"))
+
+    assert uplink.vlan == 7

@@ -61,16 +61,25 @@ function Read-NetworkSnapshot {
         dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
         suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
         category      = $category
-        vlan          = Read-Vlan -Alias $Address.alias
+        vlan          = Read-Vlan (Find-PhysicalAdapter $Address.mac)
         ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
                 Where-Object { $_.Enabled }).Count -gt 0
-        routes        = [object[]]@(Read-KeptRoutes -Index $index)
+        addresses_v6  = [object[]]@(Get-NetIPAddress -InterfaceIndex $index -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+                ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
+        routes        = [object[]]@(Read-KeptRoutes $index)
     }
 }
 
+function Find-PhysicalAdapter {
+    # The one below a virtual switch has the same MAC; its driver tags the frames.
+    param([string]$Mac)
+    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
 function Read-Vlan {
-    param([string]$Alias)
-    $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+    param([string[]]$Names)
+    if ($Names.Count -eq 0) { return '' }
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
     if ($found.Count -eq 0) { return '' }
     [string]@($found[0].RegistryValue)[0]
 }
@@ -79,14 +88,18 @@ function Read-KeptRoutes {
     # Not what Windows derives from the address.
     param([int]$Index)
     # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
-    $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
-            ForEach-Object { '{0} {1}' -f $_.DestinationPrefix, $_.NextHop })
+    $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
+    $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
+    # Other IPv6 routes are announced by routers and come back by themselves.
+    foreach ($route in @($stored | Where-Object { $_.NextHop -like '*:*' })) {
+        @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
+    }
     foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
         if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
         if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
         @{
             prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-            persistent = $persistent -contains ('{0} {1}' -f $route.DestinationPrefix, $route.NextHop)
+            persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
         }
     }
 }
@@ -105,12 +118,13 @@ function Find-Uplink {
 
 function Restore-NetworkSnapshot {
     param($Snapshot)
-    $index = Find-Uplink -Snapshot $Snapshot
+    $index = Find-Uplink $Snapshot
     if ($null -eq $index) { return }
     $at = @{ InterfaceIndex = $index }
     if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
         [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
     }
+    Restore-Link -Snapshot $Snapshot -Index $index
     Restore-Routes -Snapshot $Snapshot -Index $index
     if ($Snapshot.static) {
         $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
@@ -134,10 +148,29 @@ function Restore-NetworkSnapshot {
     }
 }
 
+function Restore-Link {
+    # The VLAN of the wire, and IPv6 as it was on the interface: off, or with its own addresses.
+    param($Snapshot, [int]$Index)
+    $physical = @(Find-PhysicalAdapter $Snapshot.mac)
+    if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
+        Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+    }
+    foreach ($adapter in @(Get-NetAdapter -InterfaceIndex $Index -IncludeHidden)) {
+        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+        foreach ($binding in @(Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue)) {
+            if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+        }
+    }
+    foreach ($address in @($Snapshot.addresses_v6)) {
+        if (@(Find-Address $address.ip).Count -gt 0) { continue }
+        [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
+    }
+}
+
 function Restore-Routes {
     param($Snapshot, [int]$Index)
     foreach ($route in @($Snapshot.routes)) {
-        $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+        $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
                 Where-Object { $_.NextHop -eq $route.next_hop })
         # On DHCP the default route comes back with the lease; adding it would make it static.
         if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }

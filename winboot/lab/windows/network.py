@@ -36,6 +36,11 @@ class Address:
         return ipaddress.ip_address(self.ip).version
 
     @property
+    def link_local(self) -> bool:
+        """An IPv6 address that the interface made itself."""
+        return self.version == 6 and self.origin == "WellKnown"
+
+    @property
     def network(self) -> str:
         """The subnet it is in."""
         return str(ipaddress.ip_network(f"{self.ip}/{self.prefix_length}", strict=False))
@@ -56,7 +61,7 @@ class Route:
 
 @dataclass(slots=True)
 class Settings:
-    """The IPv4 settings of an interface that somebody made."""
+    """The settings of an interface that somebody made."""
 
     dhcp: bool
     addresses: list[Address]
@@ -95,6 +100,7 @@ class Adapter:
     switch: str | None = None
     stored: Settings | None = None
     vlan: int = 0
+    ipv6: bool = True
     wireless: bool = False
 
     @property
@@ -368,7 +374,8 @@ class Network:
             # What is left is an interface as new: DHCP, and nobody who answers.
             virtual.dhcp = True
             self._ask_lease(virtual)
-        virtual.mtu, virtual.category, virtual.vlan = adapter.mtu, adapter.category, adapter.vlan
+        # The driver below goes on tagging; the new interface speaks IPv6 whatever the old one did.
+        virtual.mtu, virtual.category = adapter.mtu, adapter.category
         self._strip(adapter)
         self._replumbed(adapter, virtual)
         return virtual
@@ -392,21 +399,21 @@ class Network:
         self._replumbed(adapter)
 
     def _settings(self, adapter: Adapter) -> Settings:
-        static = [replace(a, state="Preferred") for a in adapter.ipv4 if a.origin == "Manual"]
+        static = [replace(a, state="Preferred") for a in adapter.addresses if a.origin == "Manual"]
         routes = [replace(r) for r in self.routes if r.interface == adapter.index and r.protocol == "NetMgmt"]
         return Settings(adapter.dhcp, static, list(adapter.dns), adapter.suffix, adapter.metric, routes)
 
     def _apply(self, adapter: Adapter, settings: Settings) -> None:
         adapter.dhcp, adapter.dns = settings.dhcp, list(settings.dns)
         adapter.suffix, adapter.metric = settings.suffix, settings.metric
-        adapter.addresses = [a for a in adapter.addresses if a.version == 6]
+        adapter.addresses = [a for a in adapter.addresses if a.link_local]
         adapter.addresses += [replace(a) for a in settings.addresses]
         self.routes += [replace(r, interface=adapter.index) for r in settings.routes]
         if adapter.dhcp:
             self._ask_lease(adapter)
 
     def _strip(self, adapter: Adapter) -> None:
-        adapter.addresses = [a for a in adapter.addresses if a.version == 6]
+        adapter.addresses = [a for a in adapter.addresses if a.link_local]
         adapter.dns, adapter.dhcp_dns, adapter.dhcp = [], [], False
         self.routes = [r for r in self.routes if r.interface != adapter.index]
 
@@ -488,7 +495,13 @@ class Network:
             interfaces[adapter.name] = {
                 "up": adapter.up,
                 "dhcp": adapter.dhcp,
-                "addresses": [f"{a.ip}/{a.prefix_length} {a.origin} {a.state}" for a in adapter.ipv4],
+                "addresses": [
+                    f"{a.ip}/{a.prefix_length} {a.origin} {a.state}"
+                    for a in adapter.addresses
+                    if not a.link_local
+                ],
+                "ipv6": adapter.ipv6,
+                "vlan": adapter.vlan,
                 "dns": list(adapter.dns_servers),
                 "suffix": adapter.suffix,
                 "mtu": adapter.mtu,

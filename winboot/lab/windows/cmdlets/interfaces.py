@@ -172,7 +172,9 @@ def get_binding(call: Call) -> None:
     adapters = [a for a in call.machine.network.adapters if not a.loopback]
     found = select(call, adapters, "Name", "Name", "MSFT_NetAdapterBindingSettingData", lambda a: a.name)
     for adapter in found:
-        every = [(c, d, adapter.switch is None) for c, d in _COMPONENTS]
+        every = [
+            (c, d, adapter.switch is None and (c != "ms_tcpip6" or adapter.ipv6)) for c, d in _COMPONENTS
+        ]
         every.append(("vms_pp", "Hyper-V Extensible Virtual Switch", adapter.switch is not None))
         chosen = select(
             call, every, "ComponentID", "ComponentID", "MSFT_NetAdapterBindingSettingData", lambda b: b[0]
@@ -186,6 +188,31 @@ def get_binding(call: Call) -> None:
                 "Enabled": enabled,
             }
             call.give(instance("MSFT_NetAdapterBindingSettingData", properties))
+
+
+@cmdlet(
+    "Set-NetAdapterBinding",
+    "NetAdapter",
+    Parameter(
+        "Name", STRINGS, ("ifAlias", "InterfaceAlias"), sets=(InSet("ByName", position=0, by_name=True),)
+    ),
+    parameter("ComponentID", STRINGS, mandatory=True),
+    parameter("Enabled", BOOL, mandatory=True),
+    kind="Function",
+    default_set="ByName",
+    should_process=True,
+)
+def set_binding(call: Call) -> None:
+    """Bind a protocol to adapters or take it off; the model can do without IPv6 alone."""
+    if [name.lower() for name in call.texts("ComponentID")] != ["ms_tcpip6"]:
+        raise call.refuse("ComponentID", ", ".join(call.texts("ComponentID")))
+    adapters = [a for a in call.machine.network.adapters if not a.loopback]
+    for adapter in select(
+        call, adapters, "Name", "Name", "MSFT_NetAdapterBindingSettingData", lambda a: a.name
+    ):
+        adapter.ipv6 = call.flag("Enabled")
+        if not adapter.ipv6:
+            adapter.addresses = [a for a in adapter.addresses if a.version == 4 or a.link_local]
 
 
 _COMPONENTS = (
@@ -224,6 +251,29 @@ def get_advanced(call: Call) -> None:
                 "RegistryValue": [value],
             }
             call.give(instance(word, properties))
+
+
+@cmdlet(
+    "Set-NetAdapterAdvancedProperty",
+    "NetAdapter",
+    Parameter(
+        "Name", STRINGS, ("ifAlias", "InterfaceAlias"), sets=(InSet("ByName", position=0, by_name=True),)
+    ),
+    parameter("RegistryKeyword", STRINGS, mandatory=True, aliases=("RegKey",)),
+    parameter("RegistryValue", STRINGS, mandatory=True),
+    switch("NoRestart"),
+    kind="Function",
+    default_set="ByName",
+    should_process=True,
+)
+def set_advanced(call: Call) -> None:
+    """Change a driver setting; the model has the VLAN id."""
+    if [name.lower() for name in call.texts("RegistryKeyword")] != ["vlanid"]:
+        raise call.refuse("RegistryKeyword", ", ".join(call.texts("RegistryKeyword")))
+    word = "MSFT_NetAdapterAdvancedPropertySettingData"
+    adapters = [a for a in call.machine.network.adapters if a.physical and not a.loopback]
+    for adapter in select(call, adapters, "Name", "Name", word, lambda a: a.name):
+        adapter.vlan = int(call.texts("RegistryValue")[0])
 
 
 @cmdlet(
