@@ -31,10 +31,10 @@ def up(
     ] = None,
 ) -> None:
     """Bring the lab up, print the inventory and the profile, and stay until Ctrl-C."""
-    from winboot.cli.staging import stage
+    from winboot.cli.staging import fitting_cluster, stage
     from winboot.lab.up import Lab
 
-    with Lab(nodes=nodes) as lab:
+    with Lab(nodes=nodes, cluster=fitting_cluster(profile)) as lab:
         staged = stage(lab, folder, profile)
         typer.echo(staged.inventory.read_text(encoding="utf-8"))
         typer.echo(staged.profile.read_text(encoding="utf-8"))

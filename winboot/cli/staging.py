@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 if TYPE_CHECKING:
+    from winboot.lab.cluster.cluster import ClusterPlan
     from winboot.lab.up import Lab
     from winboot.spec import Artifact
 
 PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"
 POLL_S: Final = 0.05
+# The keys of a profile that name files; a relative one is meant from the profile's folder.
+FILE_KEYS: Final = ("file", "overlay", "look", "change", "undo")
+# Where the lab's machines and its API server have their addresses.
+MACHINES: Final = IPv4Network("10.0.0.0/16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,41 @@ def lab_profile(lab: Lab) -> dict[str, Any]:
     }
 
 
+def fitting_cluster(profile: Path | None) -> ClusterPlan:
+    """A cluster for a rehearsal of this profile: version, networks and CNI are as it says.
+
+    Networks in which the lab's machines and its API server have their own addresses are the lab's. Raises
+    InvalidInput with every complaint about the profile.
+    """
+    from winboot.lab.cluster.cluster import ClusterPlan
+    from winboot.profile import load_profile
+    from winboot.profile.sections import Vxlan
+
+    if profile is None:
+        return ClusterPlan()
+    wanted = load_profile(profile)
+    network, own = wanted.network, ClusterPlan()
+    vxlan = network.vxlan or Vxlan()
+    backend: dict[str, Any] = {"Type": network.mode or "host-gw"}
+    if network.mode == "vxlan":
+        backend |= {"VNI": vxlan.vni, "Port": vxlan.port}
+    return ClusterPlan(
+        version=str(wanted.kubernetes.version),
+        pod_cidrs=_free(wanted.cluster.pod_cidr) or own.pod_cidrs,
+        service_cidrs=_free(wanted.cluster.service_cidr) or own.service_cidrs,
+        flannel=backend if network.cni == "flannel" else None,
+        # Who brings Calico makes no difference to what is there in the end.
+        calico=network.cni == "calico",
+    )
+
+
+def _free(cidrs: Iterable[IPv4Network | IPv6Network]) -> tuple[str, ...]:
+    """The networks as text; none when the lab's machines live in one of them."""
+    several = list(cidrs)
+    taken = any(isinstance(cidr, IPv4Network) and cidr.overlaps(MACHINES) for cidr in several)
+    return () if taken else tuple(map(str, several))
+
+
 def stage(
     lab: Lab, folder: Path, profile: Path | None = None, *, wishes: Mapping[str, Any] | None = None
 ) -> Staged:
@@ -53,7 +94,7 @@ def stage(
     kubeconfig = folder / "kubeconfig"
     lab.server.write_admin_kubeconfig(kubeconfig)
     (folder / "ca.crt").write_text(lab.cluster.authority.pem, encoding="ascii")
-    wanted = lab_profile(lab) if profile is None else yaml.safe_load(profile.read_text(encoding="utf-8"))
+    wanted = lab_profile(lab) if profile is None else _at_home(profile)
     for section, values in (wishes or {}).items():
         wanted[section] = {**wanted.get(section, {}), **values} if isinstance(values, Mapping) else values
     _fit(wanted, lab)
@@ -64,6 +105,20 @@ def stage(
     wanted["artifacts"]["sha256"] = _hashes(written.inventory)
     written.profile.write_text(_dump(wanted), encoding="utf-8")
     return written
+
+
+def _at_home(profile: Path) -> dict[str, Any]:
+    """A profile as plain data; the files it names beside itself are named in full."""
+
+    def named(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: named(one, name) for name, one in value.items()}
+        if isinstance(value, list):
+            return [named(one) for one in value]
+        return str((profile.parent / value).resolve()) if key in FILE_KEYS else value
+
+    wanted: dict[str, Any] = named(yaml.safe_load(profile.read_text(encoding="utf-8")))
+    return wanted
 
 
 def _fit(wanted: dict[str, Any], lab: Lab) -> None:
