@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from winboot.hints import hint_for
+
 VERSION: Final = 1
 
 StepState = Literal["ok", "would-change", "changed", "failed", "blocked", "skipped"]
@@ -32,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a step failed or is blocked: a stable name, a sentence, and what to do next."""
+    """Why a step failed or is blocked: a stable name, a sentence, and what to do next (`winboot.hints`)."""
 
     id: str
     message: str
@@ -161,7 +163,7 @@ def _problem(data: Mapping[str, Any] | None) -> Problem | None:
     return Problem(
         id=str(data["id"]),
         message=str(data["message"]),
-        hint=str(data.get("hint") or ""),
+        hint=hint_for(str(data["id"]), str(data.get("hint") or "")),
         position=str(data.get("position") or ""),
     )
 

@@ -508,7 +508,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 
 function Restore-BootTask {
   param([object]$Former)
-  Remove-Task -Name $Former.name
+  Remove-Task $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
 }
 
@@ -516,7 +516,7 @@ function Restore-BootTask {
 
 function Restore-Exclusion {
   param([object]$Former)
-  if ((Get-ServiceState -Name 'WinDefend') -ne 'Running') { return }
+  if ((Get-ServiceState 'WinDefend') -ne 'Running') { return }
   if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
   if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
@@ -528,18 +528,18 @@ function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
   param([int]$TimeoutSeconds = 300, $Guard)
   Assert-NoFailure
-  $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
-  $path = Get-StatePath ('detached\{0}.ps1' -f $id)
-  $text = [string]$script:Run.Text
+  $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+  $path = Get-StatePath "detached\$id.ps1"
+  $text = $script:Run.Text
   Write-FileText -Path $path -Text $text
-  Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+  Write-StateJson -Name "detached\$id.json" -Value @{
     id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
     deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
   }
   $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
   $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-  Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+  Start-SystemTask -Name "detached-$id" -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
 }
 
@@ -574,7 +574,7 @@ function New-SystemTask {
   param([string]$Command, [int]$TimeoutSeconds)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-  $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+  $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
   $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
   @{
     Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
@@ -597,13 +597,12 @@ function Assert-NoFailure {
     Write-StateJson -Name $name -Value $status
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-    Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
-      -Hint 'When the cause is mended, run the same command again.'
+    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
   }
 }
 
 function Invoke-Detached {
-  $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
+  $name = "detached\$($script:Run.Facts.Detached).json"
   $status = Read-StateJson $name
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
   $save = @{ Name = $name; Status = $status }
@@ -620,7 +619,7 @@ function Invoke-Detached {
     $script:Run.Fence = $status.fence
     # Those last events are still on their way through the network that we are about to rewire.
     Start-Sleep -Seconds 2
-    $ended = Invoke-Guarded -Status $status
+    $ended = Invoke-Guarded $status
     Save-DetachedState @save -State $ended.State -Message $ended.Message
   }
   catch {
@@ -628,8 +627,8 @@ function Invoke-Detached {
     throw
   }
   finally {
-    Exit-Run -Lock $lock
-    [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
+    Exit-Run $lock
+    [IO.File]::Delete((Get-StatePath "detached\$($script:Run.Facts.Detached).ps1"))
     Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
   }
 }
@@ -649,8 +648,8 @@ function Invoke-Guarded {
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
   $address = Get-NodeAddress
-  $snapshot = Read-NetworkSnapshot -Address $address
-  Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+  $snapshot = Read-NetworkSnapshot $address
+  Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
   $script:Run['Snapshot'] = $snapshot
   $message = ''
   $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
@@ -658,9 +657,9 @@ function Invoke-Guarded {
   catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
   $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
   if ($missing -ne '') {
-    Undo-Rewiring -Guard $guard
+    Undo-Rewiring $guard
     $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-    return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
+    return @{ State = 'restored'; Message = "$missing was lost and the change taken back; $message $after".Trim() }
   }
   if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
   @{ State = 'done'; Message = '' }
@@ -671,7 +670,7 @@ function Wait-Network {
   param($Snapshot, $Guard, [int]$Seconds)
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
-    Restore-NetworkSnapshot -Snapshot $Snapshot
+    Restore-NetworkSnapshot $Snapshot
     $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
     if ($missing -eq '') { return '' }
     Start-Sleep -Seconds 3
@@ -689,15 +688,15 @@ function Get-MissingLink {
   if (-not $out) { return 'the way to the API server' }
   $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
   # Port 0: winboot runs on the machine itself.
-  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return "the listener on port $($Guard.management_port)" }
   ''
 }
 
 function Undo-Rewiring {
   param($Guard)
-  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
-    Stop-RunningService -Name $Guard.agent
-    Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
+  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
+    Stop-RunningService $Guard.agent
+    Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
   }
   foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
     Remove-HnsObject -Kind networks -Id $network.Id
@@ -711,30 +710,23 @@ function New-Reboot {
 }
 
 function Stop-Step {
-  param(
-    [Parameter(Mandatory = $true)][string]$Id,
-    [Parameter(Mandatory = $true)][string]$Message,
-    [string]$Hint = ''
-  )
-  # The hint travels as the target of the error record; the prefix tells our problems from all others.
-  throw [Management.Automation.ErrorRecord]::new(
-    [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
+  # Ends the step with a problem of ours, told from all others by the prefix. What to do next is the controller's to
+  # say, by the id; a step of the profile's own may send a hint, which travels as the target of the error record.
+  param([string]$Id, [string]$Message, [string]$Hint = '')
+  throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-  param([Parameter(Mandatory = $true)]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
-  $id = $OtherwiseId
-  $hint = ''
+  # The reason of an error is its innermost exception.
+  param($Caught, [string]$OtherwiseId)
+  $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
+  $at = $Caught.InvocationInfo
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-    $id = $Caught.FullyQualifiedErrorId.Substring(8)
-    $hint = [string]$Caught.TargetObject
+    $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
+    $problem.hint = [string]$Caught.TargetObject
   }
-  $position = ''
-  if ($null -ne $Caught.InvocationInfo) {
-    $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
-  }
-  # The reason is the innermost exception.
-  @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
+  elseif ($null -ne $at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+  $problem
 }
 
 function Wait-Until {
@@ -752,13 +744,10 @@ function Wait-Until {
 function New-Run {
   param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
-  foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
-  foreach ($step in $Steps) {
-    foreach ($name in @('Needs', 'Secrets')) { if (-not $step.ContainsKey($name)) { $step[$name] = @() } }
-  }
+  foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
-    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
-    # Steps that others must not build upon, with the reason: failed, blocked or reboot.
+    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+    # Steps that others must not build upon, with the id of the reason.
     Unmet = @{}
     # Answers that cost something and hold for one step: read once, forgotten after each change.
     Cache = @{}
@@ -783,52 +772,37 @@ function Invoke-Locked {
   $lock = $null
   if ($null -eq $running) { $lock = Enter-Run }
   New-RunEvent
-  if ($null -ne $running) {
-    New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
-    return
-  }
-  if ($null -eq $lock) {
-    New-EndEvent -Reason 'held' -Message (Get-HolderText)
-    return
-  }
+  if ($null -ne $running) { New-DetachedEvents -Run $running -Step $running.step; return }
+  if ($null -eq $lock) { New-EndEvent 'held' (Get-HolderText); return }
   try {
     & $Work
     Clear-OldFiles
   }
-  finally { Exit-Run -Lock $lock }
+  finally { Exit-Run $lock }
 }
 
 function Invoke-Steps {
   param([object[]]$Steps, [scriptblock]$Drive)
   $rebooting = @()
   foreach ($step in $Steps) {
-    if (-not (Test-Fence)) {
-      New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
-      return
-    }
+    if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = & $Drive $step
-    if ($null -ne $result.Detached) {
-      New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-      return
-    }
+    if ($null -ne $result.Detached) { New-DetachedEvents -Run $result.Detached -Step $step.Name; return }
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent -Step $step -Result $result -Watch $watch
   }
-  if ($rebooting.Count -gt 0) {
-    Save-RebootMark -Steps $rebooting
-    New-EventLine @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent -Reason 'reboot'
-    return
-  }
-  New-EndEvent -Reason 'complete'
+  if ($rebooting.Count -eq 0) { New-EndEvent 'complete'; return }
+  Save-RebootMark $rebooting
+  New-EventLine @{ event = 'reboot'; steps = $rebooting }
+  New-EndEvent 'reboot'
 }
 
 function Invoke-Undo {
   # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
   $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
   [array]::Reverse($steps)
-  Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+  Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
   if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
     Clear-OldFiles
     Remove-StateFolder
@@ -840,13 +814,20 @@ function Get-ForgottenSteps {
   $known = @($script:Run.Steps | ForEach-Object { $_.Name })
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
     $name = [IO.Path]::GetFileNameWithoutExtension($path)
-    if ($known -notcontains $name) { @{ Name = $name; Needs = @(); Secrets = @(); Values = {}; Undo = { Restore-FormerValue } } }
+    if ($known -notcontains $name) { @{ Name = $name; Values = {}; Undo = { Restore-FormerValue } } }
   }
 }
 
 function New-Result {
-  param([string]$State = 'ok', [object[]]$Differences = @(), $Problem = $null)
-  @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
+  @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
+}
+
+function Set-Failure {
+  param($Step, $Result, $Caught, [string]$OtherwiseId)
+  $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
+  $Result.State = 'failed'
+  if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
+  $script:Run.Unmet[$Step.Name] = $Result.Problem.id
 }
 
 function Receive-Said {
@@ -856,7 +837,7 @@ function Receive-Said {
   switch ($kind) {
     'reboot' { $Result.Reboot = $true }
     'detached' { $Result.Detached = $Thing }
-    default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
+    default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
   }
 }
 
@@ -875,8 +856,7 @@ function Get-UndoResult {
     }
   }
   catch {
-    $result.State = 'failed'
-    $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+    Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed'
   }
   $result
 }
@@ -898,9 +878,9 @@ function New-StepEvent {
 }
 
 function New-DetachedEvents {
-  param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
-  New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
-  New-EndEvent -Reason 'detached'
+  param($Run, [string]$Step)
+  New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+  New-EndEvent 'detached'
 }
 
 function New-EndEvent {
@@ -915,21 +895,14 @@ function New-EventLine {
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
   $line = ConvertTo-AsciiJson $all
-  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
+  if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
   $line
 }
 
 function ConvertTo-AsciiJson {
   param($Value)
   $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-  if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
-  $text = [Text.StringBuilder]::new()
-  foreach ($character in $json.ToCharArray()) {
-    $code = [int]$character
-    if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
-    else { [void]$text.AppendFormat('\u{0:x4}', $code) }
-  }
-  $text.ToString()
+  [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
 # Ports that Windows keeps from its clients.
@@ -970,7 +943,7 @@ function Get-FeatureState {
 
 function Restore-Feature {
   param([object]$Former)
-  if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
+  if ($Former.state -ne 'Disabled' -or (Get-FeatureState $Former.name) -ne 'Enabled') { return }
   [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
   New-Reboot
 }
@@ -989,10 +962,10 @@ function Write-FileText {
   # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
   param([string]$Path, [string]$Text, [switch]$Private)
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-  $beside = $Path + '.winboot-new'
+  $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
   # The rules stand before the first byte of a secret does.
-  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
+  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
   [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
   # Replace is one step for every reader, but it keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
@@ -1001,14 +974,14 @@ function Write-FileText {
 
 function Move-FileOver {
   param([string]$From, [string]$To)
-  $old = $To + '.winboot-old'
+  $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
     # A program that still runs cannot be overwritten or deleted, but it can be renamed.
-    Remove-OldFile -Path $old
+    Remove-OldFile $old
     [IO.File]::Move($To, $old)
   }
   [IO.File]::Move($From, $To)
-  Remove-OldFile -Path $old
+  Remove-OldFile $old
 }
 
 function Remove-OldFile {
@@ -1017,8 +990,8 @@ function Remove-OldFile {
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
-    $waiting = '{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N')
-    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), $waiting + "`n", [Text.UTF8Encoding]::new($false))
+    $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
+    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n", [Text.UTF8Encoding]::new($false))
     [IO.File]::Move($Path, $waiting)
   }
 }
@@ -1044,7 +1017,7 @@ function Restore-File {
   elseif ($null -ne $Former.kept) {
     if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
   }
-  else { Remove-OldFile -Path $Former.path }
+  else { Remove-OldFile $Former.path }
 }
 
 function New-PrivateSecurity {
@@ -1062,8 +1035,8 @@ function New-PrivateSecurity {
 function Set-PrivateFolder {
   param([string]$Path)
   [void][IO.Directory]::CreateDirectory($Path)
-  if ($null -ne (Get-Strangers -Path $Path)) {
-    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
+  if ($null -ne (Get-Strangers $Path)) {
+    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity ([Security.AccessControl.DirectorySecurity]::new()))
   }
 }
 
@@ -1094,15 +1067,14 @@ function Restore-Folder {
   # Links are removed here, not followed.
   try { [IO.Directory]::Delete($Former.path, $true) }
   catch {
-    Stop-Step -Id 'FolderLeft' -Message ('{0} cannot be removed: {1}' -f $Former.path, $_.Exception.GetBaseException().Message) `
-      -Hint 'A process still uses it, or it holds image layers: restart the machine and run the same command again.'
+    Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)"
   }
 }
 
 # Former values: how a thing was before winboot first changed it.
 
 function Get-FormerPath {
-  Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
+  Get-StatePath "former\$($script:Run.Step).jsonl"
 }
 
 function Get-FormerLines {
@@ -1138,7 +1110,7 @@ function Clear-FormerValue {
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-  if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+  if ((Get-ServiceState 'hns') -ne 'Running') { return }
   $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
   if ($null -eq $read) { return }
   foreach ($found in @(& $read)) {
@@ -1153,15 +1125,14 @@ function Invoke-Hns {
   if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
   if (-not $answer.Success) {
-    Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
-      -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
+    Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)"
   }
   if ($answer.PSObject.Properties['Output']) { $answer.Output }
 }
 
 function Remove-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
-  [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
+  [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1200,7 +1171,7 @@ function Get-MachineIdentity {
     $script:Run.Identity = @{
       BootId = Get-BootId
       Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-      Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
+      Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
       Name   = [Environment]::MachineName
       Model  = [string]$system.Model
       Domain = [bool]$system.PartOfDomain
@@ -1222,8 +1193,7 @@ function Get-BootId {
   $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
   $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
   $hash = Get-TextHash $seed
-  '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
-  $hash.Substring(16, 4), $hash.Substring(20, 12)
+  "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
 }
 
 # What exists only on the node fills the places <<name>> of rendered texts.
@@ -1235,7 +1205,7 @@ function Expand-Known {
   $known = Get-Known
   foreach ($name in $names) {
     if (-not $known.ContainsKey($name)) { return }
-    $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
+    $Text = $Text.Replace("<<$name>>", $known[$name])
   }
   $Text
 }
@@ -1251,16 +1221,16 @@ function Read-Known {
   if ($null -ne $address) {
     $known.node_ip = $address.ip
     $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
-    $known.node_subnet = '{0}/{1}' -f $base, $address.prefix_length
+    $known.node_subnet = "$base/$($address.prefix_length)"
   }
   foreach ($cidr in @(Get-PodCidr)) {
     $family = ''
     if ($cidr.Contains(':')) { $family = '_v6' }
-    $known['pod_cidr' + $family] = $cidr
+    $known["pod_cidr$family"] = $cidr
     # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-    $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
-    $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
-    $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
+    $known["pod_gateway$family"] = Get-CidrAddress -Cidr $cidr -Offset 1
+    $known["pod_endpoint$family"] = Get-CidrAddress -Cidr $cidr -Offset 2
+    $known["pod_first$family"] = Get-CidrAddress -Cidr $cidr -Offset 3
   }
   # An overlay's kube-proxy answers from an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
@@ -1321,7 +1291,7 @@ function Complete-Text {
 
 function Restore-LogTask {
   param([object]$Former)
-  Remove-Task -Name $Former.name
+  Remove-Task $Former.name
 }
 
 # NSSM keeps its own values of a service in the subkey Parameters.
@@ -1330,7 +1300,7 @@ function Read-ServiceParameter {
   # What happens after an exit is the default value of a subkey.
   param([string]$Service, [string]$Name)
   $path = (Get-ServicePath $Service) + '\Parameters'
-  if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+  if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
   $value = Read-Registry $path $Name
   if ($value -is [array]) { return , $value }
   $value
@@ -1344,7 +1314,7 @@ function Test-NssmService {
 function Restore-ServiceParameters {
   param([object]$Former)
   $path = (Get-ServicePath $Former.name) + '\Parameters'
-  if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+  if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
   foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
@@ -1419,16 +1389,25 @@ function Read-NetworkSnapshot {
     dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
     suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
     category      = $category
-    vlan          = Read-Vlan -Alias $Address.alias
+    vlan          = Read-Vlan (Find-PhysicalAdapter $Address.mac)
     ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
         Where-Object { $_.Enabled }).Count -gt 0
-    routes        = [object[]]@(Read-KeptRoutes -Index $index)
+    addresses_v6  = [object[]]@(Get-NetIPAddress -InterfaceIndex $index -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+        ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
+    routes        = [object[]]@(Read-KeptRoutes $index)
   }
 }
 
+function Find-PhysicalAdapter {
+  # The one below a virtual switch has the same MAC; its driver tags the frames.
+  param([string]$Mac)
+  @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
 function Read-Vlan {
-  param([string]$Alias)
-  $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+  param([string[]]$Names)
+  if ($Names.Count -eq 0) { return '' }
+  $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
   if ($found.Count -eq 0) { return '' }
   [string]@($found[0].RegistryValue)[0]
 }
@@ -1437,14 +1416,18 @@ function Read-KeptRoutes {
   # Not what Windows derives from the address.
   param([int]$Index)
   # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
-  $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
-      ForEach-Object { '{0} {1}' -f $_.DestinationPrefix, $_.NextHop })
+  $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
+  $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
+  # Other IPv6 routes are announced by routers and come back by themselves.
+  foreach ($route in @($stored | Where-Object { $_.NextHop -like '*:*' })) {
+    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
+  }
   foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
     @{
       prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-      persistent = $persistent -contains ('{0} {1}' -f $route.DestinationPrefix, $route.NextHop)
+      persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
     }
   }
 }
@@ -1463,12 +1446,13 @@ function Find-Uplink {
 
 function Restore-NetworkSnapshot {
   param($Snapshot)
-  $index = Find-Uplink -Snapshot $Snapshot
+  $index = Find-Uplink $Snapshot
   if ($null -eq $index) { return }
   $at = @{ InterfaceIndex = $index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
+  Restore-Link -Snapshot $Snapshot -Index $index
   Restore-Routes -Snapshot $Snapshot -Index $index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
@@ -1492,10 +1476,29 @@ function Restore-NetworkSnapshot {
   }
 }
 
+function Restore-Link {
+  # The VLAN of the wire, and IPv6 as it was on the interface: off, or with its own addresses.
+  param($Snapshot, [int]$Index)
+  $physical = @(Find-PhysicalAdapter $Snapshot.mac)
+  if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
+    Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+  }
+  foreach ($adapter in @(Get-NetAdapter -InterfaceIndex $Index -IncludeHidden)) {
+    $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+    foreach ($binding in @(Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue)) {
+      if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+    }
+  }
+  foreach ($address in @($Snapshot.addresses_v6)) {
+    if (@(Find-Address $address.ip).Count -gt 0) { continue }
+    [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
+  }
+}
+
 function Restore-Routes {
   param($Snapshot, [int]$Index)
   foreach ($route in @($Snapshot.routes)) {
-    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease; adding it would make it static.
     if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
@@ -1562,8 +1565,8 @@ function Remove-PodNetwork {
   $networks = @(Get-HnsObject -Kind networks -Name $Name)
   if ($networks.Count -eq 0) { return }
   # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
-  Save-RestartNeed -Name 'kube-proxy'
-  foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+  Save-RestartNeed 'kube-proxy'
+  foreach ($list in @(Get-HnsObject policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
   foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
@@ -1576,8 +1579,8 @@ function Test-OwnNetwork {
 function Stop-PodNetwork {
   # The detached part of an undo: the agent would only make the network again.
   param($Wanted)
-  if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
-  Remove-PodNetwork -Name $Wanted.name
+  if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
+  Remove-PodNetwork $Wanted.name
 }
 
 function Restore-PodNetwork {
@@ -1585,8 +1588,7 @@ function Restore-PodNetwork {
   param([object]$Former)
   if ($Former.existed) { return }
   if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
-  Stop-Step -Id 'NetworkLeft' -Message ('the HNS network {0} is still there' -f $Former.name) `
-    -Hint 'Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; connections of the machine break for a moment.'
+  Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }
 
 # The range of ports that Windows gives to clients.
@@ -1594,7 +1596,7 @@ function Restore-PodNetwork {
 function Write-PortRange {
   # The one range that all profiles share, for new sockets at once.
   param([string]$Protocol, [int]$Start, [int]$Count)
-  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
+  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
@@ -1637,8 +1639,7 @@ function Invoke-Program {
     $process.StandardInput.Close()
     if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
       $process.Kill()
-      Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
-        -Hint 'Run the program on the machine by hand and look at what it waits for.'
+      Stop-Step 'ProgramHangs' "$Path did not end within $TimeoutSeconds seconds"
     }
     [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
   }
@@ -1651,7 +1652,7 @@ function Assert-Program {
   if ($ended.ExitCode -ne 0) {
     $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
+    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
   }
   $ended.Output
 }
@@ -1741,7 +1742,7 @@ function Restore-PodRoute {
 
 function Get-ServicePath {
   param([string]$Name)
-  'SYSTEM\CurrentControlSet\Services\' + $Name
+  "SYSTEM\CurrentControlSet\Services\$Name"
 }
 
 function Get-ServiceState {
@@ -1770,10 +1771,7 @@ function Invoke-ServiceControl {
   param([string[]]$Arguments)
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
-    $hint = ''
-    if ($ended.ExitCode -eq 1072) { $hint = 'It is marked for deletion: close services.msc and other tools that hold it.' }
-    Stop-Step -Id 'ServiceControl' -Hint $hint `
-      -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
+    Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
   }
 }
 
@@ -1781,22 +1779,21 @@ function Save-RestartNeed {
   # Noted before the first write: a run that dies in between would leave a service that runs with an older
   # configuration.
   param([string]$Name)
-  if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
-  Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
+  if ((Get-ServiceState $Name) -ne 'Running') { return }
+  Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Wait-ServiceState {
   param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState -Name $Name) -eq $State }) { return }
-  Stop-Step -Id 'ServiceState' -Hint 'See the log of the service, and the System event log (Service Control Manager).' `
-    -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
+  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $TimeoutSeconds seconds"
 }
 
 function Stop-RunningService {
   # Its process keeps files and pipes open beyond the stop.
   param([string]$Name, [int]$TimeoutSeconds = 60)
-  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
-  $filter = "Name='{0}'" -f $Name
+  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
+  $filter = "Name='$Name'"
   $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
@@ -1807,17 +1804,17 @@ function Stop-RunningService {
 
 function Restore-Service {
   param([object]$Former)
-  Stop-RunningService -Name $Former.name
+  Stop-RunningService $Former.name
   $path = Get-ServicePath $Former.name
   if (-not $Former.exists) {
-    if (Test-RegistryKey $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
+    if (Test-RegistryKey $path) { Invoke-ServiceControl @('delete', $Former.name) }
     return
   }
   $was = $Former.definition
-  Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
+  Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
     'depend=', (ConvertTo-DependList $was.depends))
   Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
-  Restore-ServiceParameters -Former $Former
+  Restore-ServiceParameters $Former
   if ($Former.running) { Start-Service -Name $Former.name }
 }
 
@@ -1836,7 +1833,7 @@ function Get-StatePath {
 }
 
 function Initialize-StateFolder {
-  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
+  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 
 function Remove-StateFolder {
@@ -1885,7 +1882,7 @@ function Test-Fence {
 function Get-HolderText {
   $stored = Read-StateJson 'fence.json'
   if ($null -eq $stored) { return 'another process holds the winboot mutex' }
-  '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
+  "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
 function Save-Fence {
@@ -1900,12 +1897,12 @@ function Enter-Run {
   Initialize-StateFolder
   $facts = $script:Run.Facts
   # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
-  if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
-  $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
+  if ($facts.TakeOver) { Save-Fence $facts.Holder }
+  $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
   if ($null -eq $lock) { return }
-  try { Save-Fence -Holder $facts.Holder }
+  try { Save-Fence $facts.Holder }
   catch {
-    Exit-Run -Lock $lock
+    Exit-Run $lock
     throw
   }
   $lock

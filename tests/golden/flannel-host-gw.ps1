@@ -39,12 +39,7 @@ $steps = @(
     }
   ); OwnMacs = $true }
 }; Look = {
-  $problems = @(Get-PreflightProblems @need)
-  if ($problems.Count -gt 0) {
-    $message = @($problems | ForEach-Object { $_.message }) -join '; '
-    $hint = @($problems | ForEach-Object { $_.hint } | Select-Object -Unique) -join ' '
-    Stop-Step -Id $problems[0].id -Message $message -Hint $hint
-  }
+  Assert-Preflight @need
   Get-PreflightNotices @notice
 }; Change = {
   # Nothing here is winboot's to change: a machine that does not fit fails in the look.
@@ -596,22 +591,22 @@ function Get-ArtifactDifference {
   # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
   param([hashtable[]]$Artifacts)
   foreach ($artifact in $Artifacts) {
-    $noted = Read-PlacedHashes -Artifact $artifact
+    $noted = Read-PlacedHashes $artifact
     foreach ($member in $artifact.members) {
       $want = $member['sha256']
       if ($null -eq $want) { $want = $noted[$member.destination] }
-      $is = Get-PathHash -Path $member.destination
+      $is = Get-PathHash $member.destination
       if ($null -ne $want -and $is -eq $want) { continue }
       $shown = $want
-      if ($null -eq $want) { $shown = 'as in {0} {1}' -f $artifact.file, $artifact.version }
-      New-Difference -What ('file {0}: sha256' -f $member.destination) -Is $is -Want $shown -Disturbs:($null -ne $is)
+      if ($null -eq $want) { $shown = "as in $($artifact.file) $($artifact.version)" }
+      New-Difference -What "file $($member.destination): sha256" -Is $is -Want $shown -Disturbs:($null -ne $is)
     }
   }
 }
 
 function Get-PlacedPath {
   param($Artifact)
-  'placed-{0}.json' -f $Artifact.name
+  "placed-$($Artifact.name).json"
 }
 
 function Read-PlacedHashes {
@@ -626,16 +621,16 @@ function Read-PlacedHashes {
 function Install-Artifacts {
   param([hashtable[]]$Artifacts)
   foreach ($artifact in $Artifacts) {
-    if (@(Get-ArtifactDifference -Artifacts @($artifact)).Count -gt 0) { Install-Artifact -Artifact $artifact }
+    if (@(Get-ArtifactDifference @($artifact)).Count -gt 0) { Install-Artifact $artifact }
   }
 }
 
 function Install-Artifact {
   param($Artifact)
   $folder = Get-StatePath 'downloads'
-  Set-PrivateFolder -Path $folder
+  Set-PrivateFolder $folder
   $archive = [IO.Path]::Combine($folder, $Artifact.file)
-  if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
+  if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
   $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
   if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
   [void][IO.Directory]::CreateDirectory($unpacked)
@@ -656,14 +651,13 @@ function Expand-Members {
 function Install-Member {
   param($Member, [string]$Folder)
   $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-  $hash = Get-PathHash -Path $from
+  $hash = Get-PathHash $from
   if ($null -ne $Member['sha256'] -and $hash -ne $Member['sha256']) {
-    Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member['sha256']) `
-      -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
+    Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
   }
-  if ((Get-PathHash -Path $Member.destination) -ne $hash) {
-    foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed -Name $service }
-    Save-FormerFile -Path $Member.destination
+  if ((Get-PathHash $Member.destination) -ne $hash) {
+    foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed $service }
+    Save-FormerFile $Member.destination
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
     Move-FileOver -From $from -To $Member.destination
   }
@@ -673,16 +667,14 @@ function Install-Member {
 function Receive-Artifact {
   param($Artifact, [string]$Path)
   if (-not $Artifact['sha256']) {
-    Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
-      -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
+    Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)"
   }
-  $part = $Path + '.part'
-  for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact['sha256']; $attempt++) {
+  $part = "$Path.part"
+  for ($attempt = 1; (Get-PathHash $part) -ne $Artifact['sha256']; $attempt++) {
     if ($attempt -gt 4) {
-      $hash = Get-PathHash -Path $part
+      $hash = Get-PathHash $part
       [IO.File]::Delete($part)
-      Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact['sha256']) `
-        -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
+      Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $($Artifact['sha256'])"
     }
     # The first attempts go on where an earlier one ended; the last ones start from nothing.
     if ($attempt -gt 2) { [IO.File]::Delete($part) }
@@ -719,8 +711,7 @@ function Receive-Rest {
   }
   catch {
     if ($Last) {
-      Stop-Step -Id 'DownloadFailed' -Message ('{0}: {1}' -f $Url, $_.Exception.GetBaseException().Message) `
-        -Hint 'Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.'
+      Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)"
     }
     # 416: what we have is not the beginning of that file.
     Start-Sleep -Seconds 2
@@ -730,18 +721,18 @@ function Receive-Rest {
 # Mode Boot: a SYSTEM task at each start of the machine.
 
 function Get-BootTaskDifference {
-  Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+  Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
   Get-TaskDifference -Name 'boot' -Task (New-BootTask)
 }
 
 function New-BootTask {
   $path = Get-StatePath 'boot.ps1'
-  New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash ([string]$script:Run.Text)) -Arguments '-Mode Boot') -TimeoutSeconds 1800
+  New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -TimeoutSeconds 1800
 }
 
 function Set-BootTask {
   Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-  Write-FileText -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+  Write-FileText -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
   Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
@@ -764,10 +755,10 @@ function Restore-BootRoutes {
   $snapshot = Read-StateJson 'network.json'
   if ($null -eq $snapshot) { return }
   $ready = {
-    Restore-NetworkSnapshot -Snapshot $snapshot
+    Restore-NetworkSnapshot $snapshot
     @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
   }
-  if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot) }
+  if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
 }
 
 # Certificates in PEM files.
@@ -775,7 +766,7 @@ function Restore-BootRoutes {
 function Read-PemCertificate {
   param([string]$Path)
   $text = Read-FileText $Path
-  if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+  if ($null -ne $text) { ConvertFrom-Pem $text }
 }
 
 function ConvertFrom-Pem {
@@ -804,29 +795,29 @@ function Get-CredentialFault {
   $certificate = Read-PemCertificate $Credential.certificate
   if ($null -eq $certificate) { return 'no client certificate' }
   $name = $certificate.GetNameInfo([Security.Cryptography.X509Certificates.X509NameType]::SimpleName, $false)
-  if ($name -cne ('system:node:' + $Credential.node)) { return 'client certificate of ' + $name }
+  if ($name -cne ('system:node:' + $Credential.node)) { return "client certificate of $name" }
   if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
 function Get-CredentialDifference {
   # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
   param($Credential)
-  $fault = Get-CredentialFault -Credential $Credential
+  $fault = Get-CredentialFault $Credential
   if ($null -eq $fault) { return }
   if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
-  New-Difference -What 'kubelet client certificate' -Is $fault -Want ('system:node:{0}, for {1}' -f $Credential.node, $Credential.server)
+  New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 
 function Set-Credential {
   param($Credential)
-  if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
-  Stop-RunningService -Name 'kubelet'
-  Remove-OldFile -Path $Credential.kubeconfig
+  if ($null -eq (Get-CredentialFault $Credential)) { return }
+  Stop-RunningService 'kubelet'
+  Remove-OldFile $Credential.kubeconfig
   if ([IO.Directory]::Exists($Credential.pki)) {
     foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
   }
-  $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
-  Save-CreatedFile -Path $Credential.bootstrap_path
+  $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
+  Save-CreatedFile $Credential.bootstrap_path
   Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
   $script:Run['Bootstrapped'] = $true
 }
@@ -837,7 +828,7 @@ function Invoke-Crictl {
   # Nothing when containerd does not answer.
   param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
   if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
-  if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+  if ((Get-ServiceState 'containerd') -ne 'Running') { return }
   $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
   if ($ended.ExitCode -eq 0) { $ended.Output }
 }
@@ -849,7 +840,7 @@ function Get-ImageDifference {
   if ($null -ne $listed) {
     $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
   }
-  if ($tags -notcontains $Image) { New-Difference -What ('image {0}' -f $Image) -Is $null -Want 'present' }
+  if ($tags -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
 }
 
 function Install-Image {
@@ -857,8 +848,7 @@ function Install-Image {
   $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
   $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -TimeoutSeconds 620
   if ($ended.ExitCode -ne 0) {
-    Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
-      -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
+    Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())"
   }
 }
 
@@ -870,8 +860,7 @@ function Save-CreatedFile {
 
 function Wait-Containerd {
   if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl -Arguments @('version')) }) { return }
-  Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds' `
-    -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
+  Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }
 
 # Work that may cut its session runs as a one-shot SYSTEM task. A guard puts the network back when the machine lost
@@ -881,18 +870,18 @@ function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
   param([int]$TimeoutSeconds = 300, $Guard)
   Assert-NoFailure
-  $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
-  $path = Get-StatePath ('detached\{0}.ps1' -f $id)
-  $text = [string]$script:Run.Text
+  $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+  $path = Get-StatePath "detached\$id.ps1"
+  $text = $script:Run.Text
   Write-FileText -Path $path -Text $text
-  Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+  Write-StateJson -Name "detached\$id.json" -Value @{
     id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
     deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
   }
   $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
   $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-  Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+  Start-SystemTask -Name "detached-$id" -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
 }
 
@@ -913,11 +902,11 @@ function Get-TaskDifference {
   # Compares what a task runs, by its hash: it is long.
   param([string]$Name, $Task)
   $found = @(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-  $what = 'task \winboot\{0}: ' -f $Name
+  $what = "task \winboot\${Name}:"
   $is = $null
   if ($found.Count -gt 0) { $is = Get-TextHash ([string]$found[0].Actions[0].Arguments) }
-  Compare-Wanted -What ($what + 'command') -Is $is -Want (Get-TextHash $Task.Action.Arguments)
-  if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What ($what + 'state') -Is 'Disabled' -Want 'Ready' }
+  Compare-Wanted -What "$what command" -Is $is -Want (Get-TextHash $Task.Action.Arguments)
+  if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
 }
 
 function Set-Task {
@@ -936,7 +925,7 @@ function New-SystemTask {
   param([string]$Command, [int]$TimeoutSeconds)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-  $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+  $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
   $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
   @{
     Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
@@ -959,15 +948,14 @@ function Assert-NoFailure {
     Write-StateJson -Name $name -Value $status
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-    Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
-      -Hint 'When the cause is mended, run the same command again.'
+    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
   }
 }
 
 function Complete-DetachedRun {
   # The step is as wanted: how its earlier runs ended is no reason to stop the next one.
   param([string]$Step)
-  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), ($Step + '-*.json'))) {
+  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
     if ($null -eq $status -or $status.told) { continue }
@@ -977,7 +965,7 @@ function Complete-DetachedRun {
 }
 
 function Invoke-Detached {
-  $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
+  $name = "detached\$($script:Run.Facts.Detached).json"
   $status = Read-StateJson $name
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
   $save = @{ Name = $name; Status = $status }
@@ -994,7 +982,7 @@ function Invoke-Detached {
     $script:Run.Fence = $status.fence
     # Those last events are still on their way through the network that we are about to rewire.
     Start-Sleep -Seconds 2
-    $ended = Invoke-Guarded -Status $status
+    $ended = Invoke-Guarded $status
     Save-DetachedState @save -State $ended.State -Message $ended.Message
   }
   catch {
@@ -1002,8 +990,8 @@ function Invoke-Detached {
     throw
   }
   finally {
-    Exit-Run -Lock $lock
-    [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
+    Exit-Run $lock
+    [IO.File]::Delete((Get-StatePath "detached\$($script:Run.Facts.Detached).ps1"))
     Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
   }
 }
@@ -1023,8 +1011,8 @@ function Invoke-Guarded {
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
   $address = Get-NodeAddress
-  $snapshot = Read-NetworkSnapshot -Address $address
-  Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+  $snapshot = Read-NetworkSnapshot $address
+  Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
   $script:Run['Snapshot'] = $snapshot
   $message = ''
   $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
@@ -1032,9 +1020,9 @@ function Invoke-Guarded {
   catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
   $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
   if ($missing -ne '') {
-    Undo-Rewiring -Guard $guard
+    Undo-Rewiring $guard
     $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-    return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
+    return @{ State = 'restored'; Message = "$missing was lost and the change taken back; $message $after".Trim() }
   }
   if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
   @{ State = 'done'; Message = '' }
@@ -1045,7 +1033,7 @@ function Wait-Network {
   param($Snapshot, $Guard, [int]$Seconds)
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
-    Restore-NetworkSnapshot -Snapshot $Snapshot
+    Restore-NetworkSnapshot $Snapshot
     $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
     if ($missing -eq '') { return '' }
     Start-Sleep -Seconds 3
@@ -1063,15 +1051,15 @@ function Get-MissingLink {
   if (-not $out) { return 'the way to the API server' }
   $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
   # Port 0: winboot runs on the machine itself.
-  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return "the listener on port $($Guard.management_port)" }
   ''
 }
 
 function Undo-Rewiring {
   param($Guard)
-  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
-    Stop-RunningService -Name $Guard.agent
-    Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
+  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
+    Stop-RunningService $Guard.agent
+    Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
   }
   foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
     Remove-HnsObject -Kind networks -Id $network.Id
@@ -1082,24 +1070,10 @@ function Undo-Rewiring {
 
 function New-Difference {
   # Null means: is, or shall be, absent.
-  param(
-    [Parameter(Mandatory = $true)][string]$What,
-    [AllowNull()]$Is,
-    [AllowNull()]$Want,
-    [switch]$Reboot,
-    [switch]$Disrupts,
-    [switch]$Disturbs,
-    [switch]$Policy
-  )
+  param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
   [pscustomobject]@{
-    kind     = 'difference'
-    what     = $What
-    is       = ConvertTo-Shown $Is
-    want     = ConvertTo-Shown $Want
-    reboot   = [bool]$Reboot
-    disrupts = [bool]$Disrupts
-    disturbs = [bool]$Disturbs
-    policy   = [bool]$Policy
+    kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
+    reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
   }
 }
 
@@ -1112,21 +1086,11 @@ function ConvertTo-Shown {
 }
 
 function Compare-Wanted {
-  param(
-    [Parameter(Mandatory = $true)][string]$What,
-    [AllowNull()]$Is,
-    [AllowNull()]$Want,
-    [switch]$IgnoreCase,
-    [switch]$Reboot,
-    [switch]$Disrupts,
-    [switch]$Disturbs
-  )
+  param([string]$What, $Is, $Want, [switch]$IgnoreCase, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs)
   $isText = ConvertTo-Shown $Is
   $wantText = ConvertTo-Shown $Want
-  if ($IgnoreCase) { $same = $isText -ieq $wantText } else { $same = $isText -ceq $wantText }
-  if (-not $same) {
-    New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
-  }
+  if ($isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)) { return }
+  New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
 
 function New-Reboot {
@@ -1134,30 +1098,23 @@ function New-Reboot {
 }
 
 function Stop-Step {
-  param(
-    [Parameter(Mandatory = $true)][string]$Id,
-    [Parameter(Mandatory = $true)][string]$Message,
-    [string]$Hint = ''
-  )
-  # The hint travels as the target of the error record; the prefix tells our problems from all others.
-  throw [Management.Automation.ErrorRecord]::new(
-    [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
+  # Ends the step with a problem of ours, told from all others by the prefix. What to do next is the controller's to
+  # say, by the id; a step of the profile's own may send a hint, which travels as the target of the error record.
+  param([string]$Id, [string]$Message, [string]$Hint = '')
+  throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-  param([Parameter(Mandatory = $true)]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
-  $id = $OtherwiseId
-  $hint = ''
+  # The reason of an error is its innermost exception.
+  param($Caught, [string]$OtherwiseId)
+  $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
+  $at = $Caught.InvocationInfo
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-    $id = $Caught.FullyQualifiedErrorId.Substring(8)
-    $hint = [string]$Caught.TargetObject
+    $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
+    $problem.hint = [string]$Caught.TargetObject
   }
-  $position = ''
-  if ($null -ne $Caught.InvocationInfo) {
-    $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
-  }
-  # The reason is the innermost exception.
-  @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
+  elseif ($null -ne $at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+  $problem
 }
 
 function Wait-Until {
@@ -1175,13 +1132,10 @@ function Wait-Until {
 function New-Run {
   param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
-  foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
-  foreach ($step in $Steps) {
-    foreach ($name in @('Needs', 'Secrets')) { if (-not $step.ContainsKey($name)) { $step[$name] = @() } }
-  }
+  foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
-    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
-    # Steps that others must not build upon, with the reason: failed, blocked or reboot.
+    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+    # Steps that others must not build upon, with the id of the reason.
     Unmet = @{}
     # Answers that cost something and hold for one step: read once, forgotten after each change.
     Cache = @{}
@@ -1199,18 +1153,17 @@ function Invoke-Block {
 }
 
 function Invoke-Look {
-  # What is as it should be goes out in one batch at the end: a run that finds nothing to do costs the fewest
-  # messages.
+  # What is as it should be goes out in one batch at the end: that costs the fewest messages.
   $script:Run.Fence = Get-Fence
   $quiet = [Collections.Generic.List[string]]::new()
   New-RunEvent
   foreach ($step in $script:Run.Steps) {
     $watch = [Diagnostics.Stopwatch]::StartNew()
-    $result = Get-LookResult -Step $step
+    $result = Get-LookResult $step
     $line = New-StepEvent -Step $step -Result $result -Watch $watch
     if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
   }
-  $quiet.Add((New-EndEvent -Reason 'complete'))
+  $quiet.Add((New-EndEvent 'complete'))
   $quiet.ToArray()
 }
 
@@ -1222,88 +1175,79 @@ function Invoke-Locked {
   $lock = $null
   if ($null -eq $running) { $lock = Enter-Run }
   New-RunEvent
-  if ($null -ne $running) {
-    New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
-    return
-  }
-  if ($null -eq $lock) {
-    New-EndEvent -Reason 'held' -Message (Get-HolderText)
-    return
-  }
+  if ($null -ne $running) { New-DetachedEvents -Run $running -Step $running.step; return }
+  if ($null -eq $lock) { New-EndEvent 'held' (Get-HolderText); return }
   try {
     & $Work
     Clear-OldFiles
   }
-  finally { Exit-Run -Lock $lock }
+  finally { Exit-Run $lock }
 }
 
 function Invoke-Steps {
   param([object[]]$Steps, [scriptblock]$Drive)
   $rebooting = @()
   foreach ($step in $Steps) {
-    if (-not (Test-Fence)) {
-      New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
-      return
-    }
+    if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = & $Drive $step
-    if ($null -ne $result.Detached) {
-      New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-      return
-    }
+    if ($null -ne $result.Detached) { New-DetachedEvents -Run $result.Detached -Step $step.Name; return }
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent -Step $step -Result $result -Watch $watch
   }
-  if ($rebooting.Count -gt 0) {
-    Save-RebootMark -Steps $rebooting
-    New-EventLine @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent -Reason 'reboot'
-    return
-  }
-  New-EndEvent -Reason 'complete'
+  if ($rebooting.Count -eq 0) { New-EndEvent 'complete'; return }
+  Save-RebootMark $rebooting
+  New-EventLine @{ event = 'reboot'; steps = $rebooting }
+  New-EndEvent 'reboot'
 }
 
 function New-Result {
-  param([string]$State = 'ok', [object[]]$Differences = @(), $Problem = $null)
-  @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
+  @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
+}
+
+function Set-Failure {
+  param($Step, $Result, $Caught, [string]$OtherwiseId)
+  $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
+  $Result.State = 'failed'
+  if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
+  $script:Run.Unmet[$Step.Name] = $Result.Problem.id
 }
 
 function Get-LookResult {
   param($Step)
-  $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
-  if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
-  try { $found = @(Read-Differences -Step $Step) }
-  catch {
-    $script:Run.Unmet[$Step.Name] = 'failed'
-    return (New-Result -State 'failed' -Problem (ConvertTo-Problem -Caught $_ -OtherwiseId 'LookFailed'))
+  $result = New-Result
+  try {
+    Assert-Needs $Step
+    $result.Differences = @(Read-Differences $Step)
+    # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
+    if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
   }
-  # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
-  if (@($found | Where-Object { -not $_.policy }).Count -eq 0) { return (New-Result -Differences $found) }
-  New-Result -State 'would-change' -Differences $found
+  catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
+  $result
+}
+
+function Assert-Needs {
+  param($Step)
+  $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
+  if ($unmet.Count -eq 0) { return }
+  $names = $unmet -join ', '
+  if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
+    Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
+  }
+  Stop-Step 'PendingReboot' "it goes on after the restart that these steps asked for: $names"
 }
 
 function Get-ChangeResult {
   param($Step)
-  $result = Get-LookResult -Step $Step
-  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun -Step $Step.Name }
+  $result = Get-LookResult $Step
+  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun $Step.Name }
   if ($result.State -ne 'would-change') { return $result }
-  $problem = Get-Obstacle -Step $Step -Differences $result.Differences
-  if ($null -ne $problem) {
-    $script:Run.Unmet[$Step.Name] = 'blocked'
-    $result.State = 'blocked'
-    if ($problem.id -eq 'SecretMissing') { $result.State = 'failed' }
-    $result.Problem = $problem
-    return $result
-  }
   try {
-    $result = Complete-Change -Step $Step -Result $result
-    if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'reboot' }
+    Assert-Allowed -Step $Step -Differences $result.Differences
+    Complete-Change -Step $Step -Result $result
+    if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
   }
-  catch {
-    $script:Run.Unmet[$Step.Name] = 'failed'
-    $result.State = 'failed'
-    $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
-  }
+  catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
   $result
 }
 
@@ -1313,17 +1257,11 @@ function Complete-Change {
   $said = @(Invoke-Block -Step $Step -Block 'Change')
   $script:Run.Cache = @{}
   foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
-  if ($null -ne $Result.Detached) { return $Result }
-  $left = @(Read-Differences -Step $Step | Where-Object { -not $_.policy })
+  if ($null -ne $Result.Detached) { return }
   # What takes effect with the restart may still be seen as different before it.
-  if ($Result.Reboot) { $left = @($left | Where-Object { -not $_.reboot }) }
-  if ($left.Count -gt 0) {
-    $names = @($left | ForEach-Object { $_.what }) -join '; '
-    Stop-Step -Id 'StillDifferent' -Message ('after the change this is still different: ' + $names) `
-      -Hint 'Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself.'
-  }
+  $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+  if ($left.Count -gt 0) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
   $Result.State = 'changed'
-  $Result
 }
 
 function Receive-Said {
@@ -1333,7 +1271,7 @@ function Receive-Said {
   switch ($kind) {
     'reboot' { $Result.Reboot = $true }
     'detached' { $Result.Detached = $Thing }
-    default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
+    default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
   }
 }
 
@@ -1342,50 +1280,25 @@ function Read-Differences {
   $seen = @{}
   foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
-      throw ('the look of step {0} emitted something that is no difference: {1}' -f $Step.Name, $thing)
+      throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
     }
     if ($seen.ContainsKey($thing.what)) {
-      throw ('the look of step {0} names two differences alike: {1}' -f $Step.Name, $thing.what)
+      throw "the look of step $($Step.Name) names two differences alike: $($thing.what)"
     }
     $seen[$thing.what] = $true
     $thing
   }
 }
 
-function Get-Obstacle {
+function Assert-Allowed {
   param($Step, [object[]]$Differences)
   $facts = $script:Run.Facts
-  if ($facts.NodeIsLive -and -not $facts.Drained) {
-    $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
-    if ($rough.Count -gt 0) {
-      $names = @($rough | ForEach-Object { $_.what }) -join '; '
-      return @{
-        id = 'NeedsDrain'; message = 'this would disturb a live node: ' + $names; position = ''
-        hint = 'Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards.'
-      }
-    }
+  $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
+  if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
+    Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
   }
-  $missing = @($Step.Secrets | Where-Object { -not $script:Run.Secrets.ContainsKey($_) })
-  if ($missing.Count -gt 0) {
-    return @{
-      id = 'SecretMissing'; message = 'the change needs a secret that was not sent: ' + ($missing -join ', ')
-      hint = 'Check the references in the profile (env, file, command, mint).'; position = ''
-    }
-  }
-}
-
-function New-BlockedResult {
-  param($Step, [string[]]$Unmet)
-  $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
-  $id = 'NeedsStep'
-  $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
-  if ($reasons -notcontains 'failed' -and $reasons -notcontains 'blocked') {
-    $id = 'PendingReboot'
-    $message = 'it goes on after the restart that these steps asked for: ' + ($Unmet -join ', ')
-    $script:Run.Unmet[$Step.Name] = 'reboot'
-  }
-  else { $script:Run.Unmet[$Step.Name] = 'blocked' }
-  New-Result -State 'blocked' -Problem @{ id = $id; message = $message; hint = ''; position = '' }
+  $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
+  if ($missing.Count -gt 0) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
 }
 
 function New-RunEvent {
@@ -1405,9 +1318,9 @@ function New-StepEvent {
 }
 
 function New-DetachedEvents {
-  param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
-  New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
-  New-EndEvent -Reason 'detached'
+  param($Run, [string]$Step)
+  New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+  New-EndEvent 'detached'
 }
 
 function New-EndEvent {
@@ -1422,21 +1335,14 @@ function New-EventLine {
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
   $line = ConvertTo-AsciiJson $all
-  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
+  if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
   $line
 }
 
 function ConvertTo-AsciiJson {
   param($Value)
   $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-  if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
-  $text = [Text.StringBuilder]::new()
-  foreach ($character in $json.ToCharArray()) {
-    $code = [int]$character
-    if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
-    else { [void]$text.AppendFormat('\u{0:x4}', $code) }
-  }
-  $text.ToString()
+  [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
 # Windows features, by DISM's names: far quicker than Get-WindowsFeature.
@@ -1444,8 +1350,8 @@ function ConvertTo-AsciiJson {
 function Get-FeatureDifference {
   param([string[]]$Features)
   foreach ($feature in $Features) {
-    $state = Get-FeatureState -Feature $feature
-    if ($state -ne 'Enabled') { New-Difference -What ('feature ' + $feature) -Is $state -Want 'Enabled' -Reboot }
+    $state = Get-FeatureState $feature
+    if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
   }
 }
 
@@ -1459,10 +1365,9 @@ function Get-FeatureState {
 function Enable-Features {
   param([string[]]$Features, [string]$Source)
   foreach ($feature in $Features) {
-    $state = Get-FeatureState -Feature $feature
+    $state = Get-FeatureState $feature
     if ($null -eq $state) {
-      Stop-Step -Id 'NoFeature' -Message ('Windows knows no feature {0}' -f $feature) `
-        -Hint 'Use the name that Get-WindowsOptionalFeature -Online lists.'
+      Stop-Step 'NoFeature' "Windows knows no feature $feature"
     }
     if ($state -eq 'Enabled') { continue }
     Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
@@ -1480,12 +1385,10 @@ function Enable-OneFeature {
   catch {
     switch ('{0:x8}' -f $_.Exception.HResult) {
       '800f081f' {
-        Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
-          -Hint 'Set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
+        Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)"
       }
       '800f0922' {
-        Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
-          -Hint 'Restart the machine to finish pending servicing; see to free space on C: and the system partition.'
+        Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)"
       }
     }
     throw
@@ -1518,7 +1421,7 @@ function Get-FileDifference {
   param([string]$Path, [string]$Text, [switch]$Disrupts)
   $is = Read-FileText $Path
   if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
-  New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
+  New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) `
     -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts
 }
 
@@ -1530,7 +1433,7 @@ function ConvertTo-TextSummary {
 
 function Set-FileText {
   param([string]$Path, [string]$Text)
-  Save-FormerFile -Path $Path
+  Save-FormerFile $Path
   Write-FileText -Path $Path -Text $Text
 }
 
@@ -1538,10 +1441,10 @@ function Write-FileText {
   # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
   param([string]$Path, [string]$Text, [switch]$Private)
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-  $beside = $Path + '.winboot-new'
+  $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
   # The rules stand before the first byte of a secret does.
-  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
+  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
   [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
   # Replace is one step for every reader, but it keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
@@ -1550,14 +1453,14 @@ function Write-FileText {
 
 function Move-FileOver {
   param([string]$From, [string]$To)
-  $old = $To + '.winboot-old'
+  $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
     # A program that still runs cannot be overwritten or deleted, but it can be renamed.
-    Remove-OldFile -Path $old
+    Remove-OldFile $old
     [IO.File]::Move($To, $old)
   }
   [IO.File]::Move($From, $To)
-  Remove-OldFile -Path $old
+  Remove-OldFile $old
 }
 
 function Remove-OldFile {
@@ -1566,8 +1469,8 @@ function Remove-OldFile {
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
-    $waiting = '{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N')
-    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), $waiting + "`n", [Text.UTF8Encoding]::new($false))
+    $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
+    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n", [Text.UTF8Encoding]::new($false))
     [IO.File]::Move($Path, $waiting)
   }
 }
@@ -1617,8 +1520,8 @@ function New-PrivateSecurity {
 function Set-PrivateFolder {
   param([string]$Path)
   [void][IO.Directory]::CreateDirectory($Path)
-  if ($null -ne (Get-Strangers -Path $Path)) {
-    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
+  if ($null -ne (Get-Strangers $Path)) {
+    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity ([Security.AccessControl.DirectorySecurity]::new()))
   }
 }
 
@@ -1640,8 +1543,8 @@ function Get-FirewallDifference {
   }
   foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
     # A Group Policy may say that local rules do not count; then ours are there and do nothing.
-    if (0 -eq (Read-Registry ('SOFTWARE\Policies\Microsoft\WindowsFirewall\' + $name) 'AllowLocalPolicyMerge')) {
-      New-Difference -What ('firewall {0}: local rules' -f $name) -Is 'ignored by Group Policy' -Want 'in force' -Policy
+    if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
+      New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
     }
   }
 }
@@ -1662,7 +1565,7 @@ function ConvertFrom-FirewallText {
   foreach ($field in $Text.Split('|')) {
     $name, $value = $field.Split('=')
     switch ($name) {
-      'Action' { if ($value -ne 'Allow') { return ('not allowing: ' + $value) } }
+      'Action' { if ($value -ne 'Allow') { return "not allowing: $value" } }
       'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
       'Dir' { $direction = $value.ToLowerInvariant() }
       'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
@@ -1671,7 +1574,7 @@ function ConvertFrom-FirewallText {
     }
   }
   if ($sources.Count -eq 0) { $sources = @('Any') }
-  '{0} {1} {2} from {3}' -f $direction, $protocol, $ports, (@($sources | Sort-Object -Unique) -join ',')
+  "$direction $protocol $ports from $(@($sources | Sort-Object -Unique) -join ',')"
 }
 
 function ConvertTo-Prefix {
@@ -1684,13 +1587,13 @@ function ConvertTo-Prefix {
     $mask = [string]$bits
   }
   if (-not $mask -or $mask -eq '32') { return $address }
-  '{0}/{1}' -f $address, $mask
+  "$address/$mask"
 }
 
 function Set-FirewallRules {
   param([hashtable[]]$Rules)
   foreach ($rule in $Rules) {
-    if (@(Get-FirewallDifference -Rules @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
+    if (@(Get-FirewallDifference @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
     Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
     if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
     $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
@@ -1709,12 +1612,12 @@ function Set-FirewallRules {
 function Get-FolderDifference {
   param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
   foreach ($path in $Ours + $Private + $Open) {
-    if (-not [IO.Directory]::Exists($path)) { New-Difference -What ('folder ' + $path) -Is $null -Want 'present' }
+    if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
   }
   foreach ($path in $Private) {
     if (-not [IO.Directory]::Exists($path)) { continue }
-    $strangers = Get-Strangers -Path $path
-    if ($null -ne $strangers) { New-Difference -What ('folder {0}: others with rights' -f $path) -Is $strangers -Want $null }
+    $strangers = Get-Strangers $path
+    if ($null -ne $strangers) { New-Difference -What "folder ${path}: others with rights" -Is $strangers -Want $null }
   }
 }
 
@@ -1723,7 +1626,7 @@ function Set-Folders {
   param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
   foreach ($path in $Ours + $Private + $Open) {
     Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
-    if ($Private -contains $path) { Set-PrivateFolder -Path $path }
+    if ($Private -contains $path) { Set-PrivateFolder $path }
     else { [void][IO.Directory]::CreateDirectory($path) }
   }
 }
@@ -1739,7 +1642,7 @@ function Save-FormerFolder {
 # Former values: how a thing was before winboot first changed it.
 
 function Get-FormerPath {
-  Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
+  Get-StatePath "former\$($script:Run.Step).jsonl"
 }
 
 function Get-FormerLines {
@@ -1758,7 +1661,7 @@ function Save-FormerValue {
     if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
   }
   $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-  [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
+  [IO.File]::AppendAllText((Get-FormerPath), "$note`n", [Text.UTF8Encoding]::new($false))
 }
 
 # The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
@@ -1766,7 +1669,7 @@ function Save-FormerValue {
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-  if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+  if ((Get-ServiceState 'hns') -ne 'Running') { return }
   $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
   if ($null -eq $read) { return }
   foreach ($found in @(& $read)) {
@@ -1781,15 +1684,14 @@ function Invoke-Hns {
   if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
   if (-not $answer.Success) {
-    Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
-      -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
+    Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)"
   }
   if ($answer.PSObject.Properties['Output']) { $answer.Output }
 }
 
 function Remove-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
-  [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
+  [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1828,7 +1730,7 @@ function Get-MachineIdentity {
     $script:Run.Identity = @{
       BootId = Get-BootId
       Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-      Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
+      Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
       Name   = [Environment]::MachineName
       Model  = [string]$system.Model
       Domain = [bool]$system.PartOfDomain
@@ -1850,8 +1752,7 @@ function Get-BootId {
   $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
   $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
   $hash = Get-TextHash $seed
-  '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
-  $hash.Substring(16, 4), $hash.Substring(20, 12)
+  "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
 }
 
 # The store of the host-local IPAM plugin: one file per taken address.
@@ -1882,21 +1783,21 @@ function Get-ReservationDifference {
   param([string]$Store, [object[]]$Reservations)
   foreach ($reservation in $Reservations) {
     $address = Expand-Known $reservation.address
-    $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
+    $what = "reserved address for $($reservation.holder) $($reservation.interface)"
     if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
-    $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
+    $want = "${address}: $($reservation.holder) $($reservation.interface)"
     $path = Get-StorePath -Store $Store -Address $address
     $is = $null
     if ([IO.File]::Exists($path)) {
-      $entry = Read-StoreEntry -Path $path
-      $is = '{0}: {1} {2}' -f $address, $entry.owner, $entry.interface
+      $entry = Read-StoreEntry $path
+      $is = "${address}: $($entry.owner) $($entry.interface)"
     }
     Compare-Wanted -What $what -Is $is -Want $want
   }
   $cidrs = @(Get-PodCidr)
   if ($cidrs.Count -eq 0) { return }
   foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs)) {
-    New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
+    New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
   }
 }
 
@@ -1904,8 +1805,8 @@ function Get-StaleEntry {
   # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
   param([string]$Store, [string[]]$Cidrs)
   $sandboxes = $null
-  foreach ($path in @(Get-StoreFiles -Store $Store)) {
-    $entry = Read-StoreEntry -Path $path
+  foreach ($path in @(Get-StoreFiles $Store)) {
+    $entry = Read-StoreEntry $path
     if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
     # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
     if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
@@ -1932,9 +1833,8 @@ function Set-Reservations {
   foreach ($reservation in $Reservations) {
     $address = Assert-Known $reservation.address
     $path = Get-StorePath -Store $Store -Address $address
-    if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
-      Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
-        -Hint 'Delete that pod (or drain the node) and run the same command again.'
+    if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
+      Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
     }
     Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
   }
@@ -1949,7 +1849,7 @@ function Expand-Known {
   $known = Get-Known
   foreach ($name in $names) {
     if (-not $known.ContainsKey($name)) { return }
-    $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
+    $Text = $Text.Replace("<<$name>>", $known[$name])
   }
   $Text
 }
@@ -1962,8 +1862,7 @@ function Assert-Known {
 }
 
 function Stop-Unknown {
-  Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
-    -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
+  Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
 }
 
 function Get-Known {
@@ -1977,16 +1876,16 @@ function Read-Known {
   if ($null -ne $address) {
     $known.node_ip = $address.ip
     $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
-    $known.node_subnet = '{0}/{1}' -f $base, $address.prefix_length
+    $known.node_subnet = "$base/$($address.prefix_length)"
   }
   foreach ($cidr in @(Get-PodCidr)) {
     $family = ''
     if ($cidr.Contains(':')) { $family = '_v6' }
-    $known['pod_cidr' + $family] = $cidr
+    $known["pod_cidr$family"] = $cidr
     # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-    $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
-    $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
-    $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
+    $known["pod_gateway$family"] = Get-CidrAddress -Cidr $cidr -Offset 1
+    $known["pod_endpoint$family"] = Get-CidrAddress -Cidr $cidr -Offset 2
+    $known["pod_first$family"] = Get-CidrAddress -Cidr $cidr -Offset 3
   }
   # An overlay's kube-proxy answers from an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
@@ -2028,18 +1927,18 @@ function Get-RenderedFileDifference {
   param([string]$Path, [string]$Text, [switch]$Disrupts)
   $want = Expand-Known $Text
   if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
-  New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
+  New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
 
 function Get-FileAbsence {
   param([string]$Path, [string]$Because)
-  if ([IO.File]::Exists($Path)) { New-Difference -What ('file {0}: {1}' -f $Path, $Because) -Is 'present' -Want $null }
+  if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {
   # Service is the one that must start anew to read them.
   param($Files, [string]$Service = '')
-  $disrupts = $Service -ne '' -and (Test-RestartDisrupts -Name $Service)
+  $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
   foreach ($path in @($Files.Keys | Sort-Object)) {
     Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
   }
@@ -2050,7 +1949,7 @@ function Set-RenderedFiles {
   param($Files, [string]$Service = '')
   foreach ($path in @($Files.Keys | Sort-Object)) {
     if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
-    if ($Service -ne '') { Save-RestartNeed -Name $Service }
+    if ($Service -ne '') { Save-RestartNeed $Service }
     Set-FileText -Path $path -Text (Assert-Known $Files[$path])
   }
 }
@@ -2094,8 +1993,7 @@ function Get-ForeignFile {
 function Assert-Network {
   param([string]$Name)
   if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
-  Stop-Step -Id 'NoHnsNetwork' -Message ('there is no HNS network {0}, which kube-proxy shall serve' -f $Name) `
-    -Hint 'It comes with the network solution: look at the step before this one, or at the pods of its operator.'
+  Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
 function Read-HttpStatus {
@@ -2115,12 +2013,11 @@ function Read-HttpStatus {
 function Wait-KubeProxy {
   # It is started anew once: that takes away what an earlier network left in its memory.
   param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
-  Stop-RunningService -Name $Name
+  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+  Stop-RunningService $Name
   Start-Service -Name $Name
-  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
-  Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
-    -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding.'
+  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+  Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }
 
 # containerd writes into one log for ever, others never delete an old one: a task turns them over.
@@ -2140,14 +2037,14 @@ function Invoke-LogRotation {
         if ($file.ReadByte() -ne 0) {
           $file.Position = 0
           $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
-          $kept = [IO.File]::Create([IO.Path]::Combine($folder, ('{0}-{1}.log' -f $stem, $stamp)))
+          $kept = [IO.File]::Create([IO.Path]::Combine($folder, "$stem-$stamp.log"))
           try { $file.CopyTo($kept) } finally { $kept.Dispose() }
           $file.SetLength(0)
         }
       }
       finally { $file.Dispose() }
     }
-    $old = @([IO.Directory]::GetFiles($folder, ($stem + '*')) | Where-Object { $_ -ne $path } |
+    $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path } |
         Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
     foreach ($one in $old) { [IO.File]::Delete($one) }
   }
@@ -2156,14 +2053,13 @@ function Invoke-LogRotation {
 function New-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
   $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
-  $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
-    (ConvertTo-QuotedList $Logs), (ConvertTo-QuotedList $Endless), $MaxBytes, $MaxFiles
-  New-SystemTask -Command ("function Invoke-LogRotation {`n" + $text + "`n}`n" + $call) -TimeoutSeconds 1800
+  $call = "Invoke-LogRotation -Logs @($(ConvertTo-QuotedList $Logs)) -Endless @($(ConvertTo-QuotedList $Endless)) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+  New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -TimeoutSeconds 1800
 }
 
 function ConvertTo-QuotedList {
   param([string[]]$Paths)
-  @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
+  @($Paths | ForEach-Object { "'$_'" }) -join ', '
 }
 
 function Get-LogTaskDifference {
@@ -2185,7 +2081,7 @@ function Read-ServiceParameter {
   # What happens after an exit is the default value of a subkey.
   param([string]$Service, [string]$Name)
   $path = (Get-ServicePath $Service) + '\Parameters'
-  if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+  if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
   $value = Read-Registry $path $Name
   if ($value -is [array]) { return , $value }
   $value
@@ -2195,12 +2091,12 @@ function Set-ServiceParameters {
   param($Service)
   $path = (Get-ServicePath $Service.name) + '\Parameters'
   if (-not (Test-NssmWanted $Service)) {
-    if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
     return
   }
   foreach ($name in @($Service.parameters.Keys)) {
     $value = $Service.parameters[$name]
-    if ($name -eq 'AppExit') { Write-Registry -Path ($path + '\AppExit') -Name '' -Value $value -Kind 'String'; continue }
+    if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String'; continue }
     Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
   }
 }
@@ -2232,7 +2128,7 @@ function Read-ParameterTree {
       if ($value -is [byte[]]) { $value = [int[]]$value }
       @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
     }
-    foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path ($Path + '\' + $name) }
+    foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
   }
   finally { $key.Dispose() }
 }
@@ -2243,10 +2139,10 @@ function Get-ComputerNameDifference {
   # A domain member is never renamed: its account in the domain would be left behind.
   param([string]$Want)
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
+  $active = [string](Read-Registry "${names}ActiveComputerName" 'ComputerName')
   if ($active -ieq $Want) { return }
   if ((Get-MachineIdentity).Domain) {
-    New-Difference -What 'computer name' -Is ($active + ' (domain member)') -Want $Want -Policy
+    New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy
     return
   }
   New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
@@ -2255,9 +2151,9 @@ function Get-ComputerNameDifference {
 function Set-ComputerName {
   param([string]$Name)
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry ($names + 'ActiveComputerName') 'ComputerName') }
+  Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
   # A rename that already waits for the restart would be refused a second time.
-  if ((Read-Registry ($names + 'ComputerName') 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+  if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
   New-Reboot
 }
 
@@ -2324,16 +2220,25 @@ function Read-NetworkSnapshot {
     dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
     suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
     category      = $category
-    vlan          = Read-Vlan -Alias $Address.alias
+    vlan          = Read-Vlan (Find-PhysicalAdapter $Address.mac)
     ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
         Where-Object { $_.Enabled }).Count -gt 0
-    routes        = [object[]]@(Read-KeptRoutes -Index $index)
+    addresses_v6  = [object[]]@(Get-NetIPAddress -InterfaceIndex $index -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+        ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
+    routes        = [object[]]@(Read-KeptRoutes $index)
   }
 }
 
+function Find-PhysicalAdapter {
+  # The one below a virtual switch has the same MAC; its driver tags the frames.
+  param([string]$Mac)
+  @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
 function Read-Vlan {
-  param([string]$Alias)
-  $found = @(Get-NetAdapterAdvancedProperty -Name $Alias -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+  param([string[]]$Names)
+  if ($Names.Count -eq 0) { return '' }
+  $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
   if ($found.Count -eq 0) { return '' }
   [string]@($found[0].RegistryValue)[0]
 }
@@ -2342,14 +2247,18 @@ function Read-KeptRoutes {
   # Not what Windows derives from the address.
   param([int]$Index)
   # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
-  $persistent = @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -PolicyStore PersistentStore -ErrorAction SilentlyContinue |
-      ForEach-Object { '{0} {1}' -f $_.DestinationPrefix, $_.NextHop })
+  $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
+  $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
+  # Other IPv6 routes are announced by routers and come back by themselves.
+  foreach ($route in @($stored | Where-Object { $_.NextHop -like '*:*' })) {
+    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
+  }
   foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
     @{
       prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-      persistent = $persistent -contains ('{0} {1}' -f $route.DestinationPrefix, $route.NextHop)
+      persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
     }
   }
 }
@@ -2368,12 +2277,13 @@ function Find-Uplink {
 
 function Restore-NetworkSnapshot {
   param($Snapshot)
-  $index = Find-Uplink -Snapshot $Snapshot
+  $index = Find-Uplink $Snapshot
   if ($null -eq $index) { return }
   $at = @{ InterfaceIndex = $index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
+  Restore-Link -Snapshot $Snapshot -Index $index
   Restore-Routes -Snapshot $Snapshot -Index $index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
@@ -2397,10 +2307,29 @@ function Restore-NetworkSnapshot {
   }
 }
 
+function Restore-Link {
+  # The VLAN of the wire, and IPv6 as it was on the interface: off, or with its own addresses.
+  param($Snapshot, [int]$Index)
+  $physical = @(Find-PhysicalAdapter $Snapshot.mac)
+  if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
+    Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+  }
+  foreach ($adapter in @(Get-NetAdapter -InterfaceIndex $Index -IncludeHidden)) {
+    $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+    foreach ($binding in @(Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue)) {
+      if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+    }
+  }
+  foreach ($address in @($Snapshot.addresses_v6)) {
+    if (@(Find-Address $address.ip).Count -gt 0) { continue }
+    [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
+  }
+}
+
 function Restore-Routes {
   param($Snapshot, [int]$Index)
   foreach ($route in @($Snapshot.routes)) {
-    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease; adding it would make it static.
     if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
@@ -2456,18 +2385,18 @@ function Get-PodCidr {
 function Get-RegistrationDifference {
   param([string]$ServingCertificate, [switch]$NeedsPodCidr)
   $node = Get-NodeObject
-  $what = 'node {0}: ' -f $script:Node.node
+  $what = "node $($script:Node.node):"
   if ($null -eq $node) {
-    New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
+    New-Difference -What "$what registered" -Is $null -Want 'yes'
   }
   else {
     $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
-    Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
+    Compare-Wanted -What "$what machine" -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
   }
   if ($NeedsPodCidr -and @(Get-PodCidr).Count -eq 0) {
-    New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
+    New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)'
   }
-  if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
+  if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) {
     New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
   }
 }
@@ -2483,11 +2412,11 @@ function Wait-Registration {
   if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
   # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
   # start anew.
-  $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) }
-  $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and (& $lost) }
+  $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) }
+  $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
   if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
     if (& $registered) { return }
-    Stop-RunningService -Name 'kubelet'
+    Stop-RunningService 'kubelet'
     Start-Service -Name 'kubelet'
     if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test $registered) { return }
   }
@@ -2498,19 +2427,17 @@ function Wait-Registration {
 function Stop-Registration {
   param([string[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
   $names = $Left -join '; '
-  $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
-  if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
-    Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('Is its CSR pending or denied (kubectl get csr)? ' +
-      'Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
+  $message = "not there after $TimeoutSeconds seconds: $names"
+  if (-not (Test-CurrentCertificate $ClientCertificate)) {
+    Stop-Step 'NoClientCertificate' $message
   }
   if ($Left.Count -eq 1 -and $names -like '*serving certificate*') {
-    Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('winboot approves it when its credentials may update ' +
-      'certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
+    Stop-Step 'ServingCsrPending' $message
   }
   if ($Left.Count -eq 1 -and $names -like '*pod CIDR*') {
-    Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
+    Stop-Step 'NoPodCidr' $message
   }
-  Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.'
+  Stop-Step 'NotRegistered' $message
 }
 
 # The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
@@ -2518,28 +2445,28 @@ function Stop-Registration {
 function Get-PodNetworkDifference {
   param($Wanted)
   $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
-  $what = 'HNS network {0}' -f $Wanted.name
+  $what = "HNS network $($Wanted.name)"
   if ($networks.Count -ne 1) {
     $is = $null
-    if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
+    if ($networks.Count -gt 1) { $is = "$($networks.Count) of that name" }
     New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
   }
   else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
-  if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
-  if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
+  if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
+  if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
 }
 
 function Get-NetworkFault {
   param($Network, $Wanted, [string]$What)
   $flags = @{ Disrupts = $true; Disturbs = $true }
   # HNS writes types in lower or mixed case, as their maker did.
-  Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-  $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
-  $want = @($Wanted.subnets | ForEach-Object { Complete-Text ('{0} via {1}' -f $_.prefix, $_.gateway) })
-  Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
-  Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+  Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+  $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
+  $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
+  Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
+  Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
     -Want (Complete-Text '<<node_ip>>') @flags
-  if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
+  if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) @flags }
 }
 
 function Get-NetworkVni {
@@ -2550,18 +2477,18 @@ function Get-NetworkVni {
 
 function Get-HostEndpointDifference {
   param($Wanted)
-  $what = 'HNS endpoint {0}' -f $Wanted.endpoint
+  $what = "HNS endpoint $($Wanted.endpoint)"
   $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
   $is = $null
   if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
   Compare-Wanted -What $what -Is $is -Want $address -Disrupts
   if ($is -ne $address) { return }
-  if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-  foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted)) {
-    $forwarding = Read-Forwarding -Address $one
+  if (@(Find-Address $address).Count -eq 0) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+  foreach ($one in @(Get-ForwardingAddress $Wanted)) {
+    $forwarding = Read-Forwarding $one
     if ($null -eq $forwarding) { continue }
-    Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
+    Compare-Wanted -What "forwarding on the interface of $one" -Is $forwarding -Want 'Enabled'
   }
 }
 
@@ -2588,8 +2515,8 @@ function Read-Forwarding {
 
 function Enable-Forwarding {
   param($Wanted)
-  foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted)) {
-    if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
+  foreach ($address in @(Get-ForwardingAddress $Wanted)) {
+    if ((Read-Forwarding $address) -ne 'Disabled') { continue }
     $index = @(Find-Address $address)[0].InterfaceIndex
     Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
     Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
@@ -2607,19 +2534,19 @@ function Get-SubnetFileDifference {
   }
   $known = Get-Known
   $want = '(known after join)'
-  if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
-  Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
+  if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
+  Compare-Wanted -What "file ${Path}: subnet" -Is $is -Want $want -Disrupts
 }
 
 function Test-PodNetwork {
   # True when nothing is left that only making the network anew can mend.
   param($Wanted)
-  @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts }).Count -eq 0
+  @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
   param($Wanted, $Guard)
-  Assert-Uplink -Wanted $Wanted
+  Assert-Uplink $Wanted
   Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
     name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
   }
@@ -2630,13 +2557,11 @@ function Assert-Uplink {
   # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
   param($Wanted)
   $address = Get-NodeAddress
-  if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
-  $uplink = Get-UplinkName -Address $address
-  foreach ($other in @(Get-HnsObject -Kind networks)) {
+  if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
+  $uplink = Get-UplinkName $address
+  foreach ($other in @(Get-HnsObject networks)) {
     if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
-    Stop-Step -Id 'NetworkConflict' -Message ('the HNS network {0} on {1} is of type {2}; {3} beside it cannot be of type {4}' -f `
-        $other.Name, $uplink, $other.Type, $Wanted.name, $Wanted.type) `
-      -Hint 'It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing uses it.'
+    Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
   }
 }
 
@@ -2652,20 +2577,20 @@ function Wait-RunningAgent {
   param($Wanted, [int]$TimeoutSeconds)
   [void](Wait-Until -Seconds $TimeoutSeconds -Pause 2000 -Test {
       $script:Run.Cache = @{}
-      (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
+      (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
     })
 }
 
 function Start-NetworkAgent {
   param($Wanted, [int]$TimeoutSeconds)
-  Save-RestartNeed -Name 'kube-proxy'
-  Stop-RunningService -Name $Wanted.agent
+  Save-RestartNeed 'kube-proxy'
+  Stop-RunningService $Wanted.agent
   # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-  if (@(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
-    Remove-PodNetwork -Name $Wanted.name
+  if (@(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+    Remove-PodNetwork $Wanted.name
   }
   [void](Wait-NodeAddress)
-  Start-CurrentService -Name $Wanted.agent
+  Start-CurrentService $Wanted.agent
   Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
@@ -2677,14 +2602,13 @@ function Wait-NodeAddress {
     $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
   }
   if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
-  Stop-Step -Id 'NoAddress' -Message 'this machine has no settled address after 60 seconds' `
-    -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
+  Stop-Step 'NoAddress' 'this machine has no settled address after 60 seconds'
 }
 
 function Restore-Uplink {
   # A static address may be lost. Put back at once, HNS still finds it; later it makes do with one of its own
   # invention.
-  if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+  if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
@@ -2692,12 +2616,11 @@ function Wait-PodNetwork {
   $stands = {
     Restore-Uplink
     $script:Run.Cache = @{}
-    Test-PodNetwork -Wanted $Wanted
+    Test-PodNetwork $Wanted
   }
   if (Wait-Until -Seconds $TimeoutSeconds -Test $stands) { return }
-  $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { '{0} is {1}' -f $_.what, $_.is })
-  Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, ($left -join '; ')) `
-    -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
+  $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $($_.is)" })
+  Stop-Step 'NoPodNetwork' "after $TimeoutSeconds seconds: $($left -join '; ')"
 }
 
 function Remove-PodNetwork {
@@ -2706,8 +2629,8 @@ function Remove-PodNetwork {
   $networks = @(Get-HnsObject -Kind networks -Name $Name)
   if ($networks.Count -eq 0) { return }
   # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
-  Save-RestartNeed -Name 'kube-proxy'
-  foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+  Save-RestartNeed 'kube-proxy'
+  foreach ($list in @(Get-HnsObject policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
   foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
@@ -2719,20 +2642,20 @@ function Get-PortRange {
   if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
   else { $settings = @(Get-NetUDPSetting) }
   if ($settings.Count -eq 0) { return }
-  '{0}+{1}' -f $settings[0].DynamicPortRangeStartPort, $settings[0].DynamicPortRangeNumberOfPorts
+  "$($settings[0].DynamicPortRangeStartPort)+$($settings[0].DynamicPortRangeNumberOfPorts)"
 }
 
 function Get-PortRangeDifference {
   param([int]$Start, [int]$Count)
   foreach ($protocol in @('tcp', 'udp')) {
-    Compare-Wanted -What ('dynamic ports: ' + $protocol) -Is (Get-PortRange -Protocol $protocol) -Want ('{0}+{1}' -f $Start, $Count)
+    Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange $protocol) -Want "$Start+$Count"
   }
 }
 
 function Set-PortRange {
   param([int]$Start, [int]$Count)
   foreach ($protocol in @('tcp', 'udp')) {
-    Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
+    Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange $protocol) }
     Write-PortRange -Protocol $protocol -Start $Start -Count $Count
   }
 }
@@ -2740,24 +2663,28 @@ function Set-PortRange {
 function Write-PortRange {
   # The one range that all profiles share, for new sockets at once.
   param([string]$Protocol, [int]$Start, [int]$Count)
-  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
+  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
 # Can this machine become this node at all?
 
-function Get-PreflightProblems {
+function Assert-Preflight {
+  # Everything that is wrong at once: the step fails by the id of the first, and the others' travel with it.
   param([int]$Build, [int]$FreeGib, [object[]]$Updates)
-  Test-Build -Build $Build
-  Test-Updates -Updates $Updates
-  Test-Session
-  Test-Space -FreeGib $FreeGib
-  Test-Addressing
+  $problems = @(
+    Test-Build $Build
+    Test-Updates $Updates
+    Test-Session
+    Test-Space $FreeGib
+    Test-Addressing
+  )
+  if ($problems.Count -gt 0) { Stop-Step $problems[0].id ($problems.message -join '; ') -Hint ($problems.id -join ' ') }
 }
 
 function New-PreflightProblem {
-  param([string]$Id, [string]$Message, [string]$Hint)
-  [pscustomobject]@{ id = $Id; message = $Message; hint = $Hint }
+  param([string]$Id, [string]$Message)
+  [pscustomobject]@{ id = $Id; message = $Message }
 }
 
 function Test-Build {
@@ -2765,16 +2692,14 @@ function Test-Build {
   $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
   $is = [int](Read-Registry $version 'CurrentBuildNumber')
   if ($is -ne $Build) {
-    New-PreflightProblem -Id 'WrongBuild' -Message ('Windows build {0}, but the inventory says {1}' -f $is, $Build) `
-      -Hint 'Set `os` of this host in the inventory to what the machine is.'
+    New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build"
   }
   $kind = [string](Read-Registry $version 'InstallationType')
   if ($kind -notlike 'Server*') {
-    New-PreflightProblem -Id 'NotServer' -Message ('this is Windows {0}, not Windows Server' -f $kind) `
-      -Hint 'Kubernetes supports Windows Server only.'
+    New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server"
   }
   if (-not [Environment]::Is64BitProcess) {
-    New-PreflightProblem -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' -Hint 'Use the 64-bit endpoint Microsoft.PowerShell.'
+    New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process'
   }
 }
 
@@ -2787,9 +2712,7 @@ function Test-Updates {
   $is = Get-Revision
   foreach ($update in $Updates) {
     if ($is -ge $update.revision) { continue }
-    New-PreflightProblem -Id 'UpdateMissing' -Message ('revision {0} of Windows is older than {1} ({2}): {3}' -f `
-        $is, $update.revision, $update.kb, $update.why) `
-      -Hint 'Install the current cumulative update and restart.'
+    New-PreflightProblem 'UpdateMissing' "revision $is of Windows is older than $($update.revision) ($($update.kb)): $($update.why)"
   }
 }
 
@@ -2797,13 +2720,11 @@ function Test-Session {
   $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
   $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
   if (-not $administrator) {
-    New-PreflightProblem -Id 'NotAdministrator' -Message ('{0} has no administrator token here' -f $identity.Name) `
-      -Hint 'Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1.'
+    New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
   }
   $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
   if ($mode -ne 'FullLanguage') {
-    New-PreflightProblem -Id 'LanguageMode' -Message ('PowerShell runs in {0} mode' -f $mode) `
-      -Hint 'AppLocker or Device Guard restricts scripts: allow this account, or use another one.'
+    New-PreflightProblem 'LanguageMode' "PowerShell runs in $mode mode"
   }
 }
 
@@ -2812,30 +2733,25 @@ function Test-Space {
   $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
   $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
   if ($free -lt $FreeGib) {
-    New-PreflightProblem -Id 'DiskSpace' -Message ('{0} has {1} GiB free, {2} are needed' -f $drive.Name, $free, $FreeGib) `
-      -Hint 'Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.'
+    New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed"
   }
 }
 
 function Test-Addressing {
   $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
   if ($adapters.Count -gt 1) {
-    New-PreflightProblem -Id 'DefaultRoutes' -Message ('default routes lead through {0} adapters' -f $adapters.Count) `
-      -Hint 'Keep the gateway on one adapter: HNS follows the wrong one otherwise.'
+    New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters"
   }
   $address = Get-NodeAddress
   if ($null -eq $address) {
-    New-PreflightProblem -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address' `
-      -Hint 'An IPv6-only adapter cannot carry Windows pods; or correct node_ip in the inventory.'
+    New-PreflightProblem 'NoAddress' 'no IPv4 address of this machine can be the node address'
     return
   }
   if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
-    New-PreflightProblem -Id 'AddressState' -Message ('the address {0} is {1}' -f $address.ip, $address.state) `
-      -Hint 'Wait for DHCP, or mend the address: HNS would latch on to this one.'
+    New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)"
   }
   if (-not (Get-AddressTowardsServer)) {
-    New-PreflightProblem -Id 'NoServer' -Message ('{0}:{1} does not answer by TCP from this machine' -f $script:Node.server_host, $script:Node.server_port) `
-      -Hint 'Check DNS, routes and firewalls between this node and the control plane.'
+    New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
   }
 }
 
@@ -2844,19 +2760,19 @@ function Get-PreflightNotices {
   $is = Get-Revision
   foreach ($update in $BadUpdates) {
     if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
-    New-Difference -What ('Windows update {0}' -f $update.kb) -Is ('revision {0}: {1}' -f $is, $update.what) `
-      -Want ('revision {0} or later ({1})' -f $update.fixed, $update.fixed_kb) -Policy
+    New-Difference -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
+      -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
   }
   $pending = Get-PendingReboot
   if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-  if ($null -ne (Get-ServiceState -Name 'docker')) {
-    New-Difference -What 'competing software: service docker' -Is (Get-ServiceState -Name 'docker') -Want $null -Policy
+  if ($null -ne (Get-ServiceState 'docker')) {
+    New-Difference -What 'competing software: service docker' -Is (Get-ServiceState 'docker') -Want $null -Policy
   }
   foreach ($network in @(Get-HnsObject -Kind networks -Name 'nat')) {
     New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
   }
   $year = [DateTime]::UtcNow.Year
-  if ($year -lt 2025) { New-Difference -What 'clock' -Is ('the year {0}' -f $year) -Want 'the time of day' -Policy }
+  if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
   # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
   if ($OwnMacs -and -not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
     New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
@@ -2871,8 +2787,8 @@ function Get-PendingReboot {
   if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { $waiting += 'servicing' }
   if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired') { $waiting += 'Windows Update' }
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  $active = Read-Registry ($names + 'ActiveComputerName') 'ComputerName'
-  if ($active -ine (Read-Registry ($names + 'ComputerName') 'ComputerName')) { $waiting += 'a new computer name' }
+  $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
+  if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { $waiting += 'a new computer name' }
   $waiting -join ', '
 }
 
@@ -2908,8 +2824,7 @@ function Invoke-Program {
     $process.StandardInput.Close()
     if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
       $process.Kill()
-      Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
-        -Hint 'Run the program on the machine by hand and look at what it waits for.'
+      Stop-Step 'ProgramHangs' "$Path did not end within $TimeoutSeconds seconds"
     }
     [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
   }
@@ -2922,7 +2837,7 @@ function Assert-Program {
   if ($ended.ExitCode -ne 0) {
     $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
+    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
   }
   $ended.Output
 }
@@ -2968,7 +2883,7 @@ function Set-RegistryValue {
   param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
   $former = Read-Registry $Path $Name
   if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-  Save-FormerValue -Kind 'Registry' -Key ('{0}\{1}' -f $Path, $Name) -Value @{
+  Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value @{
     path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
   }
   Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
@@ -3007,37 +2922,37 @@ function Read-Secret {
 
 function Get-ServicePath {
   param([string]$Name)
-  'SYSTEM\CurrentControlSet\Services\' + $Name
+  "SYSTEM\CurrentControlSet\Services\$Name"
 }
 
 function Get-ServiceDifference {
   param($Service)
-  $flags = @{ Disrupts = (Test-RestartDisrupts -Name $Service.name) }
-  $is = Read-Service -Name $Service.name
-  $what = 'service {0}: ' -f $Service.name
-  Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
-  Compare-Wanted -What ($what + 'start type') -Is $is.start -Want $Service.start
-  Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
-  Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
-  Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+  $flags = @{ Disrupts = (Test-RestartDisrupts $Service.name) }
+  $is = Read-Service $Service.name
+  $what = "service $($Service.name):"
+  Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
+  Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
+  Compare-Wanted -What "$what depends on" -Is $is.depends -Want @($Service.depends) -IgnoreCase
+  Compare-Wanted -What "$what environment" -Is $is.environment -Want @($Service.environment) @flags
+  Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
   # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
-  if ($null -ne $is.recovery) { Compare-Wanted -What ($what + 'recovery after a stop with an error') -Is $is.failure_flag -Want 0 }
+  if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
   foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-    Compare-Wanted -What ($what + $name) -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+    Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
   }
-  if (-not (Test-NssmWanted $Service) -and (Test-NssmService -Name $Service.name)) {
-    New-Difference -What ($what + 'values of NSSM') -Is 'present' -Want $null @flags
+  if (-not (Test-NssmWanted $Service) -and (Test-NssmService $Service.name)) {
+    New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags
   }
-  if (Test-RestartNeed -Name $Service.name) {
-    New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
+  if (Test-RestartNeed $Service.name) {
+    New-Difference -What "$what configuration in use" -Is 'older' -Want 'current' @flags
   }
-  Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
+  Compare-Wanted -What "$what state" -Is (Get-ServiceState $Service.name) -Want 'Running'
 }
 
 function Test-RestartDisrupts {
   # All services of a node stand below kube-proxy: with one of them it stops, and then makes every load balancer anew.
   param([string]$Name)
-  (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
+  (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
 }
 
 function Read-Service {
@@ -3067,12 +2982,12 @@ function ConvertFrom-FailureActions {
     $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
     '{0}/{1}' -f $(if ($kind -eq 1) { 'restart' } else { $kind }), [BitConverter]::ToInt32($raw, 24 + 8 * $index)
   }
-  '{0} reset={1}' -f (@($actions) -join ' '), [BitConverter]::ToInt32($raw, 0)
+  "$(@($actions) -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
 }
 
 function ConvertTo-Recovery {
   param($Service)
-  '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
+  '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' '), $Service.reset_s
 }
 
 function Get-ServiceState {
@@ -3087,20 +3002,20 @@ function Set-ServiceDefinition {
   foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
     if ([string]$text -like '*(known after join)*') { Stop-Unknown }
   }
-  Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
-  if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed -Name $name }
+  Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService $name)
+  if (@(Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed $name }
   # Who changes the manager under a running service leaves a process that nobody stops.
-  if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
+  if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
   $verb = 'create'
   if (Test-RegistryKey (Get-ServicePath $name)) { $verb = 'config' }
-  $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
-  Invoke-ServiceControl -Arguments @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+  $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
+  Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
     'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
-  Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
-  Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
-  Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
+  Invoke-ServiceControl @('description', $name, $Service.description)
+  Invoke-ServiceControl @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+  Invoke-ServiceControl @('failureflag', $name, '0')
   Write-ServiceEnvironment -Name $name -Environment $Service.environment
-  Set-ServiceParameters -Service $Service
+  Set-ServiceParameters $Service
 }
 
 function ConvertTo-DependList {
@@ -3123,10 +3038,7 @@ function Invoke-ServiceControl {
   param([string[]]$Arguments)
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
-    $hint = ''
-    if ($ended.ExitCode -eq 1072) { $hint = 'It is marked for deletion: close services.msc and other tools that hold it.' }
-    Stop-Step -Id 'ServiceControl' -Hint $hint `
-      -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
+    Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
   }
 }
 
@@ -3134,36 +3046,35 @@ function Save-RestartNeed {
   # Noted before the first write: a run that dies in between would leave a service that runs with an older
   # configuration.
   param([string]$Name)
-  if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
-  Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
+  if ((Get-ServiceState $Name) -ne 'Running') { return }
+  Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Test-RestartNeed {
   param([string]$Name)
-  $noted = Read-StateJson ('restart-{0}.json' -f $Name)
+  $noted = Read-StateJson "restart-$Name.json"
   $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
 function Start-CurrentService {
   param([string]$Name)
-  if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name }
-  if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
+  if (Test-RestartNeed $Name) { Stop-RunningService $Name }
+  if ((Get-ServiceState $Name) -ne 'Running') { Start-Service -Name $Name }
   Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
-  [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
+  [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
 function Wait-ServiceState {
   param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState -Name $Name) -eq $State }) { return }
-  Stop-Step -Id 'ServiceState' -Hint 'See the log of the service, and the System event log (Service Control Manager).' `
-    -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
+  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $TimeoutSeconds seconds"
 }
 
 function Stop-RunningService {
   # Its process keeps files and pipes open beyond the stop.
   param([string]$Name, [int]$TimeoutSeconds = 60)
-  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
-  $filter = "Name='{0}'" -f $Name
+  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
+  $filter = "Name='$Name'"
   $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
@@ -3175,10 +3086,10 @@ function Stop-RunningService {
 function Read-FormerService {
   param([string]$Name)
   $path = Get-ServicePath $Name
-  $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+  $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
   if ($former.exists) {
-    $former.definition = Read-Service -Name $Name
-    $former.parameters = @(Read-ParameterTree -Path ($path + '\Parameters'))
+    $former.definition = Read-Service $Name
+    $former.parameters = @(Read-ParameterTree "$path\Parameters")
   }
   $former
 }
@@ -3194,14 +3105,14 @@ function Get-PageFileDifference {
     if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
     return
   }
-  Compare-Wanted -What 'page file' -Is $text -Want ('C:\pagefile.sys {0} {0}' -f $MiB) -IgnoreCase -Reboot
+  Compare-Wanted -What 'page file' -Is $text -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
 }
 
 function Set-PageFile {
   param($MiB)
-  if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
+  if (@(Get-PageFileDifference $MiB).Count -eq 0) { return }
   $value = '?:\pagefile.sys'
-  if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
+  if ($MiB -isnot [string]) { $value = "C:\pagefile.sys $MiB $MiB" }
   Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
     -Value @($value) -Kind 'MultiString'
   New-Reboot
@@ -3215,7 +3126,7 @@ function Get-StatePath {
 }
 
 function Initialize-StateFolder {
-  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
+  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 
 function Write-Journal {
@@ -3259,7 +3170,7 @@ function Test-Fence {
 function Get-HolderText {
   $stored = Read-StateJson 'fence.json'
   if ($null -eq $stored) { return 'another process holds the winboot mutex' }
-  '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
+  "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
 function Save-Fence {
@@ -3274,12 +3185,12 @@ function Enter-Run {
   Initialize-StateFolder
   $facts = $script:Run.Facts
   # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
-  if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
-  $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
+  if ($facts.TakeOver) { Save-Fence $facts.Holder }
+  $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
   if ($null -eq $lock) { return }
-  try { Save-Fence -Holder $facts.Holder }
+  try { Save-Fence $facts.Holder }
   catch {
-    Exit-Run -Lock $lock
+    Exit-Run $lock
     throw
   }
   $lock

@@ -1,6 +1,6 @@
 """Every `what` that a look can emit, read from the syntax tree of the templates and of the controller's own steps.
 
-A `what` is put together from constants and values: `'file {0}: sha256' -f $path`. Here it becomes a pattern in which
+A `what` is put together from constants and values: `"file ${path}: sha256"`. Here it becomes a pattern in which
 each value is a wildcard, so that a concrete `what` can be matched with the place that emits it.
 """
 
@@ -119,6 +119,9 @@ class _Names:
                     for text in self.texts(left)
                     for chosen in itertools.product(*choices)
                 ]
+            case ps.ExpandableString(parts=parts):
+                pieces = [[part] if isinstance(part, str) else self.texts(part) for part in parts]
+                return ["".join(chosen) for chosen in itertools.product(*pieces)]
             case ps.Variable(name=name):
                 return self._variable(name.lower())
         return [ANY]

@@ -2,6 +2,7 @@
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
+from winboot.hints import hint_for
 from winboot.lab.windows.snapshot import diff
 
 
@@ -19,7 +20,7 @@ def test_a_build_that_is_not_the_declared_one_stops_the_node():
     problem = told.step("node-preflight")["problem"]
     assert problem["id"] == "WrongBuild"
     assert "26100" in problem["message"]
-    assert "inventory" in problem["hint"]
+    assert "inventory" in hint_for(problem["id"], problem["hint"])
 
 
 def test_an_api_server_that_does_not_answer_is_named(bench: Bench):

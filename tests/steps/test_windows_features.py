@@ -2,6 +2,7 @@
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
+from winboot.hints import hint_for
 from winboot.steps.windows_features import WINDOWS_FEATURES
 
 
@@ -33,4 +34,4 @@ def test_missing_feature_files_are_explained(bench: Bench):
     problem = bench.run(STEP).step(STEP)["problem"]
 
     assert problem["id"] == "FeatureSource"
-    assert "features_source" in problem["hint"]
+    assert "features_source" in hint_for(problem["id"], problem["hint"])

@@ -4,22 +4,22 @@ function Get-ArtifactDifference {
     # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
-        $noted = Read-PlacedHashes -Artifact $artifact
+        $noted = Read-PlacedHashes $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if ($null -eq $want) { $want = $noted[$member.destination] }
-            $is = Get-PathHash -Path $member.destination
+            $is = Get-PathHash $member.destination
             if ($null -ne $want -and $is -eq $want) { continue }
             $shown = $want
-            if ($null -eq $want) { $shown = 'as in {0} {1}' -f $artifact.file, $artifact.version }
-            New-Difference -What ('file {0}: sha256' -f $member.destination) -Is $is -Want $shown -Disturbs:($null -ne $is)
+            if ($null -eq $want) { $shown = "as in $($artifact.file) $($artifact.version)" }
+            New-Difference -What "file $($member.destination): sha256" -Is $is -Want $shown -Disturbs:($null -ne $is)
         }
     }
 }
 
 function Get-PlacedPath {
     param($Artifact)
-    'placed-{0}.json' -f $Artifact.name
+    "placed-$($Artifact.name).json"
 }
 
 function Read-PlacedHashes {
@@ -34,16 +34,16 @@ function Read-PlacedHashes {
 function Install-Artifacts {
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
-        if (@(Get-ArtifactDifference -Artifacts @($artifact)).Count -gt 0) { Install-Artifact -Artifact $artifact }
+        if (@(Get-ArtifactDifference @($artifact)).Count -gt 0) { Install-Artifact $artifact }
     }
 }
 
 function Install-Artifact {
     param($Artifact)
     $folder = Get-StatePath 'downloads'
-    Set-PrivateFolder -Path $folder
+    Set-PrivateFolder $folder
     $archive = [IO.Path]::Combine($folder, $Artifact.file)
-    if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
+    if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
     $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
     if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
     [void][IO.Directory]::CreateDirectory($unpacked)
@@ -64,14 +64,13 @@ function Expand-Members {
 function Install-Member {
     param($Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-    $hash = Get-PathHash -Path $from
+    $hash = Get-PathHash $from
     if ($null -ne $Member['sha256'] -and $hash -ne $Member['sha256']) {
-        Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Member.path, $hash, $Member['sha256']) `
-            -Hint 'The archive is not what the profile describes; run `winboot init` again or check the mirror.'
+        Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
     }
-    if ((Get-PathHash -Path $Member.destination) -ne $hash) {
-        foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed -Name $service }
-        Save-FormerFile -Path $Member.destination
+    if ((Get-PathHash $Member.destination) -ne $hash) {
+        foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed $service }
+        Save-FormerFile $Member.destination
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
         Move-FileOver -From $from -To $Member.destination
     }
@@ -81,16 +80,14 @@ function Install-Member {
 function Receive-Artifact {
     param($Artifact, [string]$Path)
     if (-not $Artifact['sha256']) {
-        Stop-Step -Id 'HashMissing' -Message ('no sha256 is known for {0}' -f $Artifact.file) `
-            -Hint 'Run `winboot init`, or give it under artifacts.sha256 in the profile.'
+        Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)"
     }
-    $part = $Path + '.part'
-    for ($attempt = 1; (Get-PathHash -Path $part) -ne $Artifact['sha256']; $attempt++) {
+    $part = "$Path.part"
+    for ($attempt = 1; (Get-PathHash $part) -ne $Artifact['sha256']; $attempt++) {
         if ($attempt -gt 4) {
-            $hash = Get-PathHash -Path $part
+            $hash = Get-PathHash $part
             [IO.File]::Delete($part)
-            Stop-Step -Id 'HashMismatch' -Message ('{0} has sha256 {1}, expected {2}' -f $Artifact.url, $hash, $Artifact['sha256']) `
-                -Hint 'The server gives another file than the profile describes: check version, mirror and proxy.'
+            Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $($Artifact['sha256'])"
         }
         # The first attempts go on where an earlier one ended; the last ones start from nothing.
         if ($attempt -gt 2) { [IO.File]::Delete($part) }
@@ -127,8 +124,7 @@ function Receive-Rest {
     }
     catch {
         if ($Last) {
-            Stop-Step -Id 'DownloadFailed' -Message ('{0}: {1}' -f $Url, $_.Exception.GetBaseException().Message) `
-                -Hint 'Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.'
+            Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)"
         }
         # 416: what we have is not the beginning of that file.
         Start-Sleep -Seconds 2

@@ -24,9 +24,9 @@ function Get-AzureStateDifference {
     param([string[]]$Folders, [string]$Network)
     $started = Get-BootTime
     if ($null -eq $started) { return }
-    foreach ($path in @(Get-AzureStateFiles -Folders $Folders)) {
+    foreach ($path in @(Get-AzureStateFiles $Folders)) {
         if ($path -like '*.lock' -or [IO.File]::GetLastWriteTimeUtc($path) -ge $started) { continue }
-        New-Difference -What ('file {0}: state of pods before the restart' -f $path) -Is 'present' -Want $null
+        New-Difference -What "file ${path}: state of pods before the restart" -Is 'present' -Want $null
     }
 }
 
@@ -35,10 +35,10 @@ function Clear-AzureState {
     # the next pod; the first switch below it stays, so the adapter is not rewired.
     param([string[]]$Folders, [string]$Network, [switch]$All)
     # Stopping the kubelet stops kube-proxy as well, which depends on it.
-    $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
-    Stop-RunningService -Name 'kubelet'
-    Remove-PodNetwork -Name $Network
-    foreach ($path in @(Get-AzureStateFiles -Folders $Folders)) { [IO.File]::Delete($path) }
+    $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
+    Stop-RunningService 'kubelet'
+    Remove-PodNetwork $Network
+    foreach ($path in @(Get-AzureStateFiles $Folders)) { [IO.File]::Delete($path) }
     if ($All) { return }
-    foreach ($name in $running) { Start-CurrentService -Name $name }
+    foreach ($name in $running) { Start-CurrentService $name }
 }

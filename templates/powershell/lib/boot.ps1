@@ -1,24 +1,24 @@
 # Mode Boot: a SYSTEM task at each start of the machine.
 
 function Get-BootTaskDifference {
-    Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+    Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
     Get-TaskDifference -Name 'boot' -Task (New-BootTask)
 }
 
 function New-BootTask {
     $path = Get-StatePath 'boot.ps1'
-    New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash ([string]$script:Run.Text)) -Arguments '-Mode Boot') -TimeoutSeconds 1800
+    New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -TimeoutSeconds 1800
 }
 
 function Set-BootTask {
     Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-    Write-FileText -Path (Get-StatePath 'boot.ps1') -Text ([string]$script:Run.Text)
+    Write-FileText -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
     Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Restore-BootTask {
     param([object]$Former)
-    Remove-Task -Name $Former.name
+    Remove-Task $Former.name
     [IO.File]::Delete((Get-StatePath 'boot.ps1'))
 }
 
@@ -41,8 +41,8 @@ function Restore-BootRoutes {
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot) { return }
     $ready = {
-        Restore-NetworkSnapshot -Snapshot $snapshot
+        Restore-NetworkSnapshot $snapshot
         @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
     }
-    if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink -Snapshot $snapshot) }
+    if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
 }

@@ -3,7 +3,7 @@
 function Read-PemCertificate {
     param([string]$Path)
     $text = Read-FileText $Path
-    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+    if ($null -ne $text) { ConvertFrom-Pem $text }
 }
 
 function ConvertFrom-Pem {
@@ -32,29 +32,29 @@ function Get-CredentialFault {
     $certificate = Read-PemCertificate $Credential.certificate
     if ($null -eq $certificate) { return 'no client certificate' }
     $name = $certificate.GetNameInfo([Security.Cryptography.X509Certificates.X509NameType]::SimpleName, $false)
-    if ($name -cne ('system:node:' + $Credential.node)) { return 'client certificate of ' + $name }
+    if ($name -cne ('system:node:' + $Credential.node)) { return "client certificate of $name" }
     if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
 function Get-CredentialDifference {
     # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
     param($Credential)
-    $fault = Get-CredentialFault -Credential $Credential
+    $fault = Get-CredentialFault $Credential
     if ($null -eq $fault) { return }
     if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
-    New-Difference -What 'kubelet client certificate' -Is $fault -Want ('system:node:{0}, for {1}' -f $Credential.node, $Credential.server)
+    New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 
 function Set-Credential {
     param($Credential)
-    if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
-    Stop-RunningService -Name 'kubelet'
-    Remove-OldFile -Path $Credential.kubeconfig
+    if ($null -eq (Get-CredentialFault $Credential)) { return }
+    Stop-RunningService 'kubelet'
+    Remove-OldFile $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
     }
-    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
-    Save-CreatedFile -Path $Credential.bootstrap_path
+    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
+    Save-CreatedFile $Credential.bootstrap_path
     Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
     $script:Run['Bootstrapped'] = $true
 }
@@ -63,24 +63,26 @@ function Get-KubeconfigDifference {
     # A kubeconfig with a credential in it. Wanted is a table: path, server, ca_path, secret. Everything but the
     # credential itself is compared: that it is there, who may read it, for which cluster, and until when it holds.
     param($Wanted)
-    $what = 'file {0}: ' -f $Wanted.path
+    $what = "file $($Wanted.path):"
     $text = Read-FileText $Wanted.path
-    if ($null -eq $text) { New-Difference -What ($what + 'credential') -Is $null -Want 'present'; return }
-    $strangers = Get-Strangers -Path $Wanted.path
+    if ($null -eq $text) { New-Difference -What "$what credential" -Is $null -Want 'present'; return }
+    $strangers = Get-Strangers $Wanted.path
     if ($null -ne $strangers) {
-        New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
+        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }
     $config = $null
-    try { $config = ConvertFrom-Json -InputObject $text }
+    # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
+    $shown = $text -replace '("client-key-data"\s*:\s*")[^"]*', '$1' -replace '("token"\s*:\s*")(?:[^".]*(\.[^".]*\.))?[^"]*', '$1$2'
+    try { $config = ConvertFrom-Json -InputObject $shown }
     # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
-    catch [ArgumentException] { New-Difference -What ($what + 'form') -Is 'other text' -Want 'JSON'; return }
+    catch [ArgumentException] { New-Difference -What "$what form" -Is 'other text' -Want 'JSON'; return }
     $cluster = Read-Member (Read-Items $config 'clusters' | Select-Object -First 1) 'cluster'
     $user = Read-Member (Read-Items $config 'users' | Select-Object -First 1) 'user'
-    Compare-Wanted -What ($what + 'server') -Is (Read-Member $cluster 'server') -Want $Wanted.server
-    Compare-Wanted -What ($what + 'CA') -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
-    $end = Get-CredentialEnd -User $user
+    Compare-Wanted -What "$what server" -Is (Read-Member $cluster 'server') -Want $Wanted.server
+    Compare-Wanted -What "$what CA" -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
+    $end = Get-CredentialEnd $user
     if ($null -ne $end -and $end -lt [DateTime]::UtcNow) {
-        New-Difference -What ($what + 'credential') -Is ('ended {0:yyyy-MM-dd HH:mm}Z' -f $end) -Want 'in force'
+        New-Difference -What "$what credential" -Is ('ended {0:yyyy-MM-dd HH:mm}Z' -f $end) -Want 'in force'
     }
 }
 
@@ -90,21 +92,23 @@ function Get-CredentialEnd {
     $certificate = Read-Member $User 'client-certificate-data'
     if ($certificate) {
         $pem = [Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($certificate))
-        return (ConvertFrom-Pem -Text $pem).NotAfter.ToUniversalTime()
+        return (ConvertFrom-Pem $pem).NotAfter.ToUniversalTime()
     }
     $parts = ([string](Read-Member $User 'token')).Split('.')
     # A token of a service account is a JSON web token: three parts, the second one tells.
     if ($parts.Count -ne 3) { return }
     $claims = $parts[1].Replace('-', '+').Replace('_', '/')
     $claims = $claims.PadRight($claims.Length + (4 - $claims.Length % 4) % 4, '=')
-    $end = Read-Member (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) 'exp'
+    # Another token may have two dots as well.
+    try { $end = Read-Member (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) 'exp' }
+    catch { return }
     if ($end) { [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc).AddSeconds([double]$end) }
 }
 
 function Set-Kubeconfig {
     param($Wanted, [string]$Service)
-    if (@(Get-KubeconfigDifference -Wanted $Wanted).Count -eq 0) { return }
-    Save-RestartNeed -Name $Service
-    Save-CreatedFile -Path $Wanted.path
-    Write-FileText -Path $Wanted.path -Text (Read-Secret -Name $Wanted.secret) -Private
+    if (@(Get-KubeconfigDifference $Wanted).Count -eq 0) { return }
+    Save-RestartNeed $Service
+    Save-CreatedFile $Wanted.path
+    Write-FileText -Path $Wanted.path -Text (Read-Secret $Wanted.secret) -Private
 }

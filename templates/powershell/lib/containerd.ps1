@@ -4,7 +4,7 @@ function Invoke-Crictl {
     # Nothing when containerd does not answer.
     param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
-    if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+    if ((Get-ServiceState 'containerd') -ne 'Running') { return }
     $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
@@ -16,7 +16,7 @@ function Get-ImageDifference {
     if ($null -ne $listed) {
         $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
     }
-    if ($tags -notcontains $Image) { New-Difference -What ('image {0}' -f $Image) -Is $null -Want 'present' }
+    if ($tags -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
 }
 
 function Install-Image {
@@ -24,8 +24,7 @@ function Install-Image {
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
     $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -TimeoutSeconds 620
     if ($ended.ExitCode -ne 0) {
-        Stop-Step -Id 'ImagePull' -Message ('{0} cannot be pulled: {1}' -f $Image, $ended.ErrorOutput.Trim()) `
-            -Hint 'Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build.'
+        Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())"
     }
 }
 
@@ -33,27 +32,27 @@ function Get-HostsFileDifference {
     # The text we know, then a header with the login, which is never compared: it is there, readable only by few.
     param($Registry)
     $is = Read-FileText $Registry.path
-    $what = 'file {0}: ' -f $Registry.path
+    $what = "file $($Registry.path):"
     if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
-        New-Difference -What ($what + 'content') -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
+        New-Difference -What "$what content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
         return
     }
     $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
-    Compare-Wanted -What ($what + 'logins') -Is $headers -Want @($Registry.authorize).Count
-    $strangers = Get-Strangers -Path $Registry.path
+    Compare-Wanted -What "$what logins" -Is $headers -Want @($Registry.authorize).Count
+    $strangers = Get-Strangers $Registry.path
     if ($null -ne $strangers) {
-        New-Difference -What ($what + 'access') -Is ('also ' + $strangers) -Want 'SYSTEM and Administrators only'
+        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }
 }
 
 function Set-HostsFile {
     param($Registry)
-    $login = [Text.UTF8Encoding]::new($false).GetBytes(('{0}:{1}' -f $Registry.user, (Read-Secret -Name $Registry.secret)))
+    $login = [Text.UTF8Encoding]::new($false).GetBytes("$($Registry.user):$(Read-Secret $Registry.secret)")
     $text = $Registry.text
     foreach ($url in @($Registry.authorize)) {
         $text += "`n[host.`"{0}`".header]`n  authorization = `"Basic {1}`"`n" -f $url, [Convert]::ToBase64String($login)
     }
-    Save-CreatedFile -Path $Registry.path
+    Save-CreatedFile $Registry.path
     Write-FileText -Path $Registry.path -Text $text -Private
 }
 
@@ -65,6 +64,5 @@ function Save-CreatedFile {
 
 function Wait-Containerd {
     if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl -Arguments @('version')) }) { return }
-    Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds' `
-        -Hint 'Read its log: a key of config.toml that this version does not know ends it at once.'
+    Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }

@@ -5,18 +5,18 @@ function Start-DetachedRun {
     # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
     param([int]$TimeoutSeconds = 300, $Guard)
     Assert-NoFailure
-    $id = '{0}-{1}' -f $script:Run.Step, [Guid]::NewGuid().ToString('N').Substring(0, 8)
-    $path = Get-StatePath ('detached\{0}.ps1' -f $id)
-    $text = [string]$script:Run.Text
+    $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+    $path = Get-StatePath "detached\$id.ps1"
+    $text = $script:Run.Text
     Write-FileText -Path $path -Text $text
-    Write-StateJson -Name ('detached\{0}.json' -f $id) -Value @{
+    Write-StateJson -Name "detached\$id.json" -Value @{
         id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
         deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
     }
     $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
     $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-    Start-SystemTask -Name ('detached-' + $id) -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
+    Start-SystemTask -Name "detached-$id" -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
 }
 
@@ -37,11 +37,11 @@ function Get-TaskDifference {
     # Compares what a task runs, by its hash: it is long.
     param([string]$Name, $Task)
     $found = @(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-    $what = 'task \winboot\{0}: ' -f $Name
+    $what = "task \winboot\${Name}:"
     $is = $null
     if ($found.Count -gt 0) { $is = Get-TextHash ([string]$found[0].Actions[0].Arguments) }
-    Compare-Wanted -What ($what + 'command') -Is $is -Want (Get-TextHash $Task.Action.Arguments)
-    if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What ($what + 'state') -Is 'Disabled' -Want 'Ready' }
+    Compare-Wanted -What "$what command" -Is $is -Want (Get-TextHash $Task.Action.Arguments)
+    if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
 }
 
 function Set-Task {
@@ -67,7 +67,7 @@ function New-SystemTask {
     param([string]$Command, [int]$TimeoutSeconds)
     # -EncodedCommand is not subject to the execution policy and needs no quoting.
     $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-    $arguments = '-NoLogo -NoProfile -NonInteractive -EncodedCommand ' + $encoded
+    $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
     $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
     @{
         Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
@@ -90,15 +90,14 @@ function Assert-NoFailure {
         Write-StateJson -Name $name -Value $status
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-        Stop-Step -Id 'DetachedFailed' -Message ('the detached run {0} ended as {1}: {2}' -f $status.id, $status.state, $status.message) `
-            -Hint 'When the cause is mended, run the same command again.'
+        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
     }
 }
 
 function Complete-DetachedRun {
     # The step is as wanted: how its earlier runs ended is no reason to stop the next one.
     param([string]$Step)
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), ($Step + '-*.json'))) {
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
         $name = 'detached\' + [IO.Path]::GetFileName($path)
         $status = Read-StateJson $name
         if ($null -eq $status -or $status.told) { continue }
@@ -108,7 +107,7 @@ function Complete-DetachedRun {
 }
 
 function Invoke-Detached {
-    $name = 'detached\{0}.json' -f $script:Run.Facts.Detached
+    $name = "detached\$($script:Run.Facts.Detached).json"
     $status = Read-StateJson $name
     # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
     $save = @{ Name = $name; Status = $status }
@@ -125,7 +124,7 @@ function Invoke-Detached {
         $script:Run.Fence = $status.fence
         # Those last events are still on their way through the network that we are about to rewire.
         Start-Sleep -Seconds 2
-        $ended = Invoke-Guarded -Status $status
+        $ended = Invoke-Guarded $status
         Save-DetachedState @save -State $ended.State -Message $ended.Message
     }
     catch {
@@ -133,8 +132,8 @@ function Invoke-Detached {
         throw
     }
     finally {
-        Exit-Run -Lock $lock
-        [IO.File]::Delete((Get-StatePath ('detached\{0}.ps1' -f $script:Run.Facts.Detached)))
+        Exit-Run $lock
+        [IO.File]::Delete((Get-StatePath "detached\$($script:Run.Facts.Detached).ps1"))
         Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
     }
 }
@@ -154,8 +153,8 @@ function Invoke-Guarded {
     # Change or Undo: the block may need to know what it was started for.
     $script:Run.Facts.Purpose = $Status.purpose
     $address = Get-NodeAddress
-    $snapshot = Read-NetworkSnapshot -Address $address
-    Write-StateJson -Name ('detached\{0}-network.snapshot' -f $Status.id) -Value $snapshot
+    $snapshot = Read-NetworkSnapshot $address
+    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
     $script:Run['Snapshot'] = $snapshot
     $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
@@ -163,9 +162,9 @@ function Invoke-Guarded {
     catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
     $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
     if ($missing -ne '') {
-        Undo-Rewiring -Guard $guard
+        Undo-Rewiring $guard
         $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-        return @{ State = 'restored'; Message = ('{0} was lost and the change taken back; {1} {2}' -f $missing, $message, $after).Trim() }
+        return @{ State = 'restored'; Message = "$missing was lost and the change taken back; $message $after".Trim() }
     }
     if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
     @{ State = 'done'; Message = '' }
@@ -176,7 +175,7 @@ function Wait-Network {
     param($Snapshot, $Guard, [int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
+        Restore-NetworkSnapshot $Snapshot
         $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
         if ($missing -eq '') { return '' }
         Start-Sleep -Seconds 3
@@ -194,15 +193,15 @@ function Get-MissingLink {
     if (-not $out) { return 'the way to the API server' }
     $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
     # Port 0: winboot runs on the machine itself.
-    if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return 'the listener on port {0}' -f $Guard.management_port }
+    if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return "the listener on port $($Guard.management_port)" }
     ''
 }
 
 function Undo-Rewiring {
     param($Guard)
-    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState -Name $Guard.agent)) {
-        Stop-RunningService -Name $Guard.agent
-        Invoke-ServiceControl -Arguments @('config', $Guard.agent, 'start=', 'disabled')
+    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
+        Stop-RunningService $Guard.agent
+        Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
     }
     foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
         Remove-HnsObject -Kind networks -Id $network.Id

@@ -2,24 +2,10 @@
 
 function New-Difference {
     # Null means: is, or shall be, absent.
-    param(
-        [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()]$Is,
-        [AllowNull()]$Want,
-        [switch]$Reboot,
-        [switch]$Disrupts,
-        [switch]$Disturbs,
-        [switch]$Policy
-    )
+    param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
     [pscustomobject]@{
-        kind     = 'difference'
-        what     = $What
-        is       = ConvertTo-Shown $Is
-        want     = ConvertTo-Shown $Want
-        reboot   = [bool]$Reboot
-        disrupts = [bool]$Disrupts
-        disturbs = [bool]$Disturbs
-        policy   = [bool]$Policy
+        kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
+        reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
     }
 }
 
@@ -32,21 +18,11 @@ function ConvertTo-Shown {
 }
 
 function Compare-Wanted {
-    param(
-        [Parameter(Mandatory = $true)][string]$What,
-        [AllowNull()]$Is,
-        [AllowNull()]$Want,
-        [switch]$IgnoreCase,
-        [switch]$Reboot,
-        [switch]$Disrupts,
-        [switch]$Disturbs
-    )
+    param([string]$What, $Is, $Want, [switch]$IgnoreCase, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs)
     $isText = ConvertTo-Shown $Is
     $wantText = ConvertTo-Shown $Want
-    if ($IgnoreCase) { $same = $isText -ieq $wantText } else { $same = $isText -ceq $wantText }
-    if (-not $same) {
-        New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
-    }
+    if ($isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)) { return }
+    New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
 
 function New-Reboot {
@@ -54,30 +30,23 @@ function New-Reboot {
 }
 
 function Stop-Step {
-    param(
-        [Parameter(Mandatory = $true)][string]$Id,
-        [Parameter(Mandatory = $true)][string]$Message,
-        [string]$Hint = ''
-    )
-    # The hint travels as the target of the error record; the prefix tells our problems from all others.
-    throw [Management.Automation.ErrorRecord]::new(
-        [InvalidOperationException]::new($Message), ('winboot.' + $Id), 'InvalidOperation', $Hint)
+    # Ends the step with a problem of ours, told from all others by the prefix. What to do next is the controller's to
+    # say, by the id; a step of the profile's own may send a hint, which travels as the target of the error record.
+    param([string]$Id, [string]$Message, [string]$Hint = '')
+    throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-    param([Parameter(Mandatory = $true)]$Caught, [Parameter(Mandatory = $true)][string]$OtherwiseId)
-    $id = $OtherwiseId
-    $hint = ''
+    # The reason of an error is its innermost exception.
+    param($Caught, [string]$OtherwiseId)
+    $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
+    $at = $Caught.InvocationInfo
     if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-        $id = $Caught.FullyQualifiedErrorId.Substring(8)
-        $hint = [string]$Caught.TargetObject
+        $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
+        $problem.hint = [string]$Caught.TargetObject
     }
-    $position = ''
-    if ($null -ne $Caught.InvocationInfo) {
-        $position = 'line {0}, column {1}' -f $Caught.InvocationInfo.ScriptLineNumber, $Caught.InvocationInfo.OffsetInLine
-    }
-    # The reason is the innermost exception.
-    @{ id = $id; message = $Caught.Exception.GetBaseException().Message; hint = $hint; position = $position }
+    elseif ($null -ne $at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+    $problem
 }
 
 function Wait-Until {

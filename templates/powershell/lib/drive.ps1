@@ -3,13 +3,10 @@
 function New-Run {
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
-    foreach ($name in @($Facts.Keys)) { $known[$name] = $Facts[$name] }
-    foreach ($step in $Steps) {
-        foreach ($name in @('Needs', 'Secrets')) { if (-not $step.ContainsKey($name)) { $step[$name] = @() } }
-    }
+    foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = $Text
-        # Steps that others must not build upon, with the reason: failed, blocked or reboot.
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+        # Steps that others must not build upon, with the id of the reason.
         Unmet = @{}
         # Answers that cost something and hold for one step: read once, forgotten after each change.
         Cache = @{}
@@ -27,18 +24,17 @@ function Invoke-Block {
 }
 
 function Invoke-Look {
-    # What is as it should be goes out in one batch at the end: a run that finds nothing to do costs the fewest
-    # messages.
+    # What is as it should be goes out in one batch at the end: that costs the fewest messages.
     $script:Run.Fence = Get-Fence
     $quiet = [Collections.Generic.List[string]]::new()
     New-RunEvent
     foreach ($step in $script:Run.Steps) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-LookResult -Step $step
+        $result = Get-LookResult $step
         $line = New-StepEvent -Step $step -Result $result -Watch $watch
         if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
     }
-    $quiet.Add((New-EndEvent -Reason 'complete'))
+    $quiet.Add((New-EndEvent 'complete'))
     $quiet.ToArray()
 }
 
@@ -50,52 +46,37 @@ function Invoke-Locked {
     $lock = $null
     if ($null -eq $running) { $lock = Enter-Run }
     New-RunEvent
-    if ($null -ne $running) {
-        New-DetachedEvents -Id $running.id -Step $running.step -TimeoutSeconds $running.timeout_s
-        return
-    }
-    if ($null -eq $lock) {
-        New-EndEvent -Reason 'held' -Message (Get-HolderText)
-        return
-    }
+    if ($null -ne $running) { New-DetachedEvents -Run $running -Step $running.step; return }
+    if ($null -eq $lock) { New-EndEvent 'held' (Get-HolderText); return }
     try {
         & $Work
         Clear-OldFiles
     }
-    finally { Exit-Run -Lock $lock }
+    finally { Exit-Run $lock }
 }
 
 function Invoke-Steps {
     param([object[]]$Steps, [scriptblock]$Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
-        if (-not (Test-Fence)) {
-            New-EndEvent -Reason 'superseded' -Message (Get-HolderText)
-            return
-        }
+        if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = & $Drive $step
-        if ($null -ne $result.Detached) {
-            New-DetachedEvents -Id $result.Detached.id -Step $step.Name -TimeoutSeconds $result.Detached.timeout_s
-            return
-        }
+        if ($null -ne $result.Detached) { New-DetachedEvents -Run $result.Detached -Step $step.Name; return }
         if ($result.Reboot) { $rebooting += $step.Name }
         New-StepEvent -Step $step -Result $result -Watch $watch
     }
-    if ($rebooting.Count -gt 0) {
-        Save-RebootMark -Steps $rebooting
-        New-EventLine @{ event = 'reboot'; steps = $rebooting }
-        New-EndEvent -Reason 'reboot'
-        return
-    }
-    New-EndEvent -Reason 'complete'
+    if ($rebooting.Count -eq 0) { New-EndEvent 'complete'; return }
+    Save-RebootMark $rebooting
+    New-EventLine @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent 'reboot'
 }
 
 function Invoke-Undo {
     # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
     $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
     [array]::Reverse($steps)
-    Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+    Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
     if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
         Clear-OldFiles
         Remove-StateFolder
@@ -107,51 +88,57 @@ function Get-ForgottenSteps {
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { @{ Name = $name; Needs = @(); Secrets = @(); Values = {}; Undo = { Restore-FormerValue } } }
+        if ($known -notcontains $name) { @{ Name = $name; Values = {}; Undo = { Restore-FormerValue } } }
     }
 }
 
 function New-Result {
-    param([string]$State = 'ok', [object[]]$Differences = @(), $Problem = $null)
-    @{ State = $State; Differences = $Differences; Problem = $Problem; Reboot = $false; Detached = $null }
+    @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
+}
+
+function Set-Failure {
+    param($Step, $Result, $Caught, [string]$OtherwiseId)
+    $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
+    $Result.State = 'failed'
+    if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
+    $script:Run.Unmet[$Step.Name] = $Result.Problem.id
 }
 
 function Get-LookResult {
     param($Step)
-    $unmet = @($Step.Needs | Where-Object { $script:Run.Unmet.ContainsKey($_) })
-    if ($unmet.Count -gt 0) { return (New-BlockedResult -Step $Step -Unmet $unmet) }
-    try { $found = @(Read-Differences -Step $Step) }
-    catch {
-        $script:Run.Unmet[$Step.Name] = 'failed'
-        return (New-Result -State 'failed' -Problem (ConvertTo-Problem -Caught $_ -OtherwiseId 'LookFailed'))
+    $result = New-Result
+    try {
+        Assert-Needs $Step
+        $result.Differences = @(Read-Differences $Step)
+        # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
+        if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
-    # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
-    if (@($found | Where-Object { -not $_.policy }).Count -eq 0) { return (New-Result -Differences $found) }
-    New-Result -State 'would-change' -Differences $found
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
+    $result
+}
+
+function Assert-Needs {
+    param($Step)
+    $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
+    if ($unmet.Count -eq 0) { return }
+    $names = $unmet -join ', '
+    if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
+        Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
+    }
+    Stop-Step 'PendingReboot' "it goes on after the restart that these steps asked for: $names"
 }
 
 function Get-ChangeResult {
     param($Step)
-    $result = Get-LookResult -Step $Step
-    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun -Step $Step.Name }
+    $result = Get-LookResult $Step
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun $Step.Name }
     if ($result.State -ne 'would-change') { return $result }
-    $problem = Get-Obstacle -Step $Step -Differences $result.Differences
-    if ($null -ne $problem) {
-        $script:Run.Unmet[$Step.Name] = 'blocked'
-        $result.State = 'blocked'
-        if ($problem.id -eq 'SecretMissing') { $result.State = 'failed' }
-        $result.Problem = $problem
-        return $result
-    }
     try {
-        $result = Complete-Change -Step $Step -Result $result
-        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'reboot' }
+        Assert-Allowed -Step $Step -Differences $result.Differences
+        Complete-Change -Step $Step -Result $result
+        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
     }
-    catch {
-        $script:Run.Unmet[$Step.Name] = 'failed'
-        $result.State = 'failed'
-        $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
-    }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
     $result
 }
 
@@ -161,17 +148,11 @@ function Complete-Change {
     $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
     foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
-    if ($null -ne $Result.Detached) { return $Result }
-    $left = @(Read-Differences -Step $Step | Where-Object { -not $_.policy })
+    if ($null -ne $Result.Detached) { return }
     # What takes effect with the restart may still be seen as different before it.
-    if ($Result.Reboot) { $left = @($left | Where-Object { -not $_.reboot }) }
-    if ($left.Count -gt 0) {
-        $names = @($left | ForEach-Object { $_.what }) -join '; '
-        Stop-Step -Id 'StillDifferent' -Message ('after the change this is still different: ' + $names) `
-            -Hint 'Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself.'
-    }
+    $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+    if ($left.Count -gt 0) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
     $Result.State = 'changed'
-    $Result
 }
 
 function Receive-Said {
@@ -181,7 +162,7 @@ function Receive-Said {
     switch ($kind) {
         'reboot' { $Result.Reboot = $true }
         'detached' { $Result.Detached = $Thing }
-        default { throw ('the step {0} emitted something it must not: {1}' -f $Step.Name, $Thing) }
+        default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
     }
 }
 
@@ -200,8 +181,7 @@ function Get-UndoResult {
         }
     }
     catch {
-        $result.State = 'failed'
-        $result.Problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed'
+        Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed'
     }
     $result
 }
@@ -211,50 +191,25 @@ function Read-Differences {
     $seen = @{}
     foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
-            throw ('the look of step {0} emitted something that is no difference: {1}' -f $Step.Name, $thing)
+            throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
         if ($seen.ContainsKey($thing.what)) {
-            throw ('the look of step {0} names two differences alike: {1}' -f $Step.Name, $thing.what)
+            throw "the look of step $($Step.Name) names two differences alike: $($thing.what)"
         }
         $seen[$thing.what] = $true
         $thing
     }
 }
 
-function Get-Obstacle {
+function Assert-Allowed {
     param($Step, [object[]]$Differences)
     $facts = $script:Run.Facts
-    if ($facts.NodeIsLive -and -not $facts.Drained) {
-        $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
-        if ($rough.Count -gt 0) {
-            $names = @($rough | ForEach-Object { $_.what }) -join '; '
-            return @{
-                id = 'NeedsDrain'; message = 'this would disturb a live node: ' + $names; position = ''
-                hint = 'Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards.'
-            }
-        }
+    $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
+    if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
+        Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
     }
-    $missing = @($Step.Secrets | Where-Object { -not $script:Run.Secrets.ContainsKey($_) })
-    if ($missing.Count -gt 0) {
-        return @{
-            id = 'SecretMissing'; message = 'the change needs a secret that was not sent: ' + ($missing -join ', ')
-            hint = 'Check the references in the profile (env, file, command, mint).'; position = ''
-        }
-    }
-}
-
-function New-BlockedResult {
-    param($Step, [string[]]$Unmet)
-    $reasons = @($Unmet | ForEach-Object { $script:Run.Unmet[$_] })
-    $id = 'NeedsStep'
-    $message = 'it builds on a step that did not succeed: ' + ($Unmet -join ', ')
-    if ($reasons -notcontains 'failed' -and $reasons -notcontains 'blocked') {
-        $id = 'PendingReboot'
-        $message = 'it goes on after the restart that these steps asked for: ' + ($Unmet -join ', ')
-        $script:Run.Unmet[$Step.Name] = 'reboot'
-    }
-    else { $script:Run.Unmet[$Step.Name] = 'blocked' }
-    New-Result -State 'blocked' -Problem @{ id = $id; message = $message; hint = ''; position = '' }
+    $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
+    if ($missing.Count -gt 0) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
 }
 
 function New-RunEvent {
@@ -274,9 +229,9 @@ function New-StepEvent {
 }
 
 function New-DetachedEvents {
-    param([string]$Id, [string]$Step, [int]$TimeoutSeconds)
-    New-EventLine @{ event = 'detached'; id = $Id; step = $Step; timeout_s = $TimeoutSeconds }
-    New-EndEvent -Reason 'detached'
+    param($Run, [string]$Step)
+    New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent 'detached'
 }
 
 function New-EndEvent {
@@ -291,19 +246,12 @@ function New-EventLine {
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
     $line = ConvertTo-AsciiJson $all
-    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line }
+    if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
     $line
 }
 
 function ConvertTo-AsciiJson {
     param($Value)
     $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-    if ($json -cnotmatch '[^\x20-\x7e]') { return $json }
-    $text = [Text.StringBuilder]::new()
-    foreach ($character in $json.ToCharArray()) {
-        $code = [int]$character
-        if ($code -ge 32 -and $code -le 126) { [void]$text.Append($character) }
-        else { [void]$text.AppendFormat('\u{0:x4}', $code) }
-    }
-    $text.ToString()
+    [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }

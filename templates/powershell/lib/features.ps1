@@ -3,8 +3,8 @@
 function Get-FeatureDifference {
     param([string[]]$Features)
     foreach ($feature in $Features) {
-        $state = Get-FeatureState -Feature $feature
-        if ($state -ne 'Enabled') { New-Difference -What ('feature ' + $feature) -Is $state -Want 'Enabled' -Reboot }
+        $state = Get-FeatureState $feature
+        if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
     }
 }
 
@@ -18,10 +18,9 @@ function Get-FeatureState {
 function Enable-Features {
     param([string[]]$Features, [string]$Source)
     foreach ($feature in $Features) {
-        $state = Get-FeatureState -Feature $feature
+        $state = Get-FeatureState $feature
         if ($null -eq $state) {
-            Stop-Step -Id 'NoFeature' -Message ('Windows knows no feature {0}' -f $feature) `
-                -Hint 'Use the name that Get-WindowsOptionalFeature -Online lists.'
+            Stop-Step 'NoFeature' "Windows knows no feature $feature"
         }
         if ($state -eq 'Enabled') { continue }
         Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
@@ -39,12 +38,10 @@ function Enable-OneFeature {
     catch {
         switch ('{0:x8}' -f $_.Exception.HResult) {
             '800f081f' {
-                Stop-Step -Id 'FeatureSource' -Message ('the files of feature {0} are not on this machine (0x800f081f)' -f $Feature) `
-                    -Hint 'Set windows.features_source to a share with sources\sxs of this build, or allow Windows Update for repair content.'
+                Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)"
             }
             '800f0922' {
-                Stop-Step -Id 'FeatureBlocked' -Message ('feature {0} could not be staged (0x800f0922)' -f $Feature) `
-                    -Hint 'Restart the machine to finish pending servicing; see to free space on C: and the system partition.'
+                Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)"
             }
         }
         throw
@@ -53,7 +50,7 @@ function Enable-OneFeature {
 
 function Restore-Feature {
     param([object]$Former)
-    if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
+    if ($Former.state -ne 'Disabled' -or (Get-FeatureState $Former.name) -ne 'Enabled') { return }
     [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
     New-Reboot
 }

@@ -24,7 +24,7 @@ function Get-FileDifference {
     param([string]$Path, [string]$Text, [switch]$Disrupts)
     $is = Read-FileText $Path
     if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
-    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary $is) `
+    New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) `
         -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts
 }
 
@@ -36,7 +36,7 @@ function ConvertTo-TextSummary {
 
 function Set-FileText {
     param([string]$Path, [string]$Text)
-    Save-FormerFile -Path $Path
+    Save-FormerFile $Path
     Write-FileText -Path $Path -Text $Text
 }
 
@@ -44,10 +44,10 @@ function Write-FileText {
     # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
     param([string]$Path, [string]$Text, [switch]$Private)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-    $beside = $Path + '.winboot-new'
+    $beside = "$Path.winboot-new"
     [IO.File]::WriteAllText($beside, '')
     # The rules stand before the first byte of a secret does.
-    if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.FileSecurity]::new())) }
+    if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
     [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
     # Replace is one step for every reader, but it keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
@@ -56,14 +56,14 @@ function Write-FileText {
 
 function Move-FileOver {
     param([string]$From, [string]$To)
-    $old = $To + '.winboot-old'
+    $old = "$To.winboot-old"
     if ([IO.File]::Exists($To)) {
         # A program that still runs cannot be overwritten or deleted, but it can be renamed.
-        Remove-OldFile -Path $old
+        Remove-OldFile $old
         [IO.File]::Move($To, $old)
     }
     [IO.File]::Move($From, $To)
-    Remove-OldFile -Path $old
+    Remove-OldFile $old
 }
 
 function Remove-OldFile {
@@ -72,8 +72,8 @@ function Remove-OldFile {
     if (-not [IO.File]::Exists($Path)) { return }
     try { [IO.File]::Delete($Path) }
     catch [UnauthorizedAccessException] {
-        $waiting = '{0}-{1}' -f $Path, [Guid]::NewGuid().ToString('N')
-        [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), $waiting + "`n", [Text.UTF8Encoding]::new($false))
+        $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
+        [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n", [Text.UTF8Encoding]::new($false))
         [IO.File]::Move($Path, $waiting)
     }
 }
@@ -118,7 +118,7 @@ function Restore-File {
     elseif ($null -ne $Former.kept) {
         if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
     }
-    else { Remove-OldFile -Path $Former.path }
+    else { Remove-OldFile $Former.path }
 }
 
 function New-PrivateSecurity {
@@ -136,8 +136,8 @@ function New-PrivateSecurity {
 function Set-PrivateFolder {
     param([string]$Path)
     [void][IO.Directory]::CreateDirectory($Path)
-    if ($null -ne (Get-Strangers -Path $Path)) {
-        Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity -Security ([Security.AccessControl.DirectorySecurity]::new()))
+    if ($null -ne (Get-Strangers $Path)) {
+        Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity ([Security.AccessControl.DirectorySecurity]::new()))
     }
 }
 

@@ -8,8 +8,8 @@ function Get-FirewallDifference {
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
         # A Group Policy may say that local rules do not count; then ours are there and do nothing.
-        if (0 -eq (Read-Registry ('SOFTWARE\Policies\Microsoft\WindowsFirewall\' + $name) 'AllowLocalPolicyMerge')) {
-            New-Difference -What ('firewall {0}: local rules' -f $name) -Is 'ignored by Group Policy' -Want 'in force' -Policy
+        if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
+            New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
         }
     }
 }
@@ -30,7 +30,7 @@ function ConvertFrom-FirewallText {
     foreach ($field in $Text.Split('|')) {
         $name, $value = $field.Split('=')
         switch ($name) {
-            'Action' { if ($value -ne 'Allow') { return ('not allowing: ' + $value) } }
+            'Action' { if ($value -ne 'Allow') { return "not allowing: $value" } }
             'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
             'Dir' { $direction = $value.ToLowerInvariant() }
             'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
@@ -39,7 +39,7 @@ function ConvertFrom-FirewallText {
         }
     }
     if ($sources.Count -eq 0) { $sources = @('Any') }
-    '{0} {1} {2} from {3}' -f $direction, $protocol, $ports, (@($sources | Sort-Object -Unique) -join ',')
+    "$direction $protocol $ports from $(@($sources | Sort-Object -Unique) -join ',')"
 }
 
 function ConvertTo-Prefix {
@@ -52,13 +52,13 @@ function ConvertTo-Prefix {
         $mask = [string]$bits
     }
     if (-not $mask -or $mask -eq '32') { return $address }
-    '{0}/{1}' -f $address, $mask
+    "$address/$mask"
 }
 
 function Set-FirewallRules {
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
-        if (@(Get-FirewallDifference -Rules @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
+        if (@(Get-FirewallDifference @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
         Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
         if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
         $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]

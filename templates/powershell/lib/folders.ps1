@@ -3,12 +3,12 @@
 function Get-FolderDifference {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
-        if (-not [IO.Directory]::Exists($path)) { New-Difference -What ('folder ' + $path) -Is $null -Want 'present' }
+        if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
     }
     foreach ($path in $Private) {
         if (-not [IO.Directory]::Exists($path)) { continue }
-        $strangers = Get-Strangers -Path $path
-        if ($null -ne $strangers) { New-Difference -What ('folder {0}: others with rights' -f $path) -Is $strangers -Want $null }
+        $strangers = Get-Strangers $path
+        if ($null -ne $strangers) { New-Difference -What "folder ${path}: others with rights" -Is $strangers -Want $null }
     }
 }
 
@@ -17,7 +17,7 @@ function Set-Folders {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
         Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
-        if ($Private -contains $path) { Set-PrivateFolder -Path $path }
+        if ($Private -contains $path) { Set-PrivateFolder $path }
         else { [void][IO.Directory]::CreateDirectory($path) }
     }
 }
@@ -39,7 +39,6 @@ function Restore-Folder {
     # Links are removed here, not followed.
     try { [IO.Directory]::Delete($Former.path, $true) }
     catch {
-        Stop-Step -Id 'FolderLeft' -Message ('{0} cannot be removed: {1}' -f $Former.path, $_.Exception.GetBaseException().Message) `
-            -Hint 'A process still uses it, or it holds image layers: restart the machine and run the same command again.'
+        Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)"
     }
 }

@@ -1,7 +1,7 @@
 # Former values: how a thing was before winboot first changed it.
 
 function Get-FormerPath {
-    Get-StatePath ('former\{0}.jsonl' -f $script:Run.Step)
+    Get-StatePath "former\$($script:Run.Step).jsonl"
 }
 
 function Get-FormerLines {
@@ -20,7 +20,7 @@ function Save-FormerValue {
         if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
     }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-    [IO.File]::AppendAllText((Get-FormerPath), $note + "`n", [Text.UTF8Encoding]::new($false))
+    [IO.File]::AppendAllText((Get-FormerPath), "$note`n", [Text.UTF8Encoding]::new($false))
 }
 
 function Test-FormerValue {

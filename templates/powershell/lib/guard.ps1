@@ -5,11 +5,11 @@ function Get-GuardDifference {
     # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
     param([hashtable]$Wanted)
     $address = Get-NodeAddress
-    if ($null -eq $address -or -not (Test-StaticAddress -Ip $address.ip)) { return }
-    if (-not (Test-OperatorAwaited -Wanted $Wanted)) { return }
+    if ($null -eq $address -or -not (Test-StaticAddress $address.ip)) { return }
+    if (-not (Test-OperatorAwaited $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
-    New-Difference -What ('guard of the static address {0}' -f $address.ip) -Is 'nobody' -Want 'the startup task'
+    New-Difference -What "guard of the static address $($address.ip)" -Is 'nobody' -Want 'the startup task'
 }
 
 function Test-StaticAddress {
@@ -20,7 +20,7 @@ function Test-StaticAddress {
 function Test-OperatorAwaited {
     # True while something is missing that only the network's owner makes.
     param([hashtable]$Wanted)
-    @(Get-OperatorDifference -Wanted $Wanted | Where-Object { -not $_.policy }).Count -gt 0
+    @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy }).Count -gt 0
 }
 
 function Protect-Address {
@@ -32,7 +32,7 @@ function Protect-Address {
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
         $waiting = @(Find-Address $snapshot.ip).Count -eq 0
-        if ($waiting) { Restore-NetworkSnapshot -Snapshot $snapshot }
+        if ($waiting) { Restore-NetworkSnapshot $snapshot }
         # That costs a question to the cluster.
         elseif ($round % 5 -eq 0) {
             $script:Run.Cache = @{}

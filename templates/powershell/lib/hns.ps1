@@ -3,7 +3,7 @@
 function Get-HnsObject {
     param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    if ((Get-ServiceState 'hns') -ne 'Running') { return }
     $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
     if ($null -eq $read) { return }
     foreach ($found in @(& $read)) {
@@ -18,20 +18,19 @@ function Invoke-Hns {
     if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
     $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
     if (-not $answer.Success) {
-        Stop-Step -Id 'HnsRefused' -Message ('HNS refused {0} {1}: {2}' -f $Method, $Path, $answer.Error) `
-            -Hint 'See the event log Microsoft-Windows-Host-Network-Service-Admin.'
+        Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)"
     }
     if ($answer.PSObject.Properties['Output']) { $answer.Output }
 }
 
 function New-HnsObject {
     param([ValidateSet('networks', 'endpoints')][string]$Kind, $Request)
-    Invoke-Hns -Method POST -Path ('/{0}/' -f $Kind) -Request $Request
+    Invoke-Hns -Method POST -Path "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
     param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
-    [void](Invoke-Hns -Method DELETE -Path ('/{0}/{1}' -f $Kind, $Id))
+    [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {

@@ -7,7 +7,7 @@ function Get-MachineIdentity {
         $script:Run.Identity = @{
             BootId = Get-BootId
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-            Build  = '{0}.{1}' -f (Read-Registry $version 'CurrentBuildNumber'), (Read-Registry $version 'UBR')
+            Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
             Name   = [Environment]::MachineName
             Model  = [string]$system.Model
             Domain = [bool]$system.PartOfDomain
@@ -29,6 +29,5 @@ function Get-BootId {
     $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
     $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
     $hash = Get-TextHash $seed
-    '{0}-{1}-{2}-{3}-{4}' -f $hash.Substring(0, 8), $hash.Substring(8, 4), $hash.Substring(12, 4),
-    $hash.Substring(16, 4), $hash.Substring(20, 12)
+    "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
 }

@@ -28,8 +28,8 @@ function Get-StoreVip {
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
     $taken = @{}
-    foreach ($path in @(Get-StoreFiles -Store $Place)) {
-        $entry = Read-StoreEntry -Path $path
+    foreach ($path in @(Get-StoreFiles $Place)) {
+        $entry = Read-StoreEntry $path
         if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
     }
@@ -42,21 +42,21 @@ function Get-ReservationDifference {
     param([string]$Store, [object[]]$Reservations)
     foreach ($reservation in $Reservations) {
         $address = Expand-Known $reservation.address
-        $what = 'reserved address for {0} {1}' -f $reservation.holder, $reservation.interface
+        $what = "reserved address for $($reservation.holder) $($reservation.interface)"
         if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
-        $want = '{0}: {1} {2}' -f $address, $reservation.holder, $reservation.interface
+        $want = "${address}: $($reservation.holder) $($reservation.interface)"
         $path = Get-StorePath -Store $Store -Address $address
         $is = $null
         if ([IO.File]::Exists($path)) {
-            $entry = Read-StoreEntry -Path $path
-            $is = '{0}: {1} {2}' -f $address, $entry.owner, $entry.interface
+            $entry = Read-StoreEntry $path
+            $is = "${address}: $($entry.owner) $($entry.interface)"
         }
         Compare-Wanted -What $what -Is $is -Want $want
     }
     $cidrs = @(Get-PodCidr)
     if ($cidrs.Count -eq 0) { return }
     foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs)) {
-        New-Difference -What ('leaked address {0}' -f $entry.address) -Is ('{0} {1}' -f $entry.owner, $entry.interface) -Want $null
+        New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
     }
 }
 
@@ -64,8 +64,8 @@ function Get-StaleEntry {
     # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
     param([string]$Store, [string[]]$Cidrs)
     $sandboxes = $null
-    foreach ($path in @(Get-StoreFiles -Store $Store)) {
-        $entry = Read-StoreEntry -Path $path
+    foreach ($path in @(Get-StoreFiles $Store)) {
+        $entry = Read-StoreEntry $path
         if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
         # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
@@ -92,9 +92,8 @@ function Set-Reservations {
     foreach ($reservation in $Reservations) {
         $address = Assert-Known $reservation.address
         $path = Get-StorePath -Store $Store -Address $address
-        if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
-            Stop-Step -Id 'AddressInUse' -Message ('a pod has the address {0}, which {1} needs' -f $address, $reservation.holder) `
-                -Hint 'Delete that pod (or drain the node) and run the same command again.'
+        if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
+            Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
         }
         Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
     }

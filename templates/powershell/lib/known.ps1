@@ -7,7 +7,7 @@ function Expand-Known {
     $known = Get-Known
     foreach ($name in $names) {
         if (-not $known.ContainsKey($name)) { return }
-        $Text = $Text.Replace('<<' + $name + '>>', $known[$name])
+        $Text = $Text.Replace("<<$name>>", $known[$name])
     }
     $Text
 }
@@ -20,8 +20,7 @@ function Assert-Known {
 }
 
 function Stop-Unknown {
-    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address' `
-        -Hint 'Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true).'
+    Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
 }
 
 function Get-Known {
@@ -35,16 +34,16 @@ function Read-Known {
     if ($null -ne $address) {
         $known.node_ip = $address.ip
         $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
-        $known.node_subnet = '{0}/{1}' -f $base, $address.prefix_length
+        $known.node_subnet = "$base/$($address.prefix_length)"
     }
     foreach ($cidr in @(Get-PodCidr)) {
         $family = ''
         if ($cidr.Contains(':')) { $family = '_v6' }
-        $known['pod_cidr' + $family] = $cidr
+        $known["pod_cidr$family"] = $cidr
         # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known['pod_gateway' + $family] = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known['pod_endpoint' + $family] = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known['pod_first' + $family] = Get-CidrAddress -Cidr $cidr -Offset 3
+        $known["pod_gateway$family"] = Get-CidrAddress -Cidr $cidr -Offset 1
+        $known["pod_endpoint$family"] = Get-CidrAddress -Cidr $cidr -Offset 2
+        $known["pod_first$family"] = Get-CidrAddress -Cidr $cidr -Offset 3
     }
     # An overlay's kube-proxy answers from an address of its own.
     if ($script:Node.ContainsKey('vip_by')) {
@@ -92,18 +91,18 @@ function Get-RenderedFileDifference {
     param([string]$Path, [string]$Text, [switch]$Disrupts)
     $want = Expand-Known $Text
     if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
-    New-Difference -What ('file {0}: content' -f $Path) -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
+    New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
 }
 
 function Get-FileAbsence {
     param([string]$Path, [string]$Because)
-    if ([IO.File]::Exists($Path)) { New-Difference -What ('file {0}: {1}' -f $Path, $Because) -Is 'present' -Want $null }
+    if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {
     # Service is the one that must start anew to read them.
     param($Files, [string]$Service = '')
-    $disrupts = $Service -ne '' -and (Test-RestartDisrupts -Name $Service)
+    $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
     foreach ($path in @($Files.Keys | Sort-Object)) {
         Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
     }
@@ -114,7 +113,7 @@ function Set-RenderedFiles {
     param($Files, [string]$Service = '')
     foreach ($path in @($Files.Keys | Sort-Object)) {
         if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
-        if ($Service -ne '') { Save-RestartNeed -Name $Service }
+        if ($Service -ne '') { Save-RestartNeed $Service }
         Set-FileText -Path $path -Text (Assert-Known $Files[$path])
     }
 }

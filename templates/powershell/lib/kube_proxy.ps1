@@ -3,8 +3,7 @@
 function Assert-Network {
     param([string]$Name)
     if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
-    Stop-Step -Id 'NoHnsNetwork' -Message ('there is no HNS network {0}, which kube-proxy shall serve' -f $Name) `
-        -Hint 'It comes with the network solution: look at the step before this one, or at the pods of its operator.'
+    Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
 function Read-HttpStatus {
@@ -24,10 +23,9 @@ function Read-HttpStatus {
 function Wait-KubeProxy {
     # It is started anew once: that takes away what an earlier network left in its memory.
     param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
-    Stop-RunningService -Name $Name
+    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+    Stop-RunningService $Name
     Start-Service -Name $Name
-    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus -Url $Health) -eq 200 }) { return }
-    Stop-Step -Id 'KubeProxyUnwell' -Message ('kube-proxy runs but does not serve: {0} answers {1}' -f $Health, (Read-HttpStatus -Url $Health)) `
-        -Hint 'Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding.'
+    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+    Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }

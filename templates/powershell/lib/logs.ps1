@@ -15,14 +15,14 @@ function Invoke-LogRotation {
                 if ($file.ReadByte() -ne 0) {
                     $file.Position = 0
                     $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
-                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, ('{0}-{1}.log' -f $stem, $stamp)))
+                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, "$stem-$stamp.log"))
                     try { $file.CopyTo($kept) } finally { $kept.Dispose() }
                     $file.SetLength(0)
                 }
             }
             finally { $file.Dispose() }
         }
-        $old = @([IO.Directory]::GetFiles($folder, ($stem + '*')) | Where-Object { $_ -ne $path } |
+        $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path } |
                 Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
         foreach ($one in $old) { [IO.File]::Delete($one) }
     }
@@ -31,14 +31,13 @@ function Invoke-LogRotation {
 function New-LogTask {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
-    $call = 'Invoke-LogRotation -Logs @({0}) -Endless @({1}) -MaxBytes {2} -MaxFiles {3}' -f `
-        (ConvertTo-QuotedList $Logs), (ConvertTo-QuotedList $Endless), $MaxBytes, $MaxFiles
-    New-SystemTask -Command ("function Invoke-LogRotation {`n" + $text + "`n}`n" + $call) -TimeoutSeconds 1800
+    $call = "Invoke-LogRotation -Logs @($(ConvertTo-QuotedList $Logs)) -Endless @($(ConvertTo-QuotedList $Endless)) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -TimeoutSeconds 1800
 }
 
 function ConvertTo-QuotedList {
     param([string[]]$Paths)
-    @($Paths | ForEach-Object { '''{0}''' -f $_ }) -join ', '
+    @($Paths | ForEach-Object { "'$_'" }) -join ', '
 }
 
 function Get-LogTaskDifference {
@@ -56,5 +55,5 @@ function Set-LogTask {
 
 function Restore-LogTask {
     param([object]$Former)
-    Remove-Task -Name $Former.name
+    Remove-Task $Former.name
 }

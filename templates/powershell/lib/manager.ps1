@@ -4,7 +4,7 @@ function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.
     param([string]$Service, [string]$Name)
     $path = (Get-ServicePath $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry ($path + '\AppExit') '') }
+    if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
     $value = Read-Registry $path $Name
     if ($value -is [array]) { return , $value }
     $value
@@ -14,12 +14,12 @@ function Set-ServiceParameters {
     param($Service)
     $path = (Get-ServicePath $Service.name) + '\Parameters'
     if (-not (Test-NssmWanted $Service)) {
-        if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+        if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
         return
     }
     foreach ($name in @($Service.parameters.Keys)) {
         $value = $Service.parameters[$name]
-        if ($name -eq 'AppExit') { Write-Registry -Path ($path + '\AppExit') -Name '' -Value $value -Kind 'String'; continue }
+        if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String'; continue }
         Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
     }
 }
@@ -51,7 +51,7 @@ function Read-ParameterTree {
             if ($value -is [byte[]]) { $value = [int[]]$value }
             @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
         }
-        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path ($Path + '\' + $name) }
+        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
     }
     finally { $key.Dispose() }
 }
@@ -59,6 +59,6 @@ function Read-ParameterTree {
 function Restore-ServiceParameters {
     param([object]$Former)
     $path = (Get-ServicePath $Former.name) + '\Parameters'
-    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
     foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }

@@ -4,10 +4,10 @@ function Get-ComputerNameDifference {
     # A domain member is never renamed: its account in the domain would be left behind.
     param([string]$Want)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = [string](Read-Registry ($names + 'ActiveComputerName') 'ComputerName')
+    $active = [string](Read-Registry "${names}ActiveComputerName" 'ComputerName')
     if ($active -ieq $Want) { return }
     if ((Get-MachineIdentity).Domain) {
-        New-Difference -What 'computer name' -Is ($active + ' (domain member)') -Want $Want -Policy
+        New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy
         return
     }
     New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
@@ -16,9 +16,9 @@ function Get-ComputerNameDifference {
 function Set-ComputerName {
     param([string]$Name)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry ($names + 'ActiveComputerName') 'ComputerName') }
+    Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
     # A rename that already waits for the restart would be refused a second time.
-    if ((Read-Registry ($names + 'ComputerName') 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+    if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
     New-Reboot
 }
 

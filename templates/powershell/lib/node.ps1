@@ -44,18 +44,18 @@ function Get-PodCidr {
 function Get-RegistrationDifference {
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
-    $what = 'node {0}: ' -f $script:Node.node
+    $what = "node $($script:Node.node):"
     if ($null -eq $node) {
-        New-Difference -What ($what + 'registered') -Is $null -Want 'yes'
+        New-Difference -What "$what registered" -Is $null -Want 'yes'
     }
     else {
         $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
-        Compare-Wanted -What ($what + 'machine') -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
+        Compare-Wanted -What "$what machine" -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
     }
     if ($NeedsPodCidr -and @(Get-PodCidr).Count -eq 0) {
-        New-Difference -What ($what + 'pod CIDR') -Is $null -Want '(known after join)'
+        New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)'
     }
-    if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
+    if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) {
         New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
     }
 }
@@ -71,11 +71,11 @@ function Wait-Registration {
     if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
     # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
     # start anew.
-    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate -Path $ServingCertificate)) }
-    $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and (& $lost) }
+    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) }
+    $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
     if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
         if (& $registered) { return }
-        Stop-RunningService -Name 'kubelet'
+        Stop-RunningService 'kubelet'
         Start-Service -Name 'kubelet'
         if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test $registered) { return }
     }
@@ -86,17 +86,15 @@ function Wait-Registration {
 function Stop-Registration {
     param([string[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
     $names = $Left -join '; '
-    $message = 'not there after {0} seconds: {1}' -f $TimeoutSeconds, $names
-    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
-        Stop-Step -Id 'NoClientCertificate' -Message $message -Hint ('Is its CSR pending or denied (kubectl get csr)? ' +
-            'Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?')
+    $message = "not there after $TimeoutSeconds seconds: $names"
+    if (-not (Test-CurrentCertificate $ClientCertificate)) {
+        Stop-Step 'NoClientCertificate' $message
     }
     if ($Left.Count -eq 1 -and $names -like '*serving certificate*') {
-        Stop-Step -Id 'ServingCsrPending' -Message $message -Hint ('winboot approves it when its credentials may update ' +
-            'certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving.')
+        Stop-Step 'ServingCsrPending' $message
     }
     if ($Left.Count -eq 1 -and $names -like '*pod CIDR*') {
-        Stop-Step -Id 'NoPodCidr' -Message $message -Hint 'kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.'
+        Stop-Step 'NoPodCidr' $message
     }
-    Stop-Step -Id 'NotRegistered' -Message $message -Hint 'Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.'
+    Stop-Step 'NotRegistered' $message
 }

@@ -5,7 +5,7 @@ function Get-OperatorDifference {
     # Wanted is a table: name, type and vni of the HNS network; endpoint, conf_folder (empty texts where they do not
     # matter) and plugins, the files without which no pod gets a network; who brings it.
     param($Wanted)
-    $what = 'HNS network {0}' -f $Wanted.name
+    $what = "HNS network $($Wanted.name)"
     $networks = @()
     if ($Wanted.name -ne '') { $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name) }
     $want = 'present'
@@ -19,22 +19,22 @@ function Get-OperatorDifference {
         }
     }
     if ($Wanted.endpoint -ne '' -and @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint).Count -eq 0) {
-        New-Difference -What ('HNS endpoint {0}' -f $Wanted.endpoint) -Is $null -Want 'present'
+        New-Difference -What "HNS endpoint $($Wanted.endpoint)" -Is $null -Want 'present'
     }
     foreach ($path in @($Wanted.plugins)) {
-        if (-not [IO.File]::Exists($path)) { New-Difference -What ('file {0}' -f $path) -Is $null -Want 'present' }
+        if (-not [IO.File]::Exists($path)) { New-Difference -What "file $path" -Is $null -Want 'present' }
     }
     if ($Wanted.conf_folder -ne '' -and @(Get-ForeignFile -Folder $Wanted.conf_folder -Own @{}).Count -eq 0) {
-        New-Difference -What ('CNI configuration in {0}' -f $Wanted.conf_folder) -Is $null -Want 'present'
+        New-Difference -What "CNI configuration in $($Wanted.conf_folder)" -Is $null -Want 'present'
     }
 }
 
 function Get-ForeignFault {
     param($Network, $Wanted, [string]$What)
-    if ($Wanted.type -ne '') { Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase }
-    Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+    if ($Wanted.type -ne '') { Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase }
+    Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
         -Want (Complete-Text '<<node_ip>>')
-    if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) }
+    if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) }
 }
 
 function Wait-Operator {
@@ -42,11 +42,11 @@ function Wait-Operator {
     $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
     while ($true) {
         $script:Run.Cache = @{}
-        $left = @(Get-OperatorDifference -Wanted $Wanted | Where-Object { -not $_.policy })
+        $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy })
         if ($left.Count -eq 0) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { $_.what }) -join '; '
-            Stop-Step -Id 'OperatorMissing' -Message ('not there after {0} seconds: {1}' -f $TimeoutSeconds, $names) -Hint $Wanted.who
+            Stop-Step 'OperatorMissing' "not there after $TimeoutSeconds seconds: $names" -Hint $Wanted.who
         }
         Start-Sleep -Milliseconds 3000
     }

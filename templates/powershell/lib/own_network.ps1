@@ -4,12 +4,12 @@ function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
     param($Wanted, [int]$TimeoutSeconds)
     $address = Wait-NodeAddress
-    $wrong = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' })
+    $wrong = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' })
     if ($wrong.Count -gt 0) {
-        Remove-PodNetwork -Name $Wanted.name
-        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName -Address $address)))
+        Remove-PodNetwork $Wanted.name
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
     }
-    if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted }
+    if ($Wanted.endpoint -ne '') { Set-HostEndpoint $Wanted }
     Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
@@ -46,7 +46,7 @@ function Set-HostEndpoint {
     }
     if (@(Find-Address $address).Count -gt 0) { return }
     # Compartment 1 is the host's own.
-    [void](Invoke-Hns -Method POST -Path ('/endpoints/{0}/attach' -f $endpoint.ID) -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-Hns -Method POST -Path "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
 function Restart-Hns {
@@ -67,14 +67,14 @@ function Repair-PodNetwork {
         Start-Sleep -Seconds 5
         $script:Run.Cache = @{}
     }
-    if (Test-PodNetwork -Wanted $Wanted) { return }
+    if (Test-PodNetwork $Wanted) { return }
     $lock = Wait-Mutex -Seconds 60
     if ($null -eq $lock) { return }
     $snapshot = Read-StateJson 'network.json'
     if ($null -ne $snapshot) { $script:Run['Snapshot'] = $snapshot }
     try {
         New-PodNetwork -Wanted $Wanted -TimeoutSeconds 120
-        Enable-Forwarding -Wanted $Wanted
+        Enable-Forwarding $Wanted
     }
-    finally { Exit-Run -Lock $lock }
+    finally { Exit-Run $lock }
 }

@@ -3,28 +3,28 @@
 function Get-PodNetworkDifference {
     param($Wanted)
     $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
-    $what = 'HNS network {0}' -f $Wanted.name
+    $what = "HNS network $($Wanted.name)"
     if ($networks.Count -ne 1) {
         $is = $null
-        if ($networks.Count -gt 1) { $is = '{0} of that name' -f $networks.Count }
+        if ($networks.Count -gt 1) { $is = "$($networks.Count) of that name" }
         New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
     }
     else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
 }
 
 function Get-NetworkFault {
     param($Network, $Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     # HNS writes types in lower or mixed case, as their maker did.
-    Compare-Wanted -What ($What + ': type') -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Items $Network 'Subnets' | ForEach-Object { '{0} via {1}' -f (Read-Member $_ 'AddressPrefix'), (Read-Member $_ 'GatewayAddress') })
-    $want = @($Wanted.subnets | ForEach-Object { Complete-Text ('{0} via {1}' -f $_.prefix, $_.gateway) })
-    Compare-Wanted -What ($What + ': subnets') -Is $is -Want $want -IgnoreCase @flags
-    Compare-Wanted -What ($What + ': management address') -Is (Read-Member $Network 'ManagementIP') `
+    Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
+    Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
+    Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
         -Want (Complete-Text '<<node_ip>>') @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -What ($What + ': VNI') -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) @flags }
+    if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) @flags }
 }
 
 function Get-NetworkVni {
@@ -35,18 +35,18 @@ function Get-NetworkVni {
 
 function Get-HostEndpointDifference {
     param($Wanted)
-    $what = 'HNS endpoint {0}' -f $Wanted.endpoint
+    $what = "HNS endpoint $($Wanted.endpoint)"
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
     if ($is -ne $address) { return }
-    if (@(Find-Address $address).Count -eq 0) { New-Difference -What ($what + ': attached to the host') -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @(Get-ForwardingAddress -Wanted $Wanted)) {
-        $forwarding = Read-Forwarding -Address $one
+    if (@(Find-Address $address).Count -eq 0) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    foreach ($one in @(Get-ForwardingAddress $Wanted)) {
+        $forwarding = Read-Forwarding $one
         if ($null -eq $forwarding) { continue }
-        Compare-Wanted -What ('forwarding on the interface of {0}' -f $one) -Is $forwarding -Want 'Enabled'
+        Compare-Wanted -What "forwarding on the interface of $one" -Is $forwarding -Want 'Enabled'
     }
 }
 
@@ -73,8 +73,8 @@ function Read-Forwarding {
 
 function Enable-Forwarding {
     param($Wanted)
-    foreach ($address in @(Get-ForwardingAddress -Wanted $Wanted)) {
-        if ((Read-Forwarding -Address $address) -ne 'Disabled') { continue }
+    foreach ($address in @(Get-ForwardingAddress $Wanted)) {
+        if ((Read-Forwarding $address) -ne 'Disabled') { continue }
         $index = @(Find-Address $address)[0].InterfaceIndex
         Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
         Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
@@ -99,19 +99,19 @@ function Get-SubnetFileDifference {
     }
     $known = Get-Known
     $want = '(known after join)'
-    if ($known.ContainsKey('pod_cidr')) { $want = '{0}/{1}' -f $known.pod_gateway, $known.pod_cidr.Split('/')[1] }
-    Compare-Wanted -What ('file {0}: subnet' -f $Path) -Is $is -Want $want -Disrupts
+    if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
+    Compare-Wanted -What "file ${Path}: subnet" -Is $is -Want $want -Disrupts
 }
 
 function Test-PodNetwork {
     # True when nothing is left that only making the network anew can mend.
     param($Wanted)
-    @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts }).Count -eq 0
+    @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts }).Count -eq 0
 }
 
 function Start-Rewiring {
     param($Wanted, $Guard)
-    Assert-Uplink -Wanted $Wanted
+    Assert-Uplink $Wanted
     Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
         name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
     }
@@ -122,13 +122,11 @@ function Assert-Uplink {
     # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
     param($Wanted)
     $address = Get-NodeAddress
-    if ($null -eq $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
-    $uplink = Get-UplinkName -Address $address
-    foreach ($other in @(Get-HnsObject -Kind networks)) {
+    if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
+    $uplink = Get-UplinkName $address
+    foreach ($other in @(Get-HnsObject networks)) {
         if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
-        Stop-Step -Id 'NetworkConflict' -Message ('the HNS network {0} on {1} is of type {2}; {3} beside it cannot be of type {4}' -f `
-                $other.Name, $uplink, $other.Type, $Wanted.name, $Wanted.type) `
-            -Hint 'It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing uses it.'
+        Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
 
@@ -144,20 +142,20 @@ function Wait-RunningAgent {
     param($Wanted, [int]$TimeoutSeconds)
     [void](Wait-Until -Seconds $TimeoutSeconds -Pause 2000 -Test {
             $script:Run.Cache = @{}
-            (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
+            (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
         })
 }
 
 function Start-NetworkAgent {
     param($Wanted, [int]$TimeoutSeconds)
-    Save-RestartNeed -Name 'kube-proxy'
-    Stop-RunningService -Name $Wanted.agent
+    Save-RestartNeed 'kube-proxy'
+    Stop-RunningService $Wanted.agent
     # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-    if (@(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
-        Remove-PodNetwork -Name $Wanted.name
+    if (@(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
+        Remove-PodNetwork $Wanted.name
     }
     [void](Wait-NodeAddress)
-    Start-CurrentService -Name $Wanted.agent
+    Start-CurrentService $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
 }
 
@@ -169,14 +167,13 @@ function Wait-NodeAddress {
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
     if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
-    Stop-Step -Id 'NoAddress' -Message 'this machine has no settled address after 60 seconds' `
-        -Hint 'Is the DHCP server reachable? Does the inventory name the right node_ip?'
+    Stop-Step 'NoAddress' 'this machine has no settled address after 60 seconds'
 }
 
 function Restore-Uplink {
     # A static address may be lost. Put back at once, HNS still finds it; later it makes do with one of its own
     # invention.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
@@ -184,12 +181,11 @@ function Wait-PodNetwork {
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
-        Test-PodNetwork -Wanted $Wanted
+        Test-PodNetwork $Wanted
     }
     if (Wait-Until -Seconds $TimeoutSeconds -Test $stands) { return }
-    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { '{0} is {1}' -f $_.what, $_.is })
-    Stop-Step -Id 'NoPodNetwork' -Message ('after {0} seconds: {1}' -f $TimeoutSeconds, ($left -join '; ')) `
-        -Hint 'Read the log of the network agent. It needs the Node object with its pod CIDR, and a ready address on the adapter.'
+    $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $($_.is)" })
+    Stop-Step 'NoPodNetwork' "after $TimeoutSeconds seconds: $($left -join '; ')"
 }
 
 function Remove-PodNetwork {
@@ -198,8 +194,8 @@ function Remove-PodNetwork {
     $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if ($networks.Count -eq 0) { return }
     # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
-    Save-RestartNeed -Name 'kube-proxy'
-    foreach ($list in @(Get-HnsObject -Kind policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    Save-RestartNeed 'kube-proxy'
+    foreach ($list in @(Get-HnsObject policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
     foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
@@ -212,8 +208,8 @@ function Test-OwnNetwork {
 function Stop-PodNetwork {
     # The detached part of an undo: the agent would only make the network again.
     param($Wanted)
-    if ($Wanted.agent -ne '') { Stop-RunningService -Name $Wanted.agent }
-    Remove-PodNetwork -Name $Wanted.name
+    if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
+    Remove-PodNetwork $Wanted.name
 }
 
 function Restore-PodNetwork {
@@ -221,6 +217,5 @@ function Restore-PodNetwork {
     param([object]$Former)
     if ($Former.existed) { return }
     if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
-    Stop-Step -Id 'NetworkLeft' -Message ('the HNS network {0} is still there' -f $Former.name) `
-        -Hint 'Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; connections of the machine break for a moment.'
+    Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }

@@ -6,20 +6,20 @@ function Get-PortRange {
     if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
     else { $settings = @(Get-NetUDPSetting) }
     if ($settings.Count -eq 0) { return }
-    '{0}+{1}' -f $settings[0].DynamicPortRangeStartPort, $settings[0].DynamicPortRangeNumberOfPorts
+    "$($settings[0].DynamicPortRangeStartPort)+$($settings[0].DynamicPortRangeNumberOfPorts)"
 }
 
 function Get-PortRangeDifference {
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
-        Compare-Wanted -What ('dynamic ports: ' + $protocol) -Is (Get-PortRange -Protocol $protocol) -Want ('{0}+{1}' -f $Start, $Count)
+        Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange $protocol) -Want "$Start+$Count"
     }
 }
 
 function Set-PortRange {
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
-        Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
+        Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange $protocol) }
         Write-PortRange -Protocol $protocol -Start $Start -Count $Count
     }
 }
@@ -27,7 +27,7 @@ function Set-PortRange {
 function Write-PortRange {
     # The one range that all profiles share, for new sockets at once.
     param([string]$Protocol, [int]$Start, [int]$Count)
-    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, ('startport={0}' -f $Start), ('numberofports={0}' -f $Count))
+    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
     [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 

@@ -30,8 +30,7 @@ function Invoke-Program {
         $process.StandardInput.Close()
         if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
             $process.Kill()
-            Stop-Step -Id 'ProgramHangs' -Message ('{0} did not end within {1} seconds' -f $Path, $TimeoutSeconds) `
-                -Hint 'Run the program on the machine by hand and look at what it waits for.'
+            Stop-Step 'ProgramHangs' "$Path did not end within $TimeoutSeconds seconds"
         }
         [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
     }
@@ -44,7 +43,7 @@ function Assert-Program {
     if ($ended.ExitCode -ne 0) {
         $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
         if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-        Stop-Step -Id 'ProgramFailed' -Message ('{0} ended with code {1}: {2}' -f $Path, $ended.ExitCode, $said)
+        Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
     }
     $ended.Output
 }

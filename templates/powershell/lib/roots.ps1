@@ -18,7 +18,7 @@ function Get-RootDifference {
 function Add-Roots {
     param([hashtable[]]$Roots)
     foreach ($root in $Roots) {
-        if (@(Get-RootDifference -Roots @($root)).Count -eq 0) { continue }
+        if (@(Get-RootDifference @($root)).Count -eq 0) { continue }
         Save-FormerValue -Kind 'Root' -Key $root.thumbprint -Value @{ thumbprint = $root.thumbprint }
         $certificate = [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($root.body))
         Use-RootStore -Access ReadWrite -Work { param($Store) $Store.Add($certificate) }

@@ -5,10 +5,9 @@ function Read-OtherNodes {
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
     $ended = Invoke-Program -Path $script:Node.kubectl -TimeoutSeconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
-        '--request-timeout=30s', 'get', 'nodes', ('--output=jsonpath=' + $columns))
+        '--request-timeout=30s', 'get', 'nodes', "--output=jsonpath=$columns")
     if ($ended.ExitCode -ne 0) {
-        Stop-Step -Id 'NodesForbidden' -Message ('the nodes of the cluster cannot be listed: ' + $ended.ErrorOutput.Trim()) `
-            -Hint 'A node may read only itself unless the cluster lets it: `winboot manifests rbac` prints the role and its binding.'
+        Stop-Step 'NodesForbidden' "the nodes of the cluster cannot be listed: $($ended.ErrorOutput.Trim())"
     }
     foreach ($line in @($ended.Output -split '\r?\n')) {
         $name, $cidrs, $addresses = $line.Split("`t")
@@ -49,18 +48,18 @@ function Get-PodRouteDifference {
         return
     }
     $is = @{}
-    foreach ($route in @(Read-PodRoutes -Cidrs $Cidrs)) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
+    foreach ($route in @(Read-PodRoutes $Cidrs)) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
     foreach ($route in @(Get-WantedRoutes)) {
-        $what = 'route to {0}' -f $route.prefix
+        $what = "route to $($route.prefix)"
         $found = $is[$route.prefix]
         $is.Remove($route.prefix)
         if ($route.near) { Compare-Wanted -What $what -Is $found -Want ('via ' + $route.hop) }
         elseif ($null -eq $found) {
             # A machine behind a router cannot be a next hop; that router has to know the way.
-            New-Difference -What $what -Is $null -Want ('by a router: {0} is in another network' -f $route.node) -Policy
+            New-Difference -What $what -Is $null -Want "by a router: $($route.node) is in another network" -Policy
         }
     }
-    foreach ($prefix in @($is.Keys | Sort-Object)) { New-Difference -What ('route to {0}' -f $prefix) -Is $is[$prefix] -Want $null }
+    foreach ($prefix in @($is.Keys | Sort-Object)) { New-Difference -What "route to $prefix" -Is $is[$prefix] -Want $null }
 }
 
 function Set-PodRoutes {
@@ -68,7 +67,7 @@ function Set-PodRoutes {
     param([string[]]$Cidrs)
     $wanted = @{}
     foreach ($route in @(Get-WantedRoutes)) { $wanted[$route.prefix] = $route }
-    foreach ($route in @(Read-PodRoutes -Cidrs $Cidrs)) {
+    foreach ($route in @(Read-PodRoutes $Cidrs)) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }

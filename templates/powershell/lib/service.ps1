@@ -2,37 +2,37 @@
 
 function Get-ServicePath {
     param([string]$Name)
-    'SYSTEM\CurrentControlSet\Services\' + $Name
+    "SYSTEM\CurrentControlSet\Services\$Name"
 }
 
 function Get-ServiceDifference {
     param($Service)
-    $flags = @{ Disrupts = (Test-RestartDisrupts -Name $Service.name) }
-    $is = Read-Service -Name $Service.name
-    $what = 'service {0}: ' -f $Service.name
-    Compare-Wanted -What ($what + 'command line') -Is $is.command_line -Want $Service.command_line @flags
-    Compare-Wanted -What ($what + 'start type') -Is $is.start -Want $Service.start
-    Compare-Wanted -What ($what + 'depends on') -Is $is.depends -Want @($Service.depends) -IgnoreCase
-    Compare-Wanted -What ($what + 'environment') -Is $is.environment -Want @($Service.environment) @flags
-    Compare-Wanted -What ($what + 'recovery') -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    $flags = @{ Disrupts = (Test-RestartDisrupts $Service.name) }
+    $is = Read-Service $Service.name
+    $what = "service $($Service.name):"
+    Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
+    Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
+    Compare-Wanted -What "$what depends on" -Is $is.depends -Want @($Service.depends) -IgnoreCase
+    Compare-Wanted -What "$what environment" -Is $is.environment -Want @($Service.environment) @flags
+    Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
     # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
-    if ($null -ne $is.recovery) { Compare-Wanted -What ($what + 'recovery after a stop with an error') -Is $is.failure_flag -Want 0 }
+    if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
     foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-        Compare-Wanted -What ($what + $name) -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+        Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
     }
-    if (-not (Test-NssmWanted $Service) -and (Test-NssmService -Name $Service.name)) {
-        New-Difference -What ($what + 'values of NSSM') -Is 'present' -Want $null @flags
+    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $Service.name)) {
+        New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags
     }
-    if (Test-RestartNeed -Name $Service.name) {
-        New-Difference -What ($what + 'configuration in use') -Is 'older' -Want 'current' @flags
+    if (Test-RestartNeed $Service.name) {
+        New-Difference -What "$what configuration in use" -Is 'older' -Want 'current' @flags
     }
-    Compare-Wanted -What ($what + 'state') -Is (Get-ServiceState -Name $Service.name) -Want 'Running'
+    Compare-Wanted -What "$what state" -Is (Get-ServiceState $Service.name) -Want 'Running'
 }
 
 function Test-RestartDisrupts {
     # All services of a node stand below kube-proxy: with one of them it stops, and then makes every load balancer anew.
     param([string]$Name)
-    (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
+    (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
 }
 
 function Read-Service {
@@ -62,12 +62,12 @@ function ConvertFrom-FailureActions {
         $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
         '{0}/{1}' -f $(if ($kind -eq 1) { 'restart' } else { $kind }), [BitConverter]::ToInt32($raw, 24 + 8 * $index)
     }
-    '{0} reset={1}' -f (@($actions) -join ' '), [BitConverter]::ToInt32($raw, 0)
+    "$(@($actions) -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
 }
 
 function ConvertTo-Recovery {
     param($Service)
-    '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join ' '), $Service.reset_s
+    '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' '), $Service.reset_s
 }
 
 function Get-ServiceState {
@@ -82,20 +82,20 @@ function Set-ServiceDefinition {
     foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
         if ([string]$text -like '*(known after join)*') { Stop-Unknown }
     }
-    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
-    if (@(Get-ServiceDifference -Service $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed -Name $name }
+    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService $name)
+    if (@(Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed $name }
     # Who changes the manager under a running service leaves a process that nobody stops.
-    if ((Test-NssmWanted $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
+    if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
     $verb = 'create'
     if (Test-RegistryKey (Get-ServicePath $name)) { $verb = 'config' }
-    $actions = @($Service.restart_ms | ForEach-Object { 'restart/{0}' -f $_ }) -join '/'
-    Invoke-ServiceControl -Arguments @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+    $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
+    Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
         'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
-    Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
-    Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
-    Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
+    Invoke-ServiceControl @('description', $name, $Service.description)
+    Invoke-ServiceControl @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl @('failureflag', $name, '0')
     Write-ServiceEnvironment -Name $name -Environment $Service.environment
-    Set-ServiceParameters -Service $Service
+    Set-ServiceParameters $Service
 }
 
 function ConvertTo-DependList {
@@ -118,10 +118,7 @@ function Invoke-ServiceControl {
     param([string[]]$Arguments)
     $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
-        $hint = ''
-        if ($ended.ExitCode -eq 1072) { $hint = 'It is marked for deletion: close services.msc and other tools that hold it.' }
-        Stop-Step -Id 'ServiceControl' -Hint $hint `
-            -Message ('sc.exe {0} {1} ended with code {2}' -f $Arguments[0], $Arguments[1], $ended.ExitCode)
+        Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
     }
 }
 
@@ -129,36 +126,35 @@ function Save-RestartNeed {
     # Noted before the first write: a run that dies in between would leave a service that runs with an older
     # configuration.
     param([string]$Name)
-    if ((Get-ServiceState -Name $Name) -ne 'Running') { return }
-    Write-StateJson -Name ('restart-{0}.json' -f $Name) -Value @{ boot_id = (Get-MachineIdentity).BootId }
+    if ((Get-ServiceState $Name) -ne 'Running') { return }
+    Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Test-RestartNeed {
     param([string]$Name)
-    $noted = Read-StateJson ('restart-{0}.json' -f $Name)
+    $noted = Read-StateJson "restart-$Name.json"
     $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
 function Start-CurrentService {
     param([string]$Name)
-    if (Test-RestartNeed -Name $Name) { Stop-RunningService -Name $Name }
-    if ((Get-ServiceState -Name $Name) -ne 'Running') { Start-Service -Name $Name }
+    if (Test-RestartNeed $Name) { Stop-RunningService $Name }
+    if ((Get-ServiceState $Name) -ne 'Running') { Start-Service -Name $Name }
     Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
-    [IO.File]::Delete((Get-StatePath ('restart-{0}.json' -f $Name)))
+    [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
 function Wait-ServiceState {
     param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-    if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState -Name $Name) -eq $State }) { return }
-    Stop-Step -Id 'ServiceState' -Hint 'See the log of the service, and the System event log (Service Control Manager).' `
-        -Message ('service {0} is {1} and not {2} after {3} seconds' -f $Name, (Get-ServiceState -Name $Name), $State, $TimeoutSeconds)
+    if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $TimeoutSeconds seconds"
 }
 
 function Stop-RunningService {
     # Its process keeps files and pipes open beyond the stop.
     param([string]$Name, [int]$TimeoutSeconds = 60)
-    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState -Name $Name)) { return }
-    $filter = "Name='{0}'" -f $Name
+    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
+    $filter = "Name='$Name'"
     $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
     Stop-Service -Name $Name -Force -NoWait
     Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
@@ -170,26 +166,26 @@ function Stop-RunningService {
 function Read-FormerService {
     param([string]$Name)
     $path = Get-ServicePath $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
     if ($former.exists) {
-        $former.definition = Read-Service -Name $Name
-        $former.parameters = @(Read-ParameterTree -Path ($path + '\Parameters'))
+        $former.definition = Read-Service $Name
+        $former.parameters = @(Read-ParameterTree "$path\Parameters")
     }
     $former
 }
 
 function Restore-Service {
     param([object]$Former)
-    Stop-RunningService -Name $Former.name
+    Stop-RunningService $Former.name
     $path = Get-ServicePath $Former.name
     if (-not $Former.exists) {
-        if (Test-RegistryKey $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
+        if (Test-RegistryKey $path) { Invoke-ServiceControl @('delete', $Former.name) }
         return
     }
     $was = $Former.definition
-    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
+    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
         'depend=', (ConvertTo-DependList $was.depends))
     Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
-    Restore-ServiceParameters -Former $Former
+    Restore-ServiceParameters $Former
     if ($Former.running) { Start-Service -Name $Former.name }
 }

@@ -7,8 +7,8 @@ function Get-SettingDifference {
     foreach ($setting in $Settings) {
         $is = Read-Registry $setting.path $setting.name
         if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value)) { continue }
-        New-Difference -What ('registry HKLM\{0}: {1}' -f $setting.path, $setting.name) -Is $is -Want $setting.value `
-            -Reboot:$setting.reboot -Policy:(Test-PolicyOwned -Path $setting.path)
+        New-Difference -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $setting.value `
+            -Reboot:$setting.reboot -Policy:(Test-PolicyOwned $setting.path)
     }
 }
 
@@ -22,7 +22,7 @@ function Set-Settings {
     $reboot = $false
     foreach ($setting in $Settings) {
         $is = Read-Registry $setting.path $setting.name
-        if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value) -or (Test-PolicyOwned -Path $setting.path)) { continue }
+        if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value) -or (Test-PolicyOwned $setting.path)) { continue }
         Set-RegistryValue -Path $setting.path -Name $setting.name -Value $setting.value -Kind $setting.kind
         if ($setting.reboot) { $reboot = $true }
     }
@@ -38,14 +38,14 @@ function Get-PageFileDifference {
         if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
         return
     }
-    Compare-Wanted -What 'page file' -Is $text -Want ('C:\pagefile.sys {0} {0}' -f $MiB) -IgnoreCase -Reboot
+    Compare-Wanted -What 'page file' -Is $text -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
 }
 
 function Set-PageFile {
     param($MiB)
-    if (@(Get-PageFileDifference -MiB $MiB).Count -eq 0) { return }
+    if (@(Get-PageFileDifference $MiB).Count -eq 0) { return }
     $value = '?:\pagefile.sys'
-    if ($MiB -isnot [string]) { $value = 'C:\pagefile.sys {0} {0}' -f $MiB }
+    if ($MiB -isnot [string]) { $value = "C:\pagefile.sys $MiB $MiB" }
     Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
         -Value @($value) -Kind 'MultiString'
     New-Reboot
@@ -63,7 +63,7 @@ function Get-PowerPlanDifference {
 
 function Set-PowerPlan {
     param([string]$Plan)
-    if (@(Get-PowerPlanDifference -Plan $Plan).Count -eq 0) { return }
+    if (@(Get-PowerPlanDifference $Plan).Count -eq 0) { return }
     Save-FormerValue -Kind 'PowerPlan' -Key 'active' -Value @{ plan = (Get-PowerPlan) }
     [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Plan))
 }
@@ -81,26 +81,26 @@ function Get-TimeDifference {
     Compare-Wanted -What 'time source: type' -Is (Read-Registry $parameters 'Type') -Want 'NTP'
     Compare-Wanted -What 'time source: servers' -Is (Read-Registry $parameters 'NtpServer') -Want (ConvertTo-PeerList $Servers)
     # Off the domain Windows starts the service by a trigger and stops it again.
-    Compare-Wanted -What 'service w32time: start type' -Is (Read-Service -Name 'w32time').start -Want 'auto'
-    Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState -Name 'w32time') -Want 'Running'
+    Compare-Wanted -What 'service w32time: start type' -Is (Read-Service 'w32time').start -Want 'auto'
+    Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState 'w32time') -Want 'Running'
 }
 
 function ConvertTo-PeerList {
     # 0x8: ask as a client does, at the interval of the service.
     param([string[]]$Servers)
-    @($Servers | ForEach-Object { '{0},0x8' -f $_ }) -join ' '
+    @($Servers | ForEach-Object { "$_,0x8" }) -join ' '
 }
 
 function Set-TimeSource {
     param([string[]]$Servers)
-    if (@(Get-TimeDifference -Servers $Servers).Count -eq 0) { return }
+    if (@(Get-TimeDifference $Servers).Count -eq 0) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
     Set-RegistryValue -Path $parameters -Name 'Type' -Value 'NTP' -Kind 'String'
     Set-RegistryValue -Path $parameters -Name 'NtpServer' -Value (ConvertTo-PeerList $Servers) -Kind 'String'
     # Start is noted like a value and set through the control manager, which keeps its own copy.
     $start = Read-Registry (Get-ServicePath 'w32time') 'Start'
     Set-RegistryValue -Path (Get-ServicePath 'w32time') -Name 'Start' -Value $start
-    Invoke-ServiceControl -Arguments @('config', 'w32time', 'start=', 'auto')
+    Invoke-ServiceControl @('config', 'w32time', 'start=', 'auto')
     Restart-Service -Name 'w32time' -Force
     Wait-ServiceState -Name 'w32time' -State 'Running' -TimeoutSeconds 30
 }

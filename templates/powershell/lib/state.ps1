@@ -6,7 +6,7 @@ function Get-StatePath {
 }
 
 function Initialize-StateFolder {
-    foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder -Path (Get-StatePath $name) }
+    foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 
 function Remove-StateFolder {
@@ -55,7 +55,7 @@ function Test-Fence {
 function Get-HolderText {
     $stored = Read-StateJson 'fence.json'
     if ($null -eq $stored) { return 'another process holds the winboot mutex' }
-    '{0}, run {1}, since {2}' -f $stored.holder, $stored.run, $stored.since
+    "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
 function Save-Fence {
@@ -70,12 +70,12 @@ function Enter-Run {
     Initialize-StateFolder
     $facts = $script:Run.Facts
     # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
-    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
-    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
+    if ($facts.TakeOver) { Save-Fence $facts.Holder }
+    $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
     if ($null -eq $lock) { return }
-    try { Save-Fence -Holder $facts.Holder }
+    try { Save-Fence $facts.Holder }
     catch {
-        Exit-Run -Lock $lock
+        Exit-Run $lock
         throw
     }
     $lock
