@@ -57,9 +57,10 @@ def _token(claims: object) -> str:
         ({"token": _token({"exp": 1767225600, "sub": "é?>"})}, ["2026-01-01 00:00:00"]),
         ({"token": _token({"sub": "no end"})}, []),
         ({"token": "opaque"}, []),
+        ({"token": "opaque.71aa.too"}, []),
         ({}, []),
     ],
-    ids=["with an end", "without", "no web token", "no token"],
+    ids=["with an end", "without", "no web token", "two dots all the same", "no token"],
 )
 def test_until_when_a_token_holds_is_read_from_itself(session, user: object, end: list[str]):
     text = json.dumps(user)

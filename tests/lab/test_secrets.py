@@ -1,0 +1,486 @@
+"""No secret is seen where it does not belong, whatever happens to a join; and whoever looks for one here finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+import yaml
+
+from tests.lab.canaries import Canaries, compressed
+from tests.lab.witness import Tap, Witness, files_of, on_machine
+from winboot.cli.staging import stage
+from winboot.errors import InvalidInput
+from winboot.inventory import load_inventory
+from winboot.lab import node as lab_node
+from winboot.lab.cluster import LabCluster
+from winboot.lab.cluster.identity import ADMIN
+from winboot.lab.cluster.kinds import SECRETS
+from winboot.lab.engine.run import run_script
+from winboot.lab.up import Lab, NodePlan
+from winboot.lab.windows.accounts import USERS
+from winboot.lab.windows.machine import Machine
+from winboot.lab.windows.registry import HKLM
+from winboot.lab.windows.tasks import Action, Task
+from winboot.lab.wsman.faults import Drop
+
+ROOT: Final = Path(__file__).parents[2]
+HOSTS: Final = r"C:\ProgramData\containerd\certs.d\private.corp.example\hosts.toml"
+PKI: Final = r"C:\var\lib\kubelet\pki"
+# Characters that JSON, XML, URLs and PowerShell write in other ways; the letters between them are what is looked for.
+REGISTRY: Final = "canary+of/the=registry-5d1f"
+GIVEN: Final = "given0.canaryofthetoken"
+# Where a secret may be, and nobody but SYSTEM and administrators reads it there.
+PLACES: Final = {
+    "registry password": re.escape(HOSTS) + r"(\.winboot-new|\.winboot-old)?",
+    "minted token": r"C:\\k\\bootstrap-kubeconfig(\.winboot-new)?",
+    "given token": r"C:\\k\\bootstrap-kubeconfig(\.winboot-new)?",
+    "token of kube-proxy": r"C:\\k\\kube-proxy\.kubeconfig(\.winboot-new)?",
+    "key of the kubelet": re.escape(PKI) + r"\\kubelet-(client|server)-[\w-]+\.pem",
+}
+
+
+@dataclass
+class Story:
+    """Joins over the wire with everything that can go wrong on the way, and all that was said meanwhile."""
+
+    machines: list[Machine]
+    witness: Witness
+    folder: Path
+    cluster: LabCluster
+    canaries: Canaries = field(init=False)
+    wire: bytes = b""
+    scripts: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """The nodes' parts of the JSON reports."""
+        lines = [json.loads(line) for text in self.console for line in text.splitlines() if line[:1] == "{"]
+        return [line for line in lines if line["kind"] == "node"]
+
+
+def own_kubeconfig(cluster: LabCluster) -> str:
+    """A kubeconfig as somebody made it for kube-proxy alone, with a token of its service account."""
+    token, _ = cluster.authenticator.issue_token(
+        "kube-system", "kube-proxy", timedelta(days=30), cluster.now()
+    )
+    named = {"name": "kube-proxy", "user": {"token": token}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "kube-proxy"}}
+    return yaml.safe_dump({"users": [named], "contexts": [context], "current-context": "c"})
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """Two bare machines, one with a minted token and one with a given one, joined by the command itself."""
+    folder = tmp_path_factory.mktemp("canary")
+    plans = [NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2019", "10.0.1.12")]
+    with pytest.MonkeyPatch.context() as patch, Lab(nodes=plans) as lab:
+        witness = Witness(patch)
+        taps = {name: Tap(node.endpoint.http_port or 0) for name, node in lab.nodes.items()}
+        staged = stage(lab, folder, wishes=_wishes(folder, lab.cluster))
+        _two_profiles(folder, {name: tap.port for name, tap in taps.items()})
+        for name, node in lab.nodes.items():
+            node.machine.manage_at(*node.machine.management_ports, taps[name].port)
+        lab.world.proxy("proxy.lab", 3128)
+        _give_token(lab.cluster)
+        told = Story([node.machine for node in lab.nodes.values()], witness, folder, lab.cluster)
+        _listen(patch, told, _cutting(lab))
+        run = _Command(folder, told, {staged.password_variable: lab.password})
+        _play(lab, run)
+        told.wire = b"".join(tap.heard for tap in taps.values())
+        told.canaries = Canaries(_secrets(lab, folder))
+        for tap in taps.values():
+            tap.close()
+        yield told
+
+
+def _wishes(folder: Path, cluster: LabCluster) -> dict[str, Any]:
+    """Every place of a profile where a secret may be named."""
+    (folder / "kube-proxy.kubeconfig").write_text(own_kubeconfig(cluster), encoding="utf-8")
+    login = {"mirrors": ["https://mirror.lab"], "user": "me", "password": {"env": "REGISTRY_CANARY"}}
+    return {
+        "kube_proxy": {"kubeconfig": {"file": "./kube-proxy.kubeconfig"}},
+        "runtime": {"registries": {"private.corp.example": login}},
+        # Proves that the environment of a service is looked at, too.
+        "proxy": {"http": "http://proxy.lab:3128", "no_proxy": [".lab"]},
+    }
+
+
+def _two_profiles(folder: Path, ports: dict[str, int]) -> None:
+    """win-2 gets its token from the environment; both are reached over the taps."""
+    profile = yaml.safe_load((folder / "profile.yaml").read_text(encoding="utf-8"))
+    program = "import pathlib, sys; print(pathlib.Path(sys.argv[1]).read_text())"
+    profile["cluster"]["kubeconfig"] = {
+        "command": [sys.executable, "-c", program, str(folder / "kubeconfig")]
+    }
+    (folder / "profile.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    profile["cluster"]["bootstrap_token"] = {"env": "TOKEN_CANARY"}
+    (folder / "given.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    inventory = yaml.safe_load((folder / "inventory.yaml").read_text(encoding="utf-8"))
+    for group in inventory["groups"].values():
+        for name, host in group["hosts"].items():
+            host["connection"]["port"] = ports[name]
+            if name == "win-2":
+                group["profile"] = "./given.yaml"
+    (folder / "inventory.yaml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+
+
+def _give_token(cluster: LabCluster) -> None:
+    name, _, secret = GIVEN.partition(".")
+    data = {
+        "token-id": name,
+        "token-secret": secret,
+        "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+    }
+    body = {
+        "metadata": {"name": f"bootstrap-token-{name}"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": data,
+    }
+    cluster.request(ADMIN, "POST", "/api/v1/namespaces/kube-system/secrets", body)
+
+
+def _listen(patch: pytest.MonkeyPatch, story: Story, hear: Callable[[str], None]) -> None:
+    """Keep each script that a machine is sent, and each line it says, before anybody has hidden something in it."""
+    run = lab_node.Runner.run
+
+    def listening(runner: lab_node.Runner, script: str, parameters: Any, emit: Any, cancelled: Any) -> Any:
+        story.scripts.append(script)
+
+        def tell(stream: Any, value: Any) -> None:
+            story.said.append(f"{stream}: {value}")
+            emit(stream, value)
+            hear(str(value))
+
+        return run(runner, script, parameters, tell, cancelled)
+
+    patch.setattr(lab_node.Runner, "run", listening)
+
+
+def _cutting(lab: Lab) -> Callable[[str], None]:
+    """When the first of the credentials is written, win-1 loses all its shells and is back at once."""
+    left = [lab.nodes["win-1"].endpoint]
+
+    def hear(line: str) -> None:
+        if left and '"step":"kubelet-credentials"' in line and '"state":"changed"' in line:
+            endpoint = left.pop()
+            lab.farm.tell(endpoint, "down")
+            lab.farm.tell(endpoint, "up")
+
+    return hear
+
+
+class _Command:
+    """winboot as a process of its own, with folders of its own for all that it leaves behind."""
+
+    def __init__(self, folder: Path, story: Story, secrets: dict[str, str]) -> None:
+        self._folder = folder
+        self._story = story
+        for name in ("state", "temp", "reports"):
+            (folder / name).mkdir()
+        self._environment = {
+            **os.environ,
+            **secrets,
+            "REGISTRY_CANARY": REGISTRY,
+            "TOKEN_CANARY": GIVEN,
+            "WINBOOT_STATE": str(folder / "state"),
+            "TMPDIR": str(folder / "temp"),
+        }
+
+    def __call__(self, *words: str) -> int:
+        done = subprocess.run(
+            [sys.executable, "-m", "winboot", *words],
+            cwd=self._folder,
+            env={**self._environment, "PYTHONPATH": str(ROOT)},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        self._story.console += [done.stdout, done.stderr]
+        self._story.codes.append(done.returncode)
+        return done.returncode
+
+
+def _play(lab: Lab, run: _Command) -> None:
+    """A join with a failing step and lost connections, one that finishes it, and what people look at afterwards."""
+    for node in lab.nodes.values():
+        # The secret is in the script's hands when this fails, and a half-done file is left behind.
+        node.machine.files.make_directory(HOSTS)
+    for skip in (3, 9, 14):
+        lab.nodes["win-1"].endpoint.faults.on("Receive", Drop(handled=bool(skip % 2)), skip=skip)
+    run("render", "--limit", "win-1")
+    run("join", "--output", "json", "--report", "reports/failed.html")
+    for node in lab.nodes.values():
+        node.machine.files.delete_directory(HOSTS, recurse=True)
+    run("join", "--output", "json", "--report", "reports/joined.html")
+    run("join", "--output", "junit", "--report", "reports/again.json")
+    run("plan", "--report", "reports/plan.xml")
+
+
+def _secrets(lab: Lab, folder: Path) -> dict[str, str]:
+    """The secrets by name: those we gave away, those that were made on the way."""
+    minted = [
+        b64decode(change.object["data"]["token-secret"]).decode()
+        for change in lab.cluster.store._log
+        if change.type == "ADDED"
+        and change.key[1] == SECRETS.plural
+        and "labels" in change.object["metadata"]
+    ]
+    keys = [
+        _inside(one.content.decode())
+        for node in lab.nodes.values()
+        for one in files_of(node.machine)
+        if one.path.startswith(PKI) and b"PRIVATE KEY" in one.content
+    ]
+    own = yaml.safe_load((folder / "kube-proxy.kubeconfig").read_text(encoding="utf-8"))
+    admin = yaml.safe_load((folder / "kubeconfig").read_text(encoding="utf-8"))
+    return {
+        "password of the login": lab.password,
+        "registry password": REGISTRY,
+        "given token": GIVEN.partition(".")[2],
+        # Header and claims are no secret: without the signature they open nothing.
+        "token of kube-proxy": own["users"][0]["user"]["token"].rpartition(".")[2],
+        "key of the administrator": _inside(b64decode(admin["users"][0]["user"]["client-key-data"]).decode()),
+        **{f"minted token {n}": token for n, token in enumerate(minted)},
+        **{f"key of the kubelet {n}": key for n, key in enumerate(keys)},
+    }
+
+
+def _inside(pem: str) -> str:
+    """A line out of the middle of a private key."""
+    return pem.partition("PRIVATE KEY-----")[2].split()[1]
+
+
+# ---- what was looked at --------------------------------------------------------------------------------
+
+
+def test_the_story_has_a_restart_a_detached_run_a_failure_and_a_lost_connection(story: Story) -> None:
+    """Otherwise the rest would prove little."""
+    failed = {step["step"] for node in story.reports for step in node["steps"] if step["state"] == "failed"}
+
+    assert story.codes == [0, 1, 0, 0, 0], "\n".join(story.console)
+    assert "containerd-config" in failed
+    for name in ("win-1", "win-2"):
+        mine = [node for node in story.reports if node["node"] == name]
+        assert sum(node["reboots"] for node in mine) and sum(node["detached"] for node in mine)
+        assert mine[-1]["ready"]
+    assert sum(node["reconnects"] for node in story.reports)
+    assert not [refusal for machine in story.machines for refusal in machine.refusals]
+
+
+def test_every_secret_was_where_it_belongs(story: Story) -> None:
+    """A canary that nobody carried anywhere would be found nowhere."""
+    stored = {
+        hit.partition(" as ")[0]
+        for one in story.witness.written
+        for hit in story.canaries.found_in(one.content)
+    }
+
+    assert {_kind(name) for name in stored} == set(PLACES)
+    assert len([name for name in story.canaries.names if name.startswith("key of the kubelet")]) == 4
+
+
+# ---- where no secret may be ----------------------------------------------------------------------------
+
+
+def test_no_script_holds_a_secret(story: Story) -> None:
+    rendered = story.console[0]
+
+    assert "$steps = @(" in rendered and any("$steps = @(" in script for script in story.scripts)
+    assert story.canaries.leaks([("a rendered script", rendered)]) == []
+    assert story.canaries.leaks([("a script that was sent", script) for script in story.scripts]) == []
+
+
+def test_no_event_holds_a_secret(story: Story) -> None:
+    """Before the journal hides anything."""
+    assert any('"event":"detached"' in line for line in story.said)
+    assert story.canaries.leaks([("a line of a script", line) for line in story.said]) == []
+
+
+def test_nothing_that_the_command_leaves_or_says_holds_a_secret(story: Story) -> None:
+    """Journals, reports in all forms, both streams; and no file is left behind where temporary ones go."""
+    kept = [path for name in ("state", "reports", "temp") for path in (story.folder / name).rglob("*")]
+    files = [(str(path.relative_to(story.folder)), path.read_bytes()) for path in kept if path.is_file()]
+
+    names = {name for name, _ in files}
+    assert {Path(name).suffix for name in names} == {".html", ".json", ".jsonl", ".xml"}
+    assert not [name for name in names if name.startswith("temp")]
+    assert story.canaries.leaks(files) == []
+    assert story.canaries.leaks([("stdout or stderr", text) for text in story.console]) == []
+
+
+def test_nothing_on_the_machines_shows_a_secret_but_its_own_file(story: Story) -> None:
+    """Command lines and environments of all processes there ever were, tasks, event logs, registry, names of files; and
+    what module logging would have written of every cmdlet."""
+    seen = [*story.witness.things(), *(thing for machine in story.machines for thing in on_machine(machine))]
+    places = {place.split(" ")[0] for place, _ in seen}
+
+    assert {"command", "environment", "task", "event", "module", "registry", "name"} <= places
+    assert any("http://proxy.lab" in str(data) for place, data in seen if "containerd: Environment" in place)
+    assert story.canaries.leaks(seen) == []
+
+
+def test_files_with_a_secret_are_read_by_nobody_else_at_any_moment(story: Story) -> None:
+    wrong = []
+    for one in story.witness.written:
+        for name in {hit.partition(" as ")[0] for hit in story.canaries.found_in(one.content)}:
+            if not re.fullmatch(PLACES[_kind(name)], one.path, re.IGNORECASE):
+                wrong.append(f"{name} in {one.path}")
+            elif one.strangers:
+                wrong.append(f"{name} in {one.path} is read by {sorted(one.strangers)}")
+
+    assert wrong == []
+
+
+def test_the_token_is_gone_once_the_kubelet_has_its_certificate(story: Story) -> None:
+    left = [one for machine in story.machines for one in files_of(machine)]
+    tokens = {
+        hit
+        for one in left
+        for hit in story.canaries.found_in(one.content)
+        if hit.startswith(("minted token", "given token"))
+    }
+    secrets = [one["metadata"]["name"] for one in story.cluster.store.all(SECRETS)]
+
+    assert tokens == set()
+    assert [name for name in secrets if name.startswith("bootstrap-token")] == ["bootstrap-token-given0"]
+
+
+def test_the_cluster_is_told_no_secret_but_its_own_tokens(story: Story) -> None:
+    objects = [
+        (f"{change.type} {change.key}", json.dumps(change.object))
+        for change in story.cluster.store._log
+        if change.key[1] != SECRETS.plural
+    ]
+
+    assert any("nodes" in place for place, _ in objects)
+    assert story.canaries.leaks(objects) == []
+
+
+def test_nobody_on_the_wire_reads_a_secret(story: Story) -> None:
+    assert b"multipart/encrypted" in story.wire and b"Negotiate" in story.wire
+    assert story.canaries.leaks([("the wire", story.wire)]) == []
+
+
+def test_a_proxy_with_a_password_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "profile.yaml").write_text(
+        "kubernetes: {version: '1.34.2'}\nproxy: {http: 'http://me:canary@proxy:3128'}\n"
+    )
+    inventory = "groups: {g: {profile: ./profile.yaml, os: '2022', hosts: {win-1: {address: 10.0.0.1}}}}\n"
+    (tmp_path / "inventory.yaml").write_text(inventory)
+
+    with pytest.raises(InvalidInput) as refused:
+        load_inventory(tmp_path / "inventory.yaml")
+
+    told = "\n".join(map(str, refused.value.problems))
+    assert "the address holds a user or a password" in told
+
+
+# ---- the search itself ---------------------------------------------------------------------------------
+
+PLANTED: Final = "planted/secret+of=the-test"
+DISGUISES: Final[dict[str, Callable[[str], bytes | str]]] = {
+    "in clear": lambda s: f"token: {s}!",
+    "as UTF-16": lambda s: s.encode("utf-16"),
+    "in a URL": lambda s: f"http://u:{quote(s, safe='')}@host",
+    "in JSON": lambda s: json.dumps({"a": json.dumps({"b": s})}),
+    "as Base64": lambda s: b64encode(s.encode()),
+    "as Base64, one byte in": lambda s: b64encode(f"u:{s}".encode()),
+    "as Base64, two bytes in": lambda s: b64encode(f"x{s}y".encode()),
+    "as Base64 of UTF-16": lambda s: b64encode(f"'{s}'".encode("utf-16-le")),
+    "as hex": lambda s: s.encode().hex().upper(),
+    "as BitConverter writes it": lambda s: s.encode().hex("-").upper(),
+    "as hex of UTF-16": lambda s: s.encode("utf-16-le").hex(),
+    "compressed": lambda s: b"head" + compressed(s.encode()),
+    "deflated": lambda s: zlib.compress(f"<{s}>".encode()),
+    "in a compressed log of an encoded command": lambda s: compressed(
+        b"powershell -EncodedCommand "
+        + b64encode(f"$x = '{b64encode(s.encode()).decode()}'".encode("utf-16-le"))
+    ),
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_secret_is_found_in_every_disguise(disguise: str) -> None:
+    canaries = Canaries({"it": PLANTED, "another": "canary-that-is-elsewhere"})
+
+    found = canaries.found_in(DISGUISES[disguise](PLANTED))
+
+    assert {hit.partition(" as ")[0] for hit in found} == {"it"}
+    assert canaries.found_in(DISGUISES[disguise]("something quite harmless here")) == ()
+
+
+def _run(machine: Machine, script: str) -> None:
+    with machine.session("Administrator") as session, machine.acting():
+        run_script(session, script, {}, emit=lambda stream, value: None)
+
+
+def _task_for_a_moment(machine: Machine) -> None:
+    task = Task("t", "\\", [Action("a.exe", PLANTED)], [])
+    machine.tasks.register(task)
+    machine.tasks.unregister(task)
+
+
+TRACES: Final[dict[str, Callable[[Machine], object]]] = {
+    "command line": lambda m: m.processes.spawn(rf"C:\Windows\System32\sc.exe query '{PLANTED}'"),
+    "environment": lambda m: m.processes.spawn(
+        r"C:\Windows\System32\sc.exe query", environment={"TOKEN": PLANTED}
+    ),
+    "event log": lambda m: m.events.write("Application", "me", 1, f"hello {PLANTED}"),
+    "registry": lambda m: m.registry.set(
+        rf"{HKLM}\SOFTWARE\Mine", "Blob", "Binary", PLANTED.encode("utf-16-le")
+    ),
+    "registry, for a moment": lambda m: (
+        m.registry.set(rf"{HKLM}\SOFTWARE\Mine", "It", "String", PLANTED),
+        m.registry.set(rf"{HKLM}\SOFTWARE\Mine", "It", "String", ""),
+    ),
+    "service": lambda m: m.services.create("mine", rf"C:\a.exe --token={PLANTED}"),
+    "task": _task_for_a_moment,
+    "name of a file": lambda m: m.files.write(rf"C:\{quote(PLANTED, safe='')}", b""),
+    "module logging": lambda m: _run(
+        m, f'ConvertFrom-Json -InputObject \'{{"a": "{PLANTED}"}}\' | Select-Object -First 1'
+    ),
+}
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_a_secret_is_found_wherever_a_machine_shows_it(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = Witness(monkeypatch)
+    machine = Machine()
+    TRACES[trace](machine)
+
+    leaks = Canaries({"it": PLANTED}).leaks([*witness.things(), *on_machine(machine)])
+
+    assert leaks
+    assert any(trace.partition(",")[0].split(" ")[0] in place or trace == "service" for place in leaks), leaks
+
+
+def test_a_file_that_others_could_read_for_a_moment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = Witness(monkeypatch)
+    machine = Machine()
+
+    machine.files.write(r"C:\it", PLANTED.encode())
+    machine.files.write(r"C:\it", b"")
+
+    (one,) = [w for w in witness.written if Canaries({"it": PLANTED}).found_in(w.content)]
+    assert (one.path, USERS in one.strangers) == (r"C:\it", True)
+
+
+def _kind(name: str) -> str:
+    return name.rstrip(" 0123456789")
