@@ -27,5 +27,5 @@ class BareRuntime:
     def call(self, block: Any, arguments: Sequence[Value], this: Value = None) -> Value:
         return self.block_answer
 
-    def call_with_underbar(self, block: Any, item: Value) -> Value:
+    def call_with_underbar(self, block: Any, item: Value, arguments: Sequence[Value] = ()) -> Value:
         return self.block_answer

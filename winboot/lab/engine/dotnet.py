@@ -58,7 +58,7 @@ class Runtime(Protocol):
     def call(self, block: Any, arguments: Sequence[Value], this: Value = None) -> Value:
         """Run a script block as a delegate or script member; answers one value, an Array, or None."""
 
-    def call_with_underbar(self, block: Any, item: Value) -> Value:
+    def call_with_underbar(self, block: Any, item: Value, arguments: Sequence[Value] = ()) -> Value:
         """Run a script block with `$_` set to an item."""
 
 

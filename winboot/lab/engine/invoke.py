@@ -600,7 +600,7 @@ class Inline:
         """One turn with this `$_`."""
         if self.empty and not self.code.parameters:
             return
-        if self.simple:
+        if self.simple and not arguments:
             assert self.phase is not None
             session = self.session
             self.scope.put("_", item)
@@ -616,10 +616,10 @@ class Inline:
         stage = BlockStage(self.scope, self.code, positional(arguments), out, Line(), dotted=True)
         run_stage(stage)
 
-    def value(self, item: Value) -> Value:
+    def value(self, item: Value, arguments: Sequence[Value] = ()) -> Value:
         """One turn's output as a value."""
         items: list[Value] = []
-        self.run(item, items.append)
+        self.run(item, items.append, arguments)
         if not items:
             return NOTHING
         return items[0] if len(items) == 1 else Array(items)
@@ -642,11 +642,13 @@ class Underbar:
             self.scope.variables.pop("_", None)
 
 
-def call_with_underbar(scope: Scope, block: ScriptBlock, item: Value) -> Value:
+def call_with_underbar(
+    scope: Scope, block: ScriptBlock, item: Value, arguments: Sequence[Value] = ()
+) -> Value:
     """What a script block answers for `$_`, run in the current scope."""
     keep = Underbar(scope)
     try:
-        return Inline(scope, block).value(item)
+        return Inline(scope, block).value(item, arguments)
     finally:
         keep.restore()
 

@@ -37,6 +37,7 @@ from winboot.lab.engine.values import (
     BOXED_BYTES,
     INT32,
     NOTHING,
+    NUMBER_CLASSES,
     PS_OBJECT,
     STRING,
     AliasProperty,
@@ -64,7 +65,6 @@ from winboot.lab.engine.values import (
     ScriptProperty,
     Structured,
     Value,
-    View,
     _Mapping,
     enumerate_value,
     extension_of,
@@ -156,6 +156,7 @@ def get_member(value: Value, name: Value, runtime: Runtime, *, static: bool = Fa
         return found
     items = enumerate_value(value)
     if items is not None:
+        _check_absence(value, name)
         return _from_items(items, name, runtime)
     return _missing(value, name, runtime)
 
@@ -199,6 +200,8 @@ def _from_items(items: Iterable[Value], name: str, runtime: Runtime) -> Value:
                 got = None
             else:
                 _check_absence(item, name)
+                if name.lower() in ("count", "length") and runtime.strict < 2:
+                    got = 1  # what a single object answers, here for each of them
         if got is MISSING or got is NOTHING:
             continue
         seen = True
@@ -556,6 +559,7 @@ def invoke_member(
         return result
     items = enumerate_value(value)
     if items is not None:
+        _check_absence(value, name)
         return _invoke_items(value, list(items), name, arguments, runtime)
     kind = type_of(value)
     if not kind.knows_absence(name):
@@ -718,9 +722,7 @@ def _for_each(value: Value, arguments: Sequence[Value], runtime: Runtime) -> Val
     out: list[Value] = []
     for item in _items_of(value):
         if type(first) is ScriptBlock:
-            if len(arguments) > 1:
-                raise Refusal("member", "ForEach()", "a script block with arguments")
-            result = runtime.call_with_underbar(first, item)
+            result = runtime.call_with_underbar(first, item, arguments[1:])
         elif isinstance(first, DotNetType):
             result = cast(item, first)
         else:
@@ -803,7 +805,7 @@ def index_value(value: Value, key: Value, runtime: Runtime) -> Value:
     if isinstance(bare, _Mapping):
         return _index_mapping(bare, key)
     if isinstance(bare, MultiArray):
-        return bare.items[_flat_index(bare, key)]
+        return _index_grid(bare, key, runtime)
     keys = enumerate_value(key) if not isinstance(key, str) else None
     if keys is not None:
         return _index_many(bare, keys, runtime)
@@ -826,6 +828,8 @@ def _positions(value: Value) -> Any:
 def _index_many(value: Value, keys: Iterable[Value], runtime: Runtime) -> Value:
     out: list[Value] = []
     sequence = _positions(value)
+    if sequence is None and type(type_of(value).find("Item")) is not Method:
+        return _index_other(value, Array(keys), runtime)
     for key in keys:
         if sequence is None:
             out.append(index_value(value, key, runtime))
@@ -886,18 +890,42 @@ def _index_mapping(table: _Mapping, key: Value) -> Value:
     return table.get(key)
 
 
-def _flat_index(value: MultiArray, key: Value) -> int:
+def _index_grid(value: MultiArray, key: Value, runtime: Runtime) -> Value:
+    """One element by its indices, or several by a list of such; outside is $null, as far as strict mode lets it be."""
+    keys = enumerate_value(key) if not isinstance(key, str) else None
+    places = [key] if keys is None else list(keys)
+    if any(enumerate_value(place) is not None for place in places):
+        found = (_element(value, place, runtime) for place in places)
+        return Array(item for item in found if item is not NOTHING)
+    got = _element(value, key, runtime)
+    return None if got is NOTHING else got
+
+
+def _element(value: MultiArray, key: Value, runtime: Runtime) -> Value:
+    at = _flat_index(value, key)
+    if at is not None:
+        return value.items[at]
+    if runtime.strict >= 3:
+        raise IndexOutOfRangeException
+    return NOTHING
+
+
+def _flat_index(value: MultiArray, key: Value) -> int | None:
+    """Where an element stands in row-major order; None outside. Negative indices count from the end."""
     keys = enumerate_value(key)
     places = [int(cast(each, INT32)) for each in ([key] if keys is None else keys)]
     if len(places) != len(value.lengths):
+        shown = ",".join(str(place) for place in places)
         raise RuntimeException(
-            f"Array dimension mismatch: {len(places)}.", "NeedMultidimensionalIndex", "InvalidOperation"
+            f"The array needs one index for each of its dimensions, not [{shown}].",
+            "NeedMultidimensionalIndex",
+            "InvalidOperation",
         )
     flat = 0
     for place, length in zip(places, value.lengths, strict=True):
-        if not 0 <= place < length:
-            raise IndexOutOfRangeException
-        flat = flat * length + place
+        if not -length <= place < length:
+            return None
+        flat = flat * length + place % length
     return flat
 
 
@@ -906,26 +934,14 @@ def _index_other(value: Value, key: Value, runtime: Runtime) -> Value:
     item = kind.find("Item")
     if type(item) is Method:
         return call(item, (value,), [key], runtime, kind)
-    if isinstance(value, View):
-        raise Refusal("member", f"{kind.name}[]", "an index into keys or values")
     if not kind.closed:
         raise Refusal("member", f"{kind.name}[]", "an index")
-    position = key if type(key) is int else 1
-    if (
-        type(key) is int
-        and position in (0, -1)
-        and enumerate_value(value) is None
-        and not isinstance(value, Structured)
-    ):
-        return _scalar_index(value, runtime)
+    if type(key) in NUMBER_CLASSES and key in (0, -1):
+        return value  # one object may be indexed like a list of one
+    if runtime.strict < 2:
+        return NOTHING
     raise RuntimeException(
         f"Unable to index into an object of type {kind.name}.", "CannotIndex", "InvalidOperation"
-    )
-
-
-def _scalar_index(value: Value, runtime: Runtime) -> Value:
-    raise RuntimeException(
-        f"Unable to index into an object of type {type_of(value).name}.", "CannotIndex", "InvalidOperation"
     )
 
 
@@ -939,7 +955,10 @@ def set_index(value: Value, key: Value, new: Value, runtime: Runtime) -> None:
     if isinstance(bare, _Mapping):
         _set_key(bare, key, new)
     elif isinstance(bare, MultiArray):
-        bare.items[_flat_index(bare, key)] = convert(new, bare.element)
+        at = _flat_index(bare, key)
+        if at is None:
+            raise IndexOutOfRangeException
+        bare.items[at] = convert(new, bare.element)
     elif isinstance(bare, (Array, ByteArray, GenericList, ArrayList)):
         _set_position(bare, key, new)
     else:

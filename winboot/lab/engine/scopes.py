@@ -121,9 +121,9 @@ class Scope:
         """Run a script block as a delegate or script member."""
         return self.session.call(self, block, arguments, this)
 
-    def call_with_underbar(self, block: Any, item: Value) -> Value:
+    def call_with_underbar(self, block: Any, item: Value, arguments: Sequence[Value] = ()) -> Value:
         """Run a script block here with `$_` set to an item; its output as one value."""
-        return self.session.call_with_underbar(self, block, item)
+        return self.session.call_with_underbar(self, block, item, arguments)
 
     # -- the chain -----------------------------------------------------------------------------------------------
 

@@ -137,11 +137,13 @@ class Session:
 
         return call_delegate(scope, block, arguments, this)
 
-    def call_with_underbar(self, scope: Scope, block: Any, item: Value) -> Value:
+    def call_with_underbar(
+        self, scope: Scope, block: Any, item: Value, arguments: Sequence[Value] = ()
+    ) -> Value:
         """Run a script block in the current scope with `$_` set; see invoke.call_with_underbar."""
         from winboot.lab.engine.invoke import call_with_underbar  # the invoker needs this module first
 
-        return call_with_underbar(scope, block, item)
+        return call_with_underbar(scope, block, item, arguments)
 
     # -- errors -------------------------------------------------------------------------------------------------------
 

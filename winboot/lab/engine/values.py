@@ -26,6 +26,7 @@ in operators.py. A decorated scalar (Add-Member on a string) is a `Decorated`: `
 from __future__ import annotations
 
 import datetime as py
+import functools
 import ipaddress
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -720,6 +721,44 @@ class OrderedDictionary(_Mapping):
         return list(self.table.values())[position][1]
 
 
+class Slots(dict[Any, Any]):
+    """How .NET's generic tables keep their entries: a new one takes the place of the last one that was removed."""
+
+    _FREE = object()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: list[Any] | None = None  # by place, once something has been removed
+        self.free: list[int] = []
+
+    def pop(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            return default
+        if self.places is None:
+            self.places = list(self)
+        at = self.places.index(key)
+        self.places[at] = self._FREE
+        self.free.append(at)
+        return super().pop(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        if self.places is None or len(self) + len(self.free) == len(self.places):
+            return
+        if not self.free:
+            self.places.append(key)
+            return
+        self.places[self.free.pop()] = key
+        ordered = [(known, self[known]) for known in self.places if known is not self._FREE]
+        super().clear()
+        self.update(ordered)
+
+    def clear(self) -> None:
+        super().clear()
+        self.places = None
+        self.free = []
+
+
 class Dictionary(_Mapping):
     """Dictionary[K,V] (or SortedDictionary[K,V]: `sorts`). Case counts unless a comparer said otherwise."""
 
@@ -727,6 +766,7 @@ class Dictionary(_Mapping):
         self, key: DotNetType, value: DotNetType, *, ignore_case: bool = False, sorts: bool = False
     ) -> None:
         super().__init__(ignore_case=ignore_case)
+        self.table = Slots()
         self.key_type = key
         self.value_type = value
         self.sorts = sorts
@@ -752,7 +792,8 @@ class HashSet(Instance):
         self.element = element
         self.ignore_case = ignore_case
         self.sorts = sorts
-        self.table: dict[Any, Value] = {}
+        self.table = Slots()
+        self.version = 0
         for item in items:
             self.add(item)
 
@@ -766,16 +807,23 @@ class HashSet(Instance):
         if key in self.table:
             return False
         self.table[key] = item
+        self.version += 1
         return True
 
     def has(self, item: Value) -> bool:
         return key_of(item, ignore_case=self.ignore_case) in self.table
 
     def drop(self, item: Value) -> bool:
+        self.version += 1
         return self.table.pop(key_of(item, ignore_case=self.ignore_case), self) is not self
 
     def __iter__(self) -> Iterator[Value]:
-        return iter(list(self.table.values()))
+        items = list(self.table.values())
+        if self.sorts:
+            from winboot.lab.engine.comparison import compare  # which needs this module first
+
+            items.sort(key=functools.cmp_to_key(lambda a, b: compare(a, b, case=True)))
+        return _while_unchanged(items, self)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -797,15 +845,20 @@ class Entry(Instance):
         return DICTIONARY_ENTRY if self.types is None else close_generic(KEY_VALUE_PAIR, self.types)
 
 
-def _while_unchanged(items: list[Value], source: _Mapping) -> Iterator[Value]:
-    """The items of a dictionary, until it changes under the enumeration."""
+def _while_unchanged(items: list[Value], source: _Mapping | HashSet) -> Iterator[Value]:
+    """The items of a dictionary or set, until it changes under the enumeration; its end is looked for, too."""
     version = source.version
     for item in items:
-        if source.version != version:
-            raise exceptions.InvalidOperationException(
-                "Collection was modified; enumeration operation may not execute."
-            )
+        _same_version(source, version)
         yield item
+    _same_version(source, version)
+
+
+def _same_version(source: _Mapping | HashSet, version: int) -> None:
+    if source.version != version:
+        raise exceptions.InvalidOperationException(
+            "Collection was modified; enumeration operation may not execute."
+        )
 
 
 class View(Instance):

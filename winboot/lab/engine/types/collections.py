@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from winboot.lab.engine.exceptions import (
     InvalidOperationException,
     KeyNotFoundException,
 )
+from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
     ARRAY_LIST,
     COLLECTION,
@@ -58,6 +60,7 @@ from winboot.lab.engine.values import (
     enumerate_value,
     fold,
     key_of,
+    type_of,
 )
 
 # -- comparers
@@ -204,7 +207,6 @@ def _changing_members(kind: DotNetType, item: str) -> None:
 
 def _range_members(kind: DotNetType, item: str) -> None:
     """What List[T] and ArrayList have beyond Collection[T]."""
-    kind.prop("Capacity", "int", lambda self: max(len(self), 4), lambda self, value: None)
     kind.method("void AddRange(object collection)")(
         lambda self, more: self.extend(_typed(self, _items(more)))
     )
@@ -292,9 +294,8 @@ ARRAY_LIST.method("Clone()")(ArrayList)
 ARRAY_LIST.method("GetRange(int index, int count)")(
     lambda self, index, count: ArrayList(self[index : index + count])
 )
-ARRAY_LIST.refuses("BinarySearch SetRange")
-ARRAY_LIST.static_method("Synchronized(System.Collections.ArrayList list)")(lambda source: source)
-ARRAY_LIST.refuses("Adapter FixedSize ReadOnly Repeat")
+ARRAY_LIST.refuses("BinarySearch Capacity SetRange")
+ARRAY_LIST.refuses("Synchronized Adapter FixedSize ReadOnly Repeat")
 
 # List[T]
 
@@ -348,6 +349,10 @@ _LIST.method("void TrimExcess()")(lambda self: None)
 _LIST.method("AsReadOnly()")(lambda self: ReadOnlyCollection(self, self.element))
 
 
+def _last_where(self: list[Value], test: Callable[[Value], bool]) -> int:
+    return next((at for at in range(len(self) - 1, -1, -1) if test(self[at])), -1)
+
+
 def _predicates(kind: DotNetType) -> None:
     def declare(name: str, choose: Callable[[Any, Callable[[Value], bool]], Value]) -> None:
         @kind.method(f"{name}(Delegate match)", effect=True)
@@ -358,6 +363,7 @@ def _predicates(kind: DotNetType) -> None:
     declare("FindLast", lambda self, test: next((item for item in reversed(self) if test(item)), None))
     declare("FindAll", lambda self, test: GenericList((item for item in self if test(item)), self.element))
     declare("FindIndex", lambda self, test: next((at for at, item in enumerate(self) if test(item)), -1))
+    declare("FindLastIndex", _last_where)
     declare("Exists", lambda self, test: any(test(item) for item in self))
     declare("TrueForAll", lambda self, test: all(test(item) for item in self))
 
@@ -378,7 +384,24 @@ def _predicates(kind: DotNetType) -> None:
 
 
 _predicates(_LIST)
-_LIST.refuses("BinarySearch ConvertAll FindLastIndex")
+_LIST.refuses("Capacity")
+
+
+@_LIST.method("ConvertAll(Delegate converter)", effect=True)
+def _convert_all(runtime: Runtime, self: GenericList, converter: Value) -> GenericList:
+    types = type_of(converter).arguments
+    if len(types) != 2:
+        raise Refusal("member", "List.ConvertAll()", "a converter without types")
+    return GenericList((converter.call(runtime, [item]) for item in self), types[1])
+
+
+@_LIST.method("BinarySearch(T item)")
+def _binary_search(self: GenericList, value: Value) -> int:
+    order = order_by(None, None)
+    keys = [order(item) for item in self]
+    at = bisect_left(keys, order(value))
+    return at if at < len(keys) and not order(value) < keys[at] else ~at
+
 
 _COLLECTION = definition(COLLECTION, 1)
 _list_members(_COLLECTION, "T")
@@ -546,8 +569,7 @@ def _hashtable_of(source: _Mapping) -> Hashtable:
 HASHTABLE.constructor("System.Collections.IEqualityComparer equalityComparer")(
     lambda comparer: Hashtable(ignore_case=ignores_case(comparer))
 )
-HASHTABLE.static_method("Synchronized(hashtable table)")(lambda table: table)
-HASHTABLE.refuses("CopyTo GetObjectData OnDeserialization")
+HASHTABLE.refuses("Synchronized CopyTo GetObjectData OnDeserialization")
 
 
 @ORDERED_DICTIONARY.method("void Insert(int index, object key, object value)")
@@ -659,6 +681,14 @@ for _name in (
 
 # -- sets
 
+
+def _remove_where(runtime: Runtime, self: HashSet, match: Value) -> int:
+    gone = [item for item in self if to_bool(match.call(runtime, [item]))]
+    for item in gone:
+        self.drop(item)
+    return len(gone)
+
+
 for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
     _kind = definition(_generic, 1)
 
@@ -685,9 +715,12 @@ for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
     _kind.method("void Clear()")(lambda self: self.table.clear())
     _kind.method("GetEnumerator()")(Enumerator)
     _kind.method("void CopyTo(Array array)")(lambda self, target: _copy_into(list(self), target, 0))
-    _kind.refuses(
-        "Comparer CopyTo GetObjectData OnDeserialization RemoveWhere TrimExcess Max Min GetViewBetween Reverse "
-        "CreateSetComparer"
+    _kind.method("void TrimExcess()")(lambda self: None)
+    _kind.method("RemoveWhere(Delegate match)", effect=True)(_remove_where)
+    _kind.refuses("Comparer CopyTo GetObjectData OnDeserialization GetViewBetween Reverse CreateSetComparer")
+for _name, _at in (("Min", 0), ("Max", -1)):
+    definition(SORTED_SET, 1).prop(
+        _name, "object", lambda self, at=_at: list(enumerate_value(self) or ())[at] if len(self) else None
     )
 
 
@@ -698,7 +731,8 @@ def _other(self: HashSet, source: Value) -> HashSet:
 
 
 def _keep(self: HashSet, test: Callable[[Any], bool]) -> None:
-    self.table = {key: item for key, item in self.table.items() if test(key)}
+    for item in [item for key, item in self.table.items() if not test(key)]:
+        self.drop(item)
 
 
 def _union(self: HashSet, source: Value) -> None:
@@ -710,7 +744,8 @@ def _symmetric(self: HashSet, source: Value) -> None:
     other = _other(self, source)
     extra = {key: item for key, item in other.table.items() if key not in self.table}
     _keep(self, lambda key: key not in other.table)
-    self.table |= extra
+    for item in extra.values():
+        self.add(item)
 
 
 _SET_ACTIONS: dict[str, Callable[[HashSet, Value], None]] = {
