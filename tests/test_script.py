@@ -32,8 +32,9 @@ def a_spec(*own: StepSource) -> Any:
     )
 
 
-def ports(**inputs: object) -> Step:
+def ports(**given: object) -> Step:
     """The step dynamic-ports with other values."""
+    inputs = {"range": {name.capitalize(): value for name, value in given.items()}, "excluded": ()}
     return Step(name="dynamic-ports", why="", inputs=lambda spec: inputs)
 
 
@@ -58,7 +59,7 @@ def test_a_secret_is_refused():
 
 
 def test_a_value_that_the_step_does_not_give_is_refused_by_name():
-    with pytest.raises(ScriptError, match="'count' is undefined"):
+    with pytest.raises(ScriptError, match="no attribute 'Count'"):
         rendered(ports(start=1))
 
 
