@@ -1,6 +1,7 @@
 """Plan and spec become one text: values stay in their quotes, secrets stay out, and only what is used comes along."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,12 +108,7 @@ def test_a_step_of_the_users_own_stands_in_the_script_as_it_was_written():
 
 
 def test_files_of_the_steps_are_shown_with_the_script():
-    step = Step(
-        name="dynamic-ports",
-        why="",
-        inputs=lambda spec: {"start": 1, "count": 2},
-        files=lambda spec: {r"C:\k\crictl.yaml": "timeout: 10\n"},
-    )
+    step = replace(ports(start=1, count=2), files=lambda spec: {r"C:\k\crictl.yaml": "timeout: 10\n"})
 
     assert rendered(step).files == (script.RenderedFile(r"C:\k\crictl.yaml", "timeout: 10\n"),)
 
