@@ -1,8 +1,8 @@
 """Many ways from one point: the process splits, and each copy of the lab goes its own way to the end.
 
-A fork takes only the thread along that asks for it, so a site must do all its work in one. Then a copy is an exact one
-of machines, cluster and controller at that very moment, even in the middle of a script. The copies run side by side and
-tell what became of them.
+A fork takes only the thread along that asks for it, so a site must do all its work in one at that moment. Then a copy is
+an exact one of machines, cluster and controller, even in the middle of a script. The copies run side by side and tell what
+became of them.
 """
 
 from __future__ import annotations

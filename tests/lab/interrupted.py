@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
@@ -19,6 +21,7 @@ from tests.lab.branches import Branches, told
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import changes, state
+from winboot.report import Report
 
 Strike = Callable[[Controller], None]
 
@@ -56,30 +59,37 @@ STRIKES: dict[str, Strike] = {
 
 
 class Interrupted:
-    """A join that is copied at every event, or some of them; each copy is struck there and then goes on."""
+    """A join that is copied at every event, or some of them; each copy is struck there and then goes on.
+
+    While a task runs on the machine, in a thread of its own, no copy can be made: for those events the join is played
+    again from its beginning, in a copy of the bare site, and struck when it comes there.
+    """
 
     def __init__(self, site: Site, strikes: dict[str, Strike], every: int) -> None:
         self._site = site
-        self._reference = _reference(site)
         self._strikes = strikes
         self._every = every
         self._branches = Branches()
         self._heard = 0
         self._copy: Callable[[object], NoReturn] | None = None
+        self._reference, self._with_tasks = _undisturbed(site)
 
     def run(self) -> dict[str, Any]:
         """What became of each copy: an empty list where it ended as it should."""
+        for number in self._with_tasks:
+            if number % self._every == 0:
+                self._play_again(number)
         controller = self._site.controller()
         controller.hear = lambda line: self._hear(controller, line)
         report = controller.join()
         if self._copy is not None:
-            self._copy(told(lambda: self._end(report_of=controller, problems_now=problems(report))))
-        assert not problems(report)
+            self._tell(controller, report)
+        assert not problems(report), problems(report)
         return self._branches.results()
 
     def _hear(self, controller: Controller, line: str) -> None:
         self._heard += 1
-        if self._copy is not None or self._heard % self._every:
+        if self._copy is not None or self._heard % self._every or _a_task_runs():
             return
         for name, strike in self._strikes.items():
             self._copy = self._branches.split(f"{name}, at line {self._heard}: {line[:90]}")
@@ -87,6 +97,24 @@ class Interrupted:
                 controller.at_death = self._go_on
                 strike(controller)
                 return
+
+    def _play_again(self, number: int) -> None:
+        for name, strike in self._strikes.items():
+            self._copy = self._branches.split(f"{name}, at line {number}, while a task runs")
+            if self._copy is not None:
+                controller = self._site.controller()
+                controller.at_death = self._go_on
+                controller.hear = partial(self._hear_again, controller, number, strike)
+                self._tell(controller, controller.join())
+
+    def _hear_again(self, controller: Controller, number: int, strike: Strike, _: str) -> None:
+        self._heard += 1
+        if self._heard == number:
+            strike(controller)
+
+    def _tell(self, controller: Controller, report: Report) -> NoReturn:
+        assert self._copy is not None
+        self._copy(told(lambda: self._end(report_of=controller, problems_now=problems(report))))
 
     def _go_on(self) -> None:
         """In a copy whose controller is gone: somebody runs the same command again."""
@@ -108,21 +136,27 @@ class Interrupted:
         return wrong + changes(self._reference, state(site))
 
 
-def _reference(site: Site) -> dict[str, Any]:
-    """What a join that nobody interrupts ends in: found out by a copy of the same site."""
+def _a_task_runs() -> bool:
+    """Scheduled tasks of the lab's machines have threads of their own."""
+    return any(thread.name.startswith("task ") for thread in threading.enumerate())
+
+
+def _undisturbed(site: Site) -> tuple[dict[str, Any], list[int]]:
+    """What a join that nobody interrupts ends in, and at which of its lines a task runs: found out by a copy."""
     branches = Branches()
-    end = branches.split("reference")
+    end = branches.split("undisturbed")
     if end is not None:
 
-        def join() -> dict[str, Any]:
-            site.join()
+        def join() -> tuple[dict[str, Any], list[int]]:
+            lines: list[bool] = []
+            site.controller(hear=lambda _: lines.append(_a_task_runs())).join()
             site.settle(60)
             site.join()
-            return state(site)
+            return state(site), [number for number, busy in enumerate(lines, 1) if busy]
 
         end(told(join))
-    found: dict[str, Any] = branches.results()["reference"]
-    assert isinstance(found, dict), found
+    found = branches.results()["undisturbed"]
+    assert isinstance(found, tuple), found
     return found
 
 
