@@ -10,6 +10,8 @@ param(
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
+# Most commands for networks, firewall and tasks are functions of modules: these heed the global one only.
+$global:ErrorActionPreference = 'Stop'
 # A progress bar costs more than the work it shows when it has to travel.
 $ProgressPreference = 'SilentlyContinue'
 

@@ -47,6 +47,8 @@ class Runner:
                         {name: _secured(value) for name, value in parameters.items()},
                         emit=lambda stream, value: _emit(emit, stream, value),
                         cancelled=cancelled,
+                        # As the transport asks for it.
+                        local_scope=True,
                     )
             except Refusal as refusal:
                 self._machine.refusals.append(refusal)

@@ -51,7 +51,14 @@ class _Running:
             record = ErrorRecord(failure_of(problem), problem.id, problem.category, to_value(problem.target))
             if problem.terminating:
                 raise call.failure(record)
-            call.report(record)
+            self._report(call, record)
+
+    def _report(self, call: Call, record: ErrorRecord) -> None:
+        """A function of a module does not see its caller's `$ErrorActionPreference`, only the global one."""
+        if self.kind == "Function" and call.common.error_action is None:
+            top = call.scope.top
+            call.common.error_action = top.session.preference(top, "erroractionpreference", "Continue")
+        call.report(record)
 
 
 def _may_act(call: Call, spec: CommandSpec) -> bool:

@@ -59,21 +59,25 @@ def run_script(
     emit: Emit,
     cancelled: Callable[[], bool] = lambda: False,
     location: str | None = None,
+    local_scope: bool = False,
 ) -> Ended:
     """Run `text` on `machine` in a fresh runspace; every object goes to `emit(stream, value)` the moment it falls.
 
     `parameters` are the script's named arguments (values may be SecureString and nested dicts), `location` the folder it
-    begins in. A script that does not parse ends as `failed` with a ParseException. Raises `Refusal` where the script asks
+    begins in; with `local_scope` the script has a scope of its own below the global one, as AddScript's useLocalScope
+    gives it. A script that does not parse ends as `failed` with a ParseException. Raises `Refusal` where the script asks
     for what the lab does not know, and lets the machine's own MachineStopped and Interrupted through.
     """
     if sys.getrecursionlimit() < RECURSION_LIMIT:
         sys.setrecursionlimit(RECURSION_LIMIT)
     session = Session(machine, emit, cancelled)
     prepare(session, location)
-    return run_in(session, text, parameters)
+    return run_in(session, text, parameters, local_scope=local_scope)
 
 
-def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> Ended:
+def run_in(
+    session: Session, text: str, parameters: Mapping[str, object], *, local_scope: bool = False
+) -> Ended:
     """Run a script in a session that is already there (a second command of the same shell)."""
     from winboot.lab.engine.plain import to_value
 
@@ -90,7 +94,7 @@ def run_in(session: Session, text: str, parameters: Mapping[str, object]) -> End
             arguments,
             lambda value: session.emit("output", value),
             Line(),
-            dotted=True,
+            dotted=not local_scope,
             invocation=Invocation(None, Script(code)),
         )
         run_stage(stage)
