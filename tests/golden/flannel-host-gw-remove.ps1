@@ -38,7 +38,7 @@ $steps = @(
       first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
       what = 'the update of July 2024 broke container networking'
     }
-  ); OwnMacs = $true }
+  ) }
 }; Undo = {
   Restore-FormerValue
 } }

@@ -33,6 +33,12 @@ def _domain_member(site: Site) -> None:
     site.machine.power.join_domain("corp.example", netbios="CORP")
 
 
+def _team(site: Site) -> None:
+    uplink = site.machine.network.management()
+    assert uplink is not None
+    uplink.description = "Microsoft Network Adapter Multiplexor Driver"
+
+
 def _nothing(site: Site) -> None:
     """A virtual machine as it is."""
 
@@ -47,6 +53,14 @@ NOTICES: tuple[Notice, ...] = (
     Notice("there is Docker's network", ("competing software: HNS network nat",), _nat),
     Notice("the clock is years late", ("clock",), lambda site: site.machine.faults.skew(-8e7), joined=False),
     Notice("the machine is a virtual one", ("hypervisor port: other MAC addresses",), _nothing, joined=False),
+    Notice("nothing encrypts the disk", ("BitLocker",), _nothing, joined=False),
+    Notice(
+        "a virus scanner is installed",
+        ("competing software: virus scanner OtherFilter",),
+        regedit(r"SYSTEM\CurrentControlSet\Services\OtherFilter", "Group", "String", "FSFilter Anti-Virus"),
+        joined=False,
+    ),
+    Notice("the adapters are a team", ("competing software: NIC team",), _team, joined=False),
     Notice(
         "a bad update is installed",
         ("Windows update KB5040437",),

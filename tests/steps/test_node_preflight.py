@@ -1,5 +1,9 @@
 """Look whether the machine can become this node at all, before anything is written."""
 
+from typing import Any
+
+import pytest
+
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from winboot.hints import hint_for
@@ -90,3 +94,64 @@ def test_pods_of_a_bridge_need_a_hypervisor_that_lets_their_mac_addresses_pass()
     overlay = Bench(spec=a_spec_of("win-overlay")).look().differences("node-preflight")
 
     assert (what in bridge, what in overlay) == (True, False)
+
+
+def told_of(bench: Bench) -> dict[str, tuple[str | None, str | None]]:
+    told = bench.look()
+    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+    return told.differences("node-preflight")
+
+
+def on(hypervisor: Any) -> Bench:
+    """A machine of somebody's cloud or cellar, with pods on a bridge."""
+    bench = Bench(spec=a_spec_of("win-bridge"))
+    bench.machine.hardware.hypervisor = hypervisor
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("hypervisor", "setting"),
+    [
+        ("hyper-v", "MacAddressSpoofing is on"),
+        ("vmware", "forged transmits, MAC address changes, and promiscuous mode or MAC learning"),
+    ],
+)
+def test_the_setting_of_the_port_is_named_as_its_hypervisor_names_it(hypervisor: str, setting: str):
+    assert setting in str(told_of(on(hypervisor))["hypervisor port: other MAC addresses"][1])
+
+
+def test_hardware_has_no_port_of_a_hypervisor():
+    assert "hypervisor port: other MAC addresses" not in told_of(on("none"))
+
+
+@pytest.mark.parametrize(("state", "says"), [("Missing", "not installed"), ("Off", "off"), ("On", None)])
+def test_keys_on_a_disk_without_encryption_are_told(bench: Bench, state: Any, says: str | None):
+    bench.machine.hardware.bitlocker = state
+
+    found = told_of(bench)
+
+    assert found["BitLocker"][0] == says if says else "BitLocker" not in found
+
+
+def test_a_virus_scanner_of_somebody_else_is_named_and_defenders_own_is_not(bench: Bench):
+    for name in ("WdFilter", "OtherFilter"):
+        key = rf"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\{name}"
+        bench.machine.registry.set(key, "Group", "String", "FSFilter Anti-Virus")
+
+    found = told_of(bench)
+
+    assert [what for what in found if "scanner" in what] == ["competing software: virus scanner OtherFilter"]
+
+
+def test_a_team_of_adapters_is_named(bench: Bench):
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    uplink.description = "Microsoft Network Adapter Multiplexor Driver"
+
+    assert told_of(bench)["competing software: NIC team"][0] == "LBFO"
+
+
+def test_a_node_that_runs_is_not_told_of_its_surroundings_again(bench: Bench):
+    found = bench.run(mode="Look", facts={"NodeIsLive": True}).differences("node-preflight")
+
+    assert "BitLocker" not in found

@@ -87,7 +87,7 @@ function Test-Addressing {
 }
 
 function Get-PreflightNotices {
-    param([object[]]$BadUpdates, [bool]$OwnMacs)
+    param([object[]]$BadUpdates)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -104,11 +104,6 @@ function Get-PreflightNotices {
     }
     $year = [DateTime]::UtcNow.Year
     if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
-    # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
-    if ($OwnMacs -and -not $script:Run.Facts.NodeIsLive -and (Get-MachineIdentity).Model -match 'Virtual|VMware') {
-        New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' `
-            -Want 'MAC spoofing (Hyper-V) or forged transmits (VMware) allowed' -Policy
-    }
 }
 
 function Get-PendingReboot {

@@ -55,7 +55,8 @@ class Hardware:
     hypervisor: Hypervisor = "hyper-v"
     virtualization: bool = True
     mac_spoofing: bool = True
-    bitlocker: Literal["Off", "On"] = "Off"
+    # The feature is not part of an installation.
+    bitlocker: Literal["Missing", "Off", "On"] = "Missing"
     boot_seconds: float = 45.0
     dhcp_seconds: float = 4.0
     # Without an answer Windows gives the interface an automatic private address (169.254/16) after about a minute.

@@ -84,6 +84,9 @@ def get_instance(call: Call) -> None:
         names = list(query.properties)
     else:
         cim = _class(call.text("ClassName"), call.text("Namespace"))
+        if not cim.present(call.machine):
+            call.fail(_error(call, 0x8004100E, "Invalid namespace ", "MetadataError", cim.namespace))
+            return
         test = wql.parse_filter(call.text("Filter")) if call.text("Filter") else lambda properties: True
         found_all = _fitting(call, cim, test)
         names = call.texts("Property")

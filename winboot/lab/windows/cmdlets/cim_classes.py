@@ -33,6 +33,8 @@ class CimClass:
     keys: tuple[str, ...]
     instances: Callable[[Machine], list[Record]]
     namespace: str = r"root\cimv2"
+    # Where it is not, not even its name space exists.
+    present: Callable[[Machine], bool] = lambda machine: True
     writable: tuple[str, ...] = ()
     change: Callable[[Machine, Record, dict[str, Plain]], None] | None = None
     create: Callable[[Machine, Arguments], Record | None] | None = None
@@ -168,6 +170,27 @@ def _logical_disk(machine: Machine) -> list[Record]:
         )
         for drive, volume in machine.files.volumes.items()
     ]
+
+
+def _encryptable(machine: Machine) -> list[Record]:
+    on = machine.hardware.bitlocker == "On"
+    return [
+        instance(
+            "Win32_EncryptableVolume",
+            {
+                "DeviceID": f"\\\\?\\Volume{{{machine.hardware.uuid.lower()}}}\\",
+                "DriveLetter": drive,
+                "ProtectionStatus": uint32(int(on)),
+                "ConversionStatus": uint32(int(on)),
+                "EncryptionMethod": uint32(7 if on else 0),
+            },
+        )
+        for drive in machine.files.volumes
+    ]
+
+
+def _has_bitlocker(machine: Machine) -> bool:
+    return machine.hardware.bitlocker != "Missing"
 
 
 # ---- page files ----------------------------------------------------------------------------------------
@@ -462,6 +485,13 @@ CLASSES: dict[str, CimClass] = {
         CimClass("Win32_BIOS", ("Name",), _bios),
         CimClass("Win32_Processor", ("DeviceID",), _processor),
         CimClass("Win32_LogicalDisk", ("DeviceID",), _logical_disk),
+        CimClass(
+            "Win32_EncryptableVolume",
+            ("DeviceID",),
+            _encryptable,
+            namespace=r"root\cimv2\Security\MicrosoftVolumeEncryption",
+            present=_has_bitlocker,
+        ),
         CimClass(
             "Win32_PageFileSetting",
             ("Name",),

@@ -138,7 +138,9 @@ def get_volume(call: Call) -> None:
 
 @cmdlet("Get-BitLockerVolume", "BitLocker", parameter("MountPoint", STRINGS, position=0), kind="Function")
 def get_bitlocker(call: Call) -> None:
-    """Whether drives are encrypted."""
+    """Whether drives are encrypted; the module comes with the feature."""
+    if call.machine.hardware.bitlocker == "Missing":
+        raise call.refuse("MountPoint", "BitLocker is not installed")
     on = call.machine.hardware.bitlocker == "On"
     kind = "Microsoft.BitLocker.Structures"
     wanted = [w.rstrip("\\").upper() for w in call.texts("MountPoint")] or list(call.machine.files.volumes)
