@@ -178,6 +178,16 @@ BAD: list[tuple[str, str, str]] = [
         "overlaps",
     ),
     (
+        _cluster(server="§https://10.244.0.10:6443"),
+        "error",
+        "cluster.pod_cidr",
+    ),
+    (
+        _cluster(server="§https://10.96.0.1"),
+        "error",
+        "cluster.service_cidr",
+    ),
+    (
         _cluster(dns_service_ip="§10.0.0.10"),
         "error",
         "outside the service network",

@@ -37,8 +37,6 @@ class Scene:
 
     release: Any = "2022"
     profile: str | None = None
-    # Where those of the profile are the addresses that machines have in the lab.
-    service_cidrs: tuple[str, ...] = ()
     wishes: Mapping[str, Any] = field(default_factory=dict)
     prepare: Callable[[Site], None] = lambda site: None
 
@@ -59,7 +57,7 @@ class Scene:
         return ClusterPlan(
             version=str(profile["kubernetes"]["version"]),
             pod_cidrs=_several(cluster["pod_cidr"]),
-            service_cidrs=self.service_cidrs or _several(cluster["service_cidr"]),
+            service_cidrs=_several(cluster["service_cidr"]),
             flannel=backend if network["cni"] == "flannel" else None,
             # Who brings Calico makes no difference to what is there in the end.
             calico=network["cni"] == "calico",
@@ -154,7 +152,7 @@ SCENES: Final[Mapping[str, Scene]] = {
         profile="win-bridge",
         wishes={"network": {"routes": "winboot"}},
     ),
-    "azure": Scene(profile="azure", service_cidrs=("10.96.0.0/12",)),
+    "azure": Scene(profile="azure"),
     "operator": Scene(profile="calico"),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }

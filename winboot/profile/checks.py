@@ -349,6 +349,7 @@ def _cluster(draft: Draft) -> Iterator[Complaint]:
         "node_cidr": cluster.node_cidr,
     }
     yield from _overlaps(draft, named)
+    yield from _server(draft, cluster, named)
     for key in ("pod_cidr", "service_cidr"):
         yield from _families(draft, key, named[key])
     if len(cluster.pod_cidr) != len(cluster.service_cidr) and len(cluster.service_cidr) > 1:
@@ -389,6 +390,22 @@ def _overlaps(draft: Draft, named: Mapping[str, tuple[Any, ...]]) -> Iterator[Co
                 if cidr.version == known.version and cidr.overlaps(known):
                     yield draft.at(path, f"{cidr} overlaps {known}, {what}", "another network")
             seen.append((f"cluster.{key}", cidr))
+
+
+def _server(
+    draft: Draft, cluster: sections.Cluster, named: Mapping[str, tuple[Any, ...]]
+) -> Iterator[Complaint]:
+    """A node reaches the server before there are pods or services, so its address is none of theirs."""
+    host = urlsplit(cluster.server).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    for key in ("pod_cidr", "service_cidr"):
+        for cidr in named[key]:
+            if cidr.version == address.version and address in cidr:
+                wrong = f"{address} is an address of cluster.{key} ({cidr})"
+                yield draft.at(("cluster", "server"), wrong, "the address that nodes reach the API server at")
 
 
 def _dns(draft: Draft, cluster: sections.Cluster) -> Iterator[Complaint]:
