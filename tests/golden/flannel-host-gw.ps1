@@ -3058,7 +3058,11 @@ function Test-RestartNeed {
 function Start-CurrentService {
   param([string]$Name)
   if (Test-RestartNeed $Name) { Stop-RunningService $Name }
-  if ((Get-ServiceState $Name) -ne 'Running') { Start-Service -Name $Name }
+  if ((Get-ServiceState $Name) -ne 'Running') {
+    $refused = @()
+    Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
+    if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
+  }
   Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
   [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }

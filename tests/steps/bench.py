@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tests.steps.builders import a_spec
+from winboot.events import Problem, StepDone, parse
 from winboot.lab.engine.run import run_script
 from winboot.lab.engine.values import SecureString
 from winboot.lab.node import powershell
@@ -45,6 +46,13 @@ class Told:
     def differences(self, name: str) -> dict[str, tuple[str | None, str | None]]:
         """What a step found: what → (is, want)."""
         return {one["what"]: (one["is"], one["want"]) for one in self.step(name)["differences"]}
+
+    def problem(self, name: str) -> Problem:
+        """Why a step failed or was blocked, as reports show it."""
+        event = parse(json.dumps(self.step(name)))
+        assert isinstance(event, StepDone)
+        assert event.problem is not None, event
+        return event.problem
 
     @property
     def ended(self) -> str:
@@ -114,6 +122,11 @@ class Rig:
         if not self._invoke("file.stat", path=path):
             return None
         return self._invoke("file.read", path=path)[0]
+
+    def write(self, path: str, content: bytes) -> None:
+        """Somebody writes a file; its folder is made when there is none."""
+        self.machine.files.make_directory(path.rpartition("\\")[0])
+        self.machine.files.write(path, content)
 
     def reboot(self) -> None:
         """Restart the machine and wait until it is up."""

@@ -2,16 +2,16 @@
 
 function Invoke-Crictl {
     # Nothing when containerd does not answer.
-    param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
+    param([string[]]$Arguments, [int]$Seconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
     if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 function Get-ImageDifference {
     param([string]$Image)
-    $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
+    $listed = Invoke-Crictl @('images', '--output', 'json')
     $tags = @()
     if ($null -ne $listed) {
         $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
@@ -22,7 +22,7 @@ function Get-ImageDifference {
 function Install-Image {
     param([string]$Image)
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-    $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -TimeoutSeconds 620
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
     if ($ended.ExitCode -ne 0) {
         Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())"
     }
@@ -37,8 +37,10 @@ function Get-HostsFileDifference {
         New-Difference -What "$what content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Registry.text)
         return
     }
-    $headers = [regex]::Matches($is, '(?m)^\s*authorization = "Basic [A-Za-z0-9+/=]+"').Count
-    Compare-Wanted -What "$what logins" -Is $headers -Want @($Registry.authorize).Count
+    $rest = [regex]::Replace($is.Substring($Registry.text.Length), 'Basic [A-Za-z0-9+/=]+"', 'Basic "')
+    if ($rest -cne (Get-LoginText -Registry $Registry -Login '')) {
+        New-Difference -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
+    }
     $strangers = Get-Strangers $Registry.path
     if ($null -ne $strangers) {
         New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
@@ -48,21 +50,23 @@ function Get-HostsFileDifference {
 function Set-HostsFile {
     param($Registry)
     $login = [Text.UTF8Encoding]::new($false).GetBytes("$($Registry.user):$(Read-Secret $Registry.secret)")
-    $text = $Registry.text
-    foreach ($url in @($Registry.authorize)) {
-        $text += "`n[host.`"{0}`".header]`n  authorization = `"Basic {1}`"`n" -f $url, [Convert]::ToBase64String($login)
-    }
+    $text = $Registry.text + (Get-LoginText -Registry $Registry -Login ([Convert]::ToBase64String($login)))
     Save-CreatedFile $Registry.path
-    Write-FileText -Path $Registry.path -Text $text -Private
+    Write-FileText $Registry.path $text -Private
+}
+
+function Get-LoginText {
+    param($Registry, [string]$Login)
+    -join @(foreach ($url in $Registry.authorize) { "`n[host.`"$url`".header]`n  authorization = `"Basic $Login`"`n" })
 }
 
 function Save-CreatedFile {
     # The former bytes of a file that holds a secret are kept nowhere.
     param([string]$Path)
-    Save-FormerValue -Kind 'File' -Key $Path -Value @{ path = $Path; bytes = $null; kept = $null }
+    Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
-    if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl -Arguments @('version')) }) { return }
+    if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl @('version')) }) { return }
     Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }

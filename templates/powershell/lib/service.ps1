@@ -17,8 +17,8 @@ function Get-ServiceDifference {
     Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
     # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
     if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
-    foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-        Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+    foreach ($name in $Service.parameters.Keys | Sort-Object) {
+        Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter $Service.name $name) -Want $Service.parameters[$name] @flags
     }
     if (-not (Test-NssmWanted $Service) -and (Test-NssmService $Service.name)) {
         New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags
@@ -82,7 +82,7 @@ function Set-ServiceDefinition {
     foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
         if ([string]$text -like '*(known after join)*') { Stop-Unknown }
     }
-    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService $name)
+    Save-FormerValue 'Service' $name (Read-FormerService $name)
     if (@(Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed $name }
     # Who changes the manager under a running service leaves a process that nobody stops.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
@@ -127,7 +127,7 @@ function Save-RestartNeed {
     # configuration.
     param([string]$Name)
     if ((Get-ServiceState $Name) -ne 'Running') { return }
-    Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
+    Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Test-RestartNeed {
@@ -139,27 +139,31 @@ function Test-RestartNeed {
 function Start-CurrentService {
     param([string]$Name)
     if (Test-RestartNeed $Name) { Stop-RunningService $Name }
-    if ((Get-ServiceState $Name) -ne 'Running') { Start-Service -Name $Name }
-    Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
+    if ((Get-ServiceState $Name) -ne 'Running') {
+        $refused = @()
+        Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
+        if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
+    }
+    Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
     [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
 function Wait-ServiceState {
-    param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-    if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $TimeoutSeconds seconds"
+    param([string]$Name, [string]$State, [int]$Seconds)
+    if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
 function Stop-RunningService {
     # Its process keeps files and pipes open beyond the stop.
-    param([string]$Name, [int]$TimeoutSeconds = 60)
+    param([string]$Name, [int]$Seconds = 60)
     if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
     $filter = "Name='$Name'"
     $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
     Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+    Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
     if ($processId -eq 0) { return }
-    $gone = Wait-Until -Seconds $TimeoutSeconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
+    $gone = Wait-Until -Seconds $Seconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
     if (-not $gone) { Stop-Process -Id $processId -Force }
 }
 

@@ -1,0 +1,103 @@
+"""The service of containerd: as the profile says, running, and answering."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.hands import SERVICES, Hand, delete, replace, sc, write
+from tests.steps.bench import Bench
+from tests.steps.nodes import Node
+
+STEP = "containerd"
+TOML = r"C:\Program Files\containerd\config.toml"
+# All of a node stands on it: with containerd these stop, and their own steps start them again.
+ABOVE = ("kubelet", "flanneld", "kube-proxy")
+PARTS = ("command line", "start type", "depends on", "environment", "recovery", "state")
+
+
+def test_a_bare_machine_has_no_such_service(bench: Bench):
+    found = bench.look(STEP).differences(STEP)
+
+    assert set(found) == {f"service containerd: {part}" for part in PARTS}
+    assert found["service containerd: state"] == (None, "Running")
+    assert (found["service containerd: command line"][1] or "").startswith(
+        r'"C:\Program Files\containerd\bin\containerd.exe"'
+    ), "a path with spaces is quoted"
+
+
+def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node):
+    assert node.undo(STEP).states == {STEP: "changed"}
+    assert node.machine.services.find("containerd") is None
+    assert set(node.look(STEP).differences(STEP)) == {f"service containerd: {part}" for part in PARTS}
+    assert node.change(STEP, *ABOVE).states == {STEP: "changed", **dict.fromkeys(ABOVE, "changed")}
+    assert node.change(STEP, *ABOVE).states == {STEP: "ok", **dict.fromkeys(ABOVE, "ok")}
+    node.site.settle(60)
+    assert node.differs == []
+
+
+def test_a_service_of_before_comes_back_as_it_was(node: Node):
+    """Somebody had containerd in another place, started by hand."""
+    node.undo(STEP)
+    sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe --mine", "start=", "demand")(node.site)
+
+    assert node.change(STEP, *ABOVE).states[STEP] == "changed"
+    node.undo(STEP)
+
+    key = rf"{SERVICES}\containerd"
+    assert node.registry(key, "ImagePath") == r"C:\tools\containerd.exe --mine"
+    assert node.registry(key, "Start") == 3
+
+
+def test_a_description_and_values_of_others_stay(node: Node):
+    node.machine.registry.set(rf"HKEY_LOCAL_MACHINE\{SERVICES}\containerd", "Monitoring", "String", "agent 7")
+    sc("config", "containerd", "start=", "demand")(node.site)
+
+    assert set(node.look(STEP).differences(STEP)) == {"service containerd: start type"}
+    assert node.change(STEP).states == {STEP: "changed"}
+
+    assert node.registry(rf"{SERVICES}\containerd", "Monitoring") == "agent 7"
+
+
+@pytest.mark.parametrize(
+    "hand",
+    [
+        delete(r"C:\Program Files\containerd\bin\containerd.exe"),
+        replace(TOML, "version = ", "version = 9"),
+    ],
+    ids=["its program is missing", "it does not understand its configuration"],
+)
+def test_a_service_that_does_not_start_is_told_with_what_windows_said(node: Node, hand: Hand):
+    node.undo(STEP)
+    node.after(hand)
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert problem.id == "ServiceState"
+    assert problem.message.startswith("service containerd does not start: ")
+    assert "log" in problem.hint
+
+
+def test_one_that_runs_and_does_not_answer_is_told_with_its_log(node: Node):
+    write(r"C:\k\crictl.yaml", "runtime-endpoint: npipe:////./pipe/nobody\n")(node.site)
+    sc("config", "containerd", "start=", "demand")(node.site)
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert (problem.id, problem.message) == (
+        "ContainerdSilent",
+        "containerd does not answer after 60 seconds",
+    )
+    assert "log" in problem.hint
+
+
+def test_a_service_marked_for_deletion_is_told_with_the_code(node: Node):
+    """Somebody holds it open in services.msc while it is deleted."""
+    service = node.machine.services.need("containerd")
+    service.held_by.add("services.msc")
+    node.undo(STEP)
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert problem.id == "ServiceControl"
+    assert problem.message == "sc.exe config containerd ended with code 1072"
+    assert "1072" in problem.hint
