@@ -403,7 +403,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
   $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
 }; Undo = {
-  if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -TimeoutSeconds 300 }
+  if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -Seconds 300 }
   else { Restore-FormerValue }
 }; Detached = {
   Stop-PodNetwork -Wanted $network
@@ -528,21 +528,21 @@ function Restore-Exclusion {
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
-  param([int]$TimeoutSeconds = 300, $Guard)
+  param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
   $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
   $path = Get-StatePath "detached\$id.ps1"
   $text = $script:Run.Text
-  Write-FileText -Path $path -Text $text
-  Write-StateJson -Name "detached\$id.json" -Value @{
+  Write-FileText $path $text
+  Write-StateJson "detached\$id.json" @{
     id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
-    deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
+    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
   }
   $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
   $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-  Start-SystemTask -Name "detached-$id" -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
-  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+  Start-SystemTask -Name "detached-$id" -Command $loader -Seconds ($Seconds + 300)
+  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
 function New-ScriptLoader {
@@ -566,14 +566,14 @@ function Remove-Task {
 }
 
 function Start-SystemTask {
-  param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
-  $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+  param([string]$Name, [string]$Command, [int]$Seconds)
+  $task = New-SystemTask -Command $Command -Seconds $Seconds
   [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
   Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
 }
 
 function New-SystemTask {
-  param([string]$Command, [int]$TimeoutSeconds)
+  param([string]$Command, [int]$Seconds)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
   $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
@@ -582,7 +582,7 @@ function New-SystemTask {
     Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
     Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
   }
 }
 
@@ -596,7 +596,7 @@ function Assert-NoFailure {
     # What an undo did is no failure of a join, and the other way round.
     if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
     $status.told = $true
-    Write-StateJson -Name $name -Value $status
+    Write-StateJson $name $status
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
@@ -608,7 +608,7 @@ function Invoke-Detached {
   $status = Read-StateJson $name
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
   $save = @{ Name = $name; Status = $status }
-  $lock = Wait-Mutex -Seconds 120
+  $lock = Wait-Mutex 120
   if ($null -eq $lock) {
     Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
     return
@@ -640,7 +640,7 @@ function Save-DetachedState {
   $Status.state = $State
   $Status.message = $Message
   $Status.ended = [DateTime]::UtcNow.Ticks
-  Write-StateJson -Name $Name -Value $Status
+  Write-StateJson $Name $Status
 }
 
 function Invoke-Guarded {
@@ -651,12 +651,12 @@ function Invoke-Guarded {
   $script:Run.Facts.Purpose = $Status.purpose
   $address = Get-NodeAddress
   $snapshot = Read-NetworkSnapshot $address
-  Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
+  Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
   $script:Run['Snapshot'] = $snapshot
   $message = ''
   $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-  try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
-  catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
+  try { [void]@(Invoke-Block $step 'Detached') }
+  catch { $message = (ConvertTo-Problem $_ 'ChangeFailed').message }
   $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
   if ($missing -ne '') {
     Undo-Rewiring $guard
@@ -700,8 +700,8 @@ function Undo-Rewiring {
     Stop-RunningService $Guard.agent
     Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
   }
-  foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
-    Remove-HnsObject -Kind networks -Id $network.Id
+  foreach ($network in Get-HnsObject networks $Guard.network) {
+    Remove-HnsObject networks $network.Id
   }
 }
 
@@ -826,7 +826,7 @@ function New-Result {
 
 function Set-Failure {
   param($Step, $Result, $Caught, [string]$OtherwiseId)
-  $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
+  $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
   $Result.State = 'failed'
   if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
   $script:Run.Unmet[$Step.Name] = $Result.Problem.id
@@ -849,7 +849,7 @@ function Get-UndoResult {
   try {
     $script:Run.Step = $Step.Name
     $hadFormer = Test-FormerValue
-    foreach ($thing in @(Invoke-Block -Step $Step -Block 'Undo')) {
+    foreach ($thing in Invoke-Block $Step 'Undo') {
       Receive-Said -Step $Step -Result $result -Thing $thing
     }
     if ($hadFormer -and $null -eq $result.Detached) {
@@ -858,7 +858,7 @@ function Get-UndoResult {
     }
   }
   catch {
-    Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed'
+    Set-Failure $Step $result $_ 'ChangeFailed'
   }
   $result
 }
@@ -895,7 +895,7 @@ function New-EventLine {
   param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-  foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
+  foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
   $line = ConvertTo-AsciiJson $all
   if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
   $line
@@ -921,15 +921,15 @@ function Get-ExcludedRange {
 function Restore-ExcludedRange {
   param([object]$Former)
   $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-  if (@(Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same).Count -eq 0) { return }
+  if (@(Get-ExcludedRange $Former.protocol | Where-Object $same).Count -eq 0) { return }
   [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
 function Invoke-ExcludedRange {
   param([string]$Verb, [string]$Protocol, $Range)
-  $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', ('protocol={0}' -f $Protocol))
+  $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
   if ($null -ne $Range) {
-    $arguments += @(('startport={0}' -f $Range.first), ('numberofports={0}' -f ($Range.last - $Range.first + 1)))
+    $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)")
   }
   Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
 }
@@ -968,7 +968,7 @@ function Write-FileText {
   [IO.File]::WriteAllText($beside, '')
   # The rules stand before the first byte of a secret does.
   if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
-  [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
+  [IO.File]::WriteAllText($beside, $Text)
   # Replace is one step for every reader, but it keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
   else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
@@ -993,7 +993,7 @@ function Remove-OldFile {
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
     $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
-    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n", [Text.UTF8Encoding]::new($false))
+    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n")
     [IO.File]::Move($Path, $waiting)
   }
 }
@@ -1222,10 +1222,10 @@ function Read-Known {
   $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
-    $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
+    $base = Get-NetworkBase $address.ip $address.prefix_length
     $known.node_subnet = "$base/$($address.prefix_length)"
   }
-  foreach ($cidr in @(Get-PodCidr)) {
+  foreach ($cidr in Get-PodCidr) {
     $family = ''
     if ($cidr.Contains(':')) { $family = '_v6' }
     $known["pod_cidr$family"] = $cidr
@@ -1268,11 +1268,11 @@ function Complete-Service {
   # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
   param($Service)
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  foreach ($name in @($Service.Keys)) { $complete[$name] = $Service[$name] }
+  foreach ($name in $Service.Keys) { $complete[$name] = $Service[$name] }
   $complete.command_line = Complete-Text $complete.command_line
   $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
   $parameters = @{}
-  foreach ($name in @($complete.parameters.Keys)) {
+  foreach ($name in $complete.parameters.Keys) {
     $value = $complete.parameters[$name]
     if ($value -is [string]) { $value = Complete-Text $value }
     elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
@@ -1310,14 +1310,14 @@ function Read-ServiceParameter {
 
 function Test-NssmService {
   param([string]$Name)
-  $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+  $null -ne (Read-ServiceParameter $Name 'Application')
 }
 
 function Restore-ServiceParameters {
   param([object]$Former)
   $path = (Get-ServicePath $Former.name) + '\Parameters'
   if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-  foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
+  foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
 # The computer's name.
@@ -1421,10 +1421,10 @@ function Read-KeptRoutes {
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
   # Other IPv6 routes are announced by routers and come back by themselves.
-  foreach ($route in @($stored | Where-Object { $_.NextHop -like '*:*' })) {
+  foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' }) {
     @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
   }
-  foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
+  foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
     @{
@@ -1471,7 +1471,7 @@ function Restore-NetworkSnapshot {
     Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
   }
   # A domain network is told from others by Windows itself and cannot be set.
-  foreach ($found in @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue)) {
+  foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
     if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
       Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
     }
@@ -1485,9 +1485,9 @@ function Restore-Link {
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
     Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
   }
-  foreach ($adapter in @(Get-NetAdapter -InterfaceIndex $Index -IncludeHidden)) {
+  foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
     $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-    foreach ($binding in @(Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue)) {
+    foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
       if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
     }
   }
@@ -1499,7 +1499,7 @@ function Restore-Link {
 
 function Restore-Routes {
   param($Snapshot, [int]$Index)
-  foreach ($route in @($Snapshot.routes)) {
+  foreach ($route in $Snapshot.routes) {
     $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease; adding it would make it static.
@@ -1521,7 +1521,7 @@ function Read-NodeObject {
   if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
   $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -TimeoutSeconds 30
+  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
   # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
   if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
   ConvertFrom-Json -InputObject $ended.Output
@@ -1564,18 +1564,18 @@ function Restore-Forwarding {
 function Remove-PodNetwork {
   # Load balancers go first: some builds of HNS hang the other way round.
   param([string]$Name)
-  $networks = @(Get-HnsObject -Kind networks -Name $Name)
+  $networks = @(Get-HnsObject networks $Name)
   if ($networks.Count -eq 0) { return }
   # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
   Save-RestartNeed 'kube-proxy'
-  foreach ($list in @(Get-HnsObject policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
-  foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+  foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
+  foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
 function Test-OwnNetwork {
   param([string]$Name)
   $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
-  $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
+  $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
 }
 
 function Stop-PodNetwork {
@@ -1589,7 +1589,7 @@ function Restore-PodNetwork {
   # The network went with the detached run before; one that was there before winboot stays.
   param([object]$Former)
   if ($Former.existed) { return }
-  if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
+  if (@(Get-HnsObject networks $Former.name).Count -eq 0) { return }
   Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }
 
@@ -1623,7 +1623,7 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
+  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
   $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
   $start.WorkingDirectory = [Environment]::SystemDirectory
   $start.UseShellExecute = $false
@@ -1639,9 +1639,9 @@ function Invoke-Program {
     $output = $process.StandardOutput.ReadToEndAsync()
     $errorOutput = $process.StandardError.ReadToEndAsync()
     $process.StandardInput.Close()
-    if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
+    if (-not $process.WaitForExit($Seconds * 1000)) {
       $process.Kill()
-      Stop-Step 'ProgramHangs' "$Path did not end within $TimeoutSeconds seconds"
+      Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
     }
     [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
   }
@@ -1649,8 +1649,8 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
-  $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
+  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+  $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
   if ($ended.ExitCode -ne 0) {
     $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
@@ -1725,7 +1725,7 @@ function Restore-Root {
   param([object]$Former)
   Use-RootStore -Access ReadWrite -Work {
     param($Store)
-    foreach ($found in @($Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint })) { $Store.Remove($found) }
+    foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
   }
 }
 
@@ -1734,7 +1734,7 @@ function Restore-Root {
 
 function Restore-PodRoute {
   param([object]$Former)
-  foreach ($route in @(Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue)) {
+  foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
     if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
     Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
   }
@@ -1782,25 +1782,25 @@ function Save-RestartNeed {
   # configuration.
   param([string]$Name)
   if ((Get-ServiceState $Name) -ne 'Running') { return }
-  Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
+  Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Wait-ServiceState {
-  param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
-  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $TimeoutSeconds seconds"
+  param([string]$Name, [string]$State, [int]$Seconds)
+  if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
 function Stop-RunningService {
   # Its process keeps files and pipes open beyond the stop.
-  param([string]$Name, [int]$TimeoutSeconds = 60)
+  param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $filter = "Name='$Name'"
   $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
-  Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+  Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
   if ($processId -eq 0) { return }
-  $gone = Wait-Until -Seconds $TimeoutSeconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
+  $gone = Wait-Until -Seconds $Seconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
   if (-not $gone) { Stop-Process -Id $processId -Force }
 }
 
@@ -1854,7 +1854,7 @@ function Write-Journal {
   }
   $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
   $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-  [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
+  [IO.File]::AppendAllText($path, $entry)
 }
 
 function Read-StateJson {
@@ -1868,7 +1868,7 @@ function Read-StateJson {
 
 function Write-StateJson {
   param([string]$Name, $Value)
-  Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
 function Get-Fence {
@@ -1891,7 +1891,7 @@ function Save-Fence {
   param([string]$Holder)
   $script:Run.Fence = (Get-Fence) + 1
   $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
-  Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+  Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
@@ -1935,7 +1935,7 @@ function Exit-Run {
 
 function Save-RebootMark {
   param([string[]]$Steps)
-  Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+  Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Get-RunningDetached {

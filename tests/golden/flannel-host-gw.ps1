@@ -403,7 +403,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   # Once the kubelet has its certificate, the token has done its duty.
   if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
 }; Change = {
-  Wait-Registration @wanted -ClientCertificate $client -TimeoutSeconds 300
+  Wait-Registration @wanted -ClientCertificate $client -Seconds 300
   [IO.File]::Delete($bootstrap)
 } }
 
@@ -467,11 +467,11 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Get-PodNetworkDifference -Wanted $network
 }; Change = {
   # Right after a restart of the machine the agent may only need a moment more.
-  Wait-RunningAgent -Wanted $network -TimeoutSeconds 30
+  Wait-RunningAgent -Wanted $network -Seconds 30
   if (Test-PodNetwork -Wanted $network) { Enable-Forwarding -Wanted $network }
   else { Start-Rewiring -Wanted $network -Guard $guard }
 }; Detached = {
-  Start-NetworkAgent -Wanted $network -TimeoutSeconds 180
+  Start-NetworkAgent -Wanted $network -Seconds 180
   Enable-Forwarding -Wanted $network
 } }
 
@@ -582,7 +582,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Assert-Network -Name $network
   Set-ServiceDefinition -Service $service
   Start-CurrentService -Name $service.name
-  Wait-KubeProxy -Name $service.name -Health $health -TimeoutSeconds 60
+  Wait-KubeProxy -Name $service.name -Health $health -Seconds 60
 } }
 
 )
@@ -618,7 +618,7 @@ function Read-PlacedHashes {
   $hashes = @{}
   $noted = Read-StateJson (Get-PlacedPath $Artifact)
   if ($null -eq $noted -or $noted.archive -ne $Artifact['sha256']) { return $hashes }
-  foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
+  foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
   $hashes
 }
 
@@ -641,7 +641,7 @@ function Install-Artifact {
   if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
   else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
   $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-  Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact['sha256']; files = [object[]]$files }
+  Write-StateJson (Get-PlacedPath $Artifact) @{ archive = $Artifact['sha256']; files = [object[]]$files }
   [IO.Directory]::Delete($unpacked, $true)
   [IO.File]::Delete($archive)
 }
@@ -649,7 +649,7 @@ function Install-Artifact {
 function Expand-Members {
   param($Artifact, [string]$Archive, [string]$Folder)
   $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
-  [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
+  [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -Seconds 300)
 }
 
 function Install-Member {
@@ -731,24 +731,24 @@ function Get-BootTaskDifference {
 
 function New-BootTask {
   $path = Get-StatePath 'boot.ps1'
-  New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -TimeoutSeconds 1800
+  New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -Seconds 1800
 }
 
 function Set-BootTask {
-  Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-  Write-FileText -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
+  Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
+  Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
   Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Invoke-Boot {
   # A step that fails is noted and does not keep the others from their turn.
-  Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
+  Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
   Clear-OldFiles
   foreach ($step in $script:Run.Steps) {
-    try { [void]@(Invoke-Block -Step $step -Block 'Boot') }
+    try { [void]@(Invoke-Block $step 'Boot') }
     catch {
-      $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
+      $problem = ConvertTo-Problem $_ 'BootFailed'
       [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = $problem })
     }
   }
@@ -822,7 +822,7 @@ function Set-Credential {
   }
   $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
   Save-CreatedFile $Credential.bootstrap_path
-  Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
+  Write-FileText $Credential.bootstrap_path $text -Private
   $script:Run['Bootstrapped'] = $true
 }
 
@@ -830,16 +830,16 @@ function Set-Credential {
 
 function Invoke-Crictl {
   # Nothing when containerd does not answer.
-  param([string[]]$Arguments, [int]$TimeoutSeconds = 30)
+  param([string[]]$Arguments, [int]$Seconds = 30)
   if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
   if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-  $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -TimeoutSeconds $TimeoutSeconds
+  $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 function Get-ImageDifference {
   param([string]$Image)
-  $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
+  $listed = Invoke-Crictl @('images', '--output', 'json')
   $tags = @()
   if ($null -ne $listed) {
     $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
@@ -850,7 +850,7 @@ function Get-ImageDifference {
 function Install-Image {
   param([string]$Image)
   $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-  $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -TimeoutSeconds 620
+  $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
   if ($ended.ExitCode -ne 0) {
     Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())"
   }
@@ -859,11 +859,11 @@ function Install-Image {
 function Save-CreatedFile {
   # The former bytes of a file that holds a secret are kept nowhere.
   param([string]$Path)
-  Save-FormerValue -Kind 'File' -Key $Path -Value @{ path = $Path; bytes = $null; kept = $null }
+  Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
-  if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl -Arguments @('version')) }) { return }
+  if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl @('version')) }) { return }
   Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }
 
@@ -872,21 +872,21 @@ function Wait-Containerd {
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
-  param([int]$TimeoutSeconds = 300, $Guard)
+  param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
   $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
   $path = Get-StatePath "detached\$id.ps1"
   $text = $script:Run.Text
-  Write-FileText -Path $path -Text $text
-  Write-StateJson -Name "detached\$id.json" -Value @{
+  Write-FileText $path $text
+  Write-StateJson "detached\$id.json" @{
     id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
-    deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
+    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
   }
   $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
   $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-  Start-SystemTask -Name "detached-$id" -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
-  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+  Start-SystemTask -Name "detached-$id" -Command $loader -Seconds ($Seconds + 300)
+  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
 function New-ScriptLoader {
@@ -919,14 +919,14 @@ function Set-Task {
 }
 
 function Start-SystemTask {
-  param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
-  $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+  param([string]$Name, [string]$Command, [int]$Seconds)
+  $task = New-SystemTask -Command $Command -Seconds $Seconds
   [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
   Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
 }
 
 function New-SystemTask {
-  param([string]$Command, [int]$TimeoutSeconds)
+  param([string]$Command, [int]$Seconds)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
   $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
@@ -935,7 +935,7 @@ function New-SystemTask {
     Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
     Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
   }
 }
 
@@ -949,7 +949,7 @@ function Assert-NoFailure {
     # What an undo did is no failure of a join, and the other way round.
     if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
     $status.told = $true
-    Write-StateJson -Name $name -Value $status
+    Write-StateJson $name $status
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
@@ -964,7 +964,7 @@ function Complete-DetachedRun {
     $status = Read-StateJson $name
     if ($null -eq $status -or $status.told) { continue }
     $status.told = $true
-    Write-StateJson -Name $name -Value $status
+    Write-StateJson $name $status
   }
 }
 
@@ -973,7 +973,7 @@ function Invoke-Detached {
   $status = Read-StateJson $name
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
   $save = @{ Name = $name; Status = $status }
-  $lock = Wait-Mutex -Seconds 120
+  $lock = Wait-Mutex 120
   if ($null -eq $lock) {
     Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
     return
@@ -1005,7 +1005,7 @@ function Save-DetachedState {
   $Status.state = $State
   $Status.message = $Message
   $Status.ended = [DateTime]::UtcNow.Ticks
-  Write-StateJson -Name $Name -Value $Status
+  Write-StateJson $Name $Status
 }
 
 function Invoke-Guarded {
@@ -1016,12 +1016,12 @@ function Invoke-Guarded {
   $script:Run.Facts.Purpose = $Status.purpose
   $address = Get-NodeAddress
   $snapshot = Read-NetworkSnapshot $address
-  Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
+  Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
   $script:Run['Snapshot'] = $snapshot
   $message = ''
   $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-  try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
-  catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
+  try { [void]@(Invoke-Block $step 'Detached') }
+  catch { $message = (ConvertTo-Problem $_ 'ChangeFailed').message }
   $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
   if ($missing -ne '') {
     Undo-Rewiring $guard
@@ -1065,8 +1065,8 @@ function Undo-Rewiring {
     Stop-RunningService $Guard.agent
     Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
   }
-  foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
-    Remove-HnsObject -Kind networks -Id $network.Id
+  foreach ($network in Get-HnsObject networks $Guard.network) {
+    Remove-HnsObject networks $network.Id
   }
 }
 
@@ -1211,7 +1211,7 @@ function New-Result {
 
 function Set-Failure {
   param($Step, $Result, $Caught, [string]$OtherwiseId)
-  $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
+  $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
   $Result.State = 'failed'
   if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
   $script:Run.Unmet[$Step.Name] = $Result.Problem.id
@@ -1226,7 +1226,7 @@ function Get-LookResult {
     # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
     if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
   }
-  catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
+  catch { Set-Failure $Step $result $_ 'LookFailed' }
   $result
 }
 
@@ -1251,14 +1251,14 @@ function Get-ChangeResult {
     Complete-Change -Step $Step -Result $result
     if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
   }
-  catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
+  catch { Set-Failure $Step $result $_ 'ChangeFailed' }
   $result
 }
 
 function Complete-Change {
   # Only a second look that finds nothing makes it `changed`.
   param($Step, $Result)
-  $said = @(Invoke-Block -Step $Step -Block 'Change')
+  $said = @(Invoke-Block $Step 'Change')
   $script:Run.Cache = @{}
   foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
   if ($null -ne $Result.Detached) { return }
@@ -1282,7 +1282,7 @@ function Receive-Said {
 function Read-Differences {
   param($Step)
   $seen = @{}
-  foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
+  foreach ($thing in Invoke-Block $Step 'Look') {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
       throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
     }
@@ -1337,7 +1337,7 @@ function New-EventLine {
   param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-  foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
+  foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
   $line = ConvertTo-AsciiJson $all
   if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
   $line
@@ -1374,9 +1374,9 @@ function Enable-Features {
       Stop-Step 'NoFeature' "Windows knows no feature $feature"
     }
     if ($state -eq 'Enabled') { continue }
-    Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
+    Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
     # EnablePending waits for nothing but the restart.
-    if ($state -ne 'EnablePending') { Enable-OneFeature -Feature $feature -Source $Source }
+    if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
   }
   New-Reboot
 }
@@ -1438,7 +1438,7 @@ function ConvertTo-TextSummary {
 function Set-FileText {
   param([string]$Path, [string]$Text)
   Save-FormerFile $Path
-  Write-FileText -Path $Path -Text $Text
+  Write-FileText $Path $Text
 }
 
 function Write-FileText {
@@ -1449,7 +1449,7 @@ function Write-FileText {
   [IO.File]::WriteAllText($beside, '')
   # The rules stand before the first byte of a secret does.
   if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
-  [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
+  [IO.File]::WriteAllText($beside, $Text)
   # Replace is one step for every reader, but it keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
   else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
@@ -1474,7 +1474,7 @@ function Remove-OldFile {
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
     $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
-    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n", [Text.UTF8Encoding]::new($false))
+    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n")
     [IO.File]::Move($Path, $waiting)
   }
 }
@@ -1501,7 +1501,7 @@ function Save-FormerFile {
     else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
   }
   $before = @(Get-FormerLines).Count
-  Save-FormerValue -Kind 'File' -Key $Path -Value $former
+  Save-FormerValue 'File' $Path $former
   # Copied only by the first note: a later call would copy our own file over the former one.
   if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
@@ -1598,7 +1598,7 @@ function Set-FirewallRules {
   param([hashtable[]]$Rules)
   foreach ($rule in $Rules) {
     if (@(Get-FirewallDifference @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
-    Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+    Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
     if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
     $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
     $wanted = @{
@@ -1640,7 +1640,7 @@ function Save-FormerFolder {
   param([string]$Path, [bool]$Ours)
   $parent = [IO.Path]::GetDirectoryName($Path)
   if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
-  Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
+  Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
 # Former values: how a thing was before winboot first changed it.
@@ -1661,11 +1661,11 @@ function Get-FormerLines {
 function Save-FormerValue {
   # Called before a change. Only the first note counts: later ones would hold our own values.
   param([string]$Kind, [string]$Key, $Value)
-  foreach ($line in @(Get-FormerLines)) {
+  foreach ($line in Get-FormerLines) {
     if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
   }
   $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-  [IO.File]::AppendAllText((Get-FormerPath), "$note`n", [Text.UTF8Encoding]::new($false))
+  [IO.File]::AppendAllText((Get-FormerPath), "$note`n")
 }
 
 # The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
@@ -1790,7 +1790,7 @@ function Get-ReservationDifference {
     $what = "reserved address for $($reservation.holder) $($reservation.interface)"
     if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
     $want = "${address}: $($reservation.holder) $($reservation.interface)"
-    $path = Get-StorePath -Store $Store -Address $address
+    $path = Get-StorePath $Store $address
     $is = $null
     if ([IO.File]::Exists($path)) {
       $entry = Read-StoreEntry $path
@@ -1800,7 +1800,7 @@ function Get-ReservationDifference {
   }
   $cidrs = @(Get-PodCidr)
   if ($cidrs.Count -eq 0) { return }
-  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs)) {
+  foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
     New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
   }
 }
@@ -1809,7 +1809,7 @@ function Get-StaleEntry {
   # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
   param([string]$Store, [string[]]$Cidrs)
   $sandboxes = $null
-  foreach ($path in @(Get-StoreFiles $Store)) {
+  foreach ($path in Get-StoreFiles $Store) {
     $entry = Read-StoreEntry $path
     if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
     # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
@@ -1821,7 +1821,7 @@ function Get-StaleEntry {
 }
 
 function Get-SandboxTable {
-  $listed = Invoke-Crictl -Arguments @('pods', '--quiet', '--no-trunc')
+  $listed = Invoke-Crictl @('pods', '--quiet', '--no-trunc')
   if ($null -eq $listed) { return }
   $table = @{}
   foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
@@ -1836,11 +1836,11 @@ function Set-Reservations {
   foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr))) { [IO.File]::Delete($entry.path) }
   foreach ($reservation in $Reservations) {
     $address = Assert-Known $reservation.address
-    $path = Get-StorePath -Store $Store -Address $address
+    $path = Get-StorePath $Store $address
     if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
       Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
     }
-    Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
+    Set-FileText $path ($reservation.holder + "`r`n" + $reservation.interface)
   }
 }
 
@@ -1879,10 +1879,10 @@ function Read-Known {
   $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
-    $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
+    $base = Get-NetworkBase $address.ip $address.prefix_length
     $known.node_subnet = "$base/$($address.prefix_length)"
   }
-  foreach ($cidr in @(Get-PodCidr)) {
+  foreach ($cidr in Get-PodCidr) {
     $family = ''
     if ($cidr.Contains(':')) { $family = '_v6' }
     $known["pod_cidr$family"] = $cidr
@@ -1913,7 +1913,7 @@ function Get-CidrAddress {
 function Test-CidrMember {
   param([string]$Cidr, [string]$Address)
   $base, $length = $Cidr.Split('/')
-  (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
+  (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
 }
 
 function Get-NetworkBase {
@@ -1943,7 +1943,7 @@ function Get-RenderedFilesDifference {
   # Service is the one that must start anew to read them.
   param($Files, [string]$Service = '')
   $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
-  foreach ($path in @($Files.Keys | Sort-Object)) {
+  foreach ($path in $Files.Keys | Sort-Object) {
     Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
   }
 }
@@ -1951,10 +1951,10 @@ function Get-RenderedFilesDifference {
 function Set-RenderedFiles {
   # The service that reads them only at its start is noted for a restart before the first byte.
   param($Files, [string]$Service = '')
-  foreach ($path in @($Files.Keys | Sort-Object)) {
+  foreach ($path in $Files.Keys | Sort-Object) {
     if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
     if ($Service -ne '') { Save-RestartNeed $Service }
-    Set-FileText -Path $path -Text (Assert-Known $Files[$path])
+    Set-FileText $path (Assert-Known $Files[$path])
   }
 }
 
@@ -1962,11 +1962,11 @@ function Complete-Service {
   # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
   param($Service)
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  foreach ($name in @($Service.Keys)) { $complete[$name] = $Service[$name] }
+  foreach ($name in $Service.Keys) { $complete[$name] = $Service[$name] }
   $complete.command_line = Complete-Text $complete.command_line
   $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
   $parameters = @{}
-  foreach ($name in @($complete.parameters.Keys)) {
+  foreach ($name in $complete.parameters.Keys) {
     $value = $complete.parameters[$name]
     if ($value -is [string]) { $value = Complete-Text $value }
     elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
@@ -1996,7 +1996,7 @@ function Get-ForeignFile {
 
 function Assert-Network {
   param([string]$Name)
-  if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
+  if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
   Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
@@ -2016,11 +2016,11 @@ function Read-HttpStatus {
 
 function Wait-KubeProxy {
   # It is started anew once: that takes away what an earlier network left in its memory.
-  param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+  param([string]$Name, [string]$Health, [int]$Seconds)
+  if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
   Stop-RunningService $Name
   Start-Service -Name $Name
-  if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+  if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
   Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }
 
@@ -2058,7 +2058,7 @@ function New-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
   $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
   $call = "Invoke-LogRotation -Logs @($(ConvertTo-QuotedList $Logs)) -Endless @($(ConvertTo-QuotedList $Endless)) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-  New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -TimeoutSeconds 1800
+  New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800
 }
 
 function ConvertTo-QuotedList {
@@ -2073,7 +2073,7 @@ function Get-LogTaskDifference {
 
 function Set-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-  Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
+  Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
   # A beginning that is long over: from now on at every full hour.
   $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
   Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters) -Trigger $trigger
@@ -2098,7 +2098,7 @@ function Set-ServiceParameters {
     if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
     return
   }
-  foreach ($name in @($Service.parameters.Keys)) {
+  foreach ($name in $Service.parameters.Keys) {
     $value = $Service.parameters[$name]
     if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String'; continue }
     Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
@@ -2119,7 +2119,7 @@ function Test-NssmWanted {
 
 function Test-NssmService {
   param([string]$Name)
-  $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+  $null -ne (Read-ServiceParameter $Name 'Application')
 }
 
 function Read-ParameterTree {
@@ -2155,7 +2155,7 @@ function Get-ComputerNameDifference {
 function Set-ComputerName {
   param([string]$Name)
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
+  Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
   # A rename that already waits for the restart would be refused a second time.
   if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
   New-Reboot
@@ -2254,10 +2254,10 @@ function Read-KeptRoutes {
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
   # Other IPv6 routes are announced by routers and come back by themselves.
-  foreach ($route in @($stored | Where-Object { $_.NextHop -like '*:*' })) {
+  foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' }) {
     @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
   }
-  foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
+  foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
     @{
@@ -2304,7 +2304,7 @@ function Restore-NetworkSnapshot {
     Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
   }
   # A domain network is told from others by Windows itself and cannot be set.
-  foreach ($found in @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue)) {
+  foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
     if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
       Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
     }
@@ -2318,9 +2318,9 @@ function Restore-Link {
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
     Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
   }
-  foreach ($adapter in @(Get-NetAdapter -InterfaceIndex $Index -IncludeHidden)) {
+  foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
     $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-    foreach ($binding in @(Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue)) {
+    foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
       if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
     }
   }
@@ -2332,7 +2332,7 @@ function Restore-Link {
 
 function Restore-Routes {
   param($Snapshot, [int]$Index)
-  foreach ($route in @($Snapshot.routes)) {
+  foreach ($route in $Snapshot.routes) {
     $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease; adding it would make it static.
@@ -2354,7 +2354,7 @@ function Read-NodeObject {
   if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
   $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -TimeoutSeconds 30
+  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
   # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
   if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
   ConvertFrom-Json -InputObject $ended.Output
@@ -2376,7 +2376,7 @@ function Read-Member {
 function Read-Items {
   param($Object, [string]$Name)
   $found = Read-Member $Object $Name
-  foreach ($item in @($found)) { if ($null -ne $item) { $item } }
+  foreach ($item in $found) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
@@ -2407,7 +2407,7 @@ function Get-RegistrationDifference {
 
 function Wait-Registration {
   # The controller approves meanwhile what has to be approved.
-  param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
+  param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
   $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
   $registered = {
     $script:Run.Cache = @{}
@@ -2418,20 +2418,20 @@ function Wait-Registration {
   # start anew.
   $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) }
   $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-  if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
+  if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
     if (& $registered) { return }
     Stop-RunningService 'kubelet'
     Start-Service -Name 'kubelet'
-    if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test $registered) { return }
+    if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
   }
   $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })
-  Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds
+  Stop-Registration -Left $left -ClientCertificate $ClientCertificate -Seconds $Seconds
 }
 
 function Stop-Registration {
-  param([string[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
+  param([string[]]$Left, [string]$ClientCertificate, [int]$Seconds)
   $names = $Left -join '; '
-  $message = "not there after $TimeoutSeconds seconds: $names"
+  $message = "not there after $Seconds seconds: $names"
   if (-not (Test-CurrentCertificate $ClientCertificate)) {
     Stop-Step 'NoClientCertificate' $message
   }
@@ -2448,7 +2448,7 @@ function Stop-Registration {
 
 function Get-PodNetworkDifference {
   param($Wanted)
-  $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
+  $networks = @(Get-HnsObject networks $Wanted.name)
   $what = "HNS network $($Wanted.name)"
   if ($networks.Count -ne 1) {
     $is = $null
@@ -2482,14 +2482,14 @@ function Get-NetworkVni {
 function Get-HostEndpointDifference {
   param($Wanted)
   $what = "HNS endpoint $($Wanted.endpoint)"
-  $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
+  $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
   $is = $null
   if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
   Compare-Wanted -What $what -Is $is -Want $address -Disrupts
   if ($is -ne $address) { return }
   if (@(Find-Address $address).Count -eq 0) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
-  foreach ($one in @(Get-ForwardingAddress $Wanted)) {
+  foreach ($one in Get-ForwardingAddress $Wanted) {
     $forwarding = Read-Forwarding $one
     if ($null -eq $forwarding) { continue }
     Compare-Wanted -What "forwarding on the interface of $one" -Is $forwarding -Want 'Enabled'
@@ -2519,10 +2519,10 @@ function Read-Forwarding {
 
 function Enable-Forwarding {
   param($Wanted)
-  foreach ($address in @(Get-ForwardingAddress $Wanted)) {
+  foreach ($address in Get-ForwardingAddress $Wanted) {
     if ((Read-Forwarding $address) -ne 'Disabled') { continue }
     $index = @(Find-Address $address)[0].InterfaceIndex
-    Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
+    Save-FormerValue 'Forwarding' $address @{ address = $address }
     Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
   }
 }
@@ -2551,10 +2551,10 @@ function Test-PodNetwork {
 function Start-Rewiring {
   param($Wanted, $Guard)
   Assert-Uplink $Wanted
-  Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
-    name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
+  Save-FormerValue 'PodNetwork' $Wanted.name @{
+    name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
   }
-  Start-DetachedRun -Guard $Guard -TimeoutSeconds 300
+  Start-DetachedRun -Guard $Guard -Seconds 300
 }
 
 function Assert-Uplink {
@@ -2563,7 +2563,7 @@ function Assert-Uplink {
   $address = Get-NodeAddress
   if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
   $uplink = Get-UplinkName $address
-  foreach ($other in @(Get-HnsObject networks)) {
+  foreach ($other in Get-HnsObject networks) {
     if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
     Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
   }
@@ -2578,15 +2578,15 @@ function Get-UplinkName {
 }
 
 function Wait-RunningAgent {
-  param($Wanted, [int]$TimeoutSeconds)
-  [void](Wait-Until -Seconds $TimeoutSeconds -Pause 2000 -Test {
+  param($Wanted, [int]$Seconds)
+  [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test {
       $script:Run.Cache = @{}
       (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
     })
 }
 
 function Start-NetworkAgent {
-  param($Wanted, [int]$TimeoutSeconds)
+  param($Wanted, [int]$Seconds)
   Save-RestartNeed 'kube-proxy'
   Stop-RunningService $Wanted.agent
   # The agent keeps a network that has the right subnet, whatever else is wrong with it.
@@ -2595,7 +2595,7 @@ function Start-NetworkAgent {
   }
   [void](Wait-NodeAddress)
   Start-CurrentService $Wanted.agent
-  Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
+  Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function Wait-NodeAddress {
@@ -2616,26 +2616,26 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-  param($Wanted, [int]$TimeoutSeconds)
+  param($Wanted, [int]$Seconds)
   $stands = {
     Restore-Uplink
     $script:Run.Cache = @{}
     Test-PodNetwork $Wanted
   }
-  if (Wait-Until -Seconds $TimeoutSeconds -Test $stands) { return }
+  if (Wait-Until -Seconds $Seconds -Test $stands) { return }
   $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $($_.is)" })
-  Stop-Step 'NoPodNetwork' "after $TimeoutSeconds seconds: $($left -join '; ')"
+  Stop-Step 'NoPodNetwork' "after $Seconds seconds: $($left -join '; ')"
 }
 
 function Remove-PodNetwork {
   # Load balancers go first: some builds of HNS hang the other way round.
   param([string]$Name)
-  $networks = @(Get-HnsObject -Kind networks -Name $Name)
+  $networks = @(Get-HnsObject networks $Name)
   if ($networks.Count -eq 0) { return }
   # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
   Save-RestartNeed 'kube-proxy'
-  foreach ($list in @(Get-HnsObject policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
-  foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+  foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
+  foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
 # The range of ports that Windows gives to clients.
@@ -2659,7 +2659,7 @@ function Get-PortRangeDifference {
 function Set-PortRange {
   param([int]$Start, [int]$Count)
   foreach ($protocol in @('tcp', 'udp')) {
-    Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange $protocol) }
+    Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
     Write-PortRange -Protocol $protocol -Start $Start -Count $Count
   }
 }
@@ -2772,7 +2772,7 @@ function Get-PreflightNotices {
   if ($null -ne (Get-ServiceState 'docker')) {
     New-Difference -What 'competing software: service docker' -Is (Get-ServiceState 'docker') -Want $null -Policy
   }
-  foreach ($network in @(Get-HnsObject -Kind networks -Name 'nat')) {
+  foreach ($network in Get-HnsObject networks 'nat') {
     New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
   }
   $year = [DateTime]::UtcNow.Year
@@ -2805,7 +2805,7 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
+  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
   $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
   $start.WorkingDirectory = [Environment]::SystemDirectory
   $start.UseShellExecute = $false
@@ -2821,9 +2821,9 @@ function Invoke-Program {
     $output = $process.StandardOutput.ReadToEndAsync()
     $errorOutput = $process.StandardError.ReadToEndAsync()
     $process.StandardInput.Close()
-    if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
+    if (-not $process.WaitForExit($Seconds * 1000)) {
       $process.Kill()
-      Stop-Step 'ProgramHangs' "$Path did not end within $TimeoutSeconds seconds"
+      Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
     }
     [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
   }
@@ -2831,8 +2831,8 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
-  $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
+  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+  $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
   if ($ended.ExitCode -ne 0) {
     $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
@@ -2882,7 +2882,7 @@ function Set-RegistryValue {
   param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
   $former = Read-Registry $Path $Name
   if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-  Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value @{
+  Save-FormerValue 'Registry' "$Path\$Name" @{
     path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
   }
   Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
@@ -2936,8 +2936,8 @@ function Get-ServiceDifference {
   Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
   # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
   if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
-  foreach ($name in @($Service.parameters.Keys | Sort-Object)) {
-    Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter -Service $Service.name -Name $name) -Want $Service.parameters[$name] @flags
+  foreach ($name in $Service.parameters.Keys | Sort-Object) {
+    Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter $Service.name $name) -Want $Service.parameters[$name] @flags
   }
   if (-not (Test-NssmWanted $Service) -and (Test-NssmService $Service.name)) {
     New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags
@@ -3001,7 +3001,7 @@ function Set-ServiceDefinition {
   foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
     if ([string]$text -like '*(known after join)*') { Stop-Unknown }
   }
-  Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService $name)
+  Save-FormerValue 'Service' $name (Read-FormerService $name)
   if (@(Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed $name }
   # Who changes the manager under a running service leaves a process that nobody stops.
   if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
@@ -3046,7 +3046,7 @@ function Save-RestartNeed {
   # configuration.
   param([string]$Name)
   if ((Get-ServiceState $Name) -ne 'Running') { return }
-  Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
+  Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId }
 }
 
 function Test-RestartNeed {
@@ -3063,26 +3063,26 @@ function Start-CurrentService {
     Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
     if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
   }
-  Wait-ServiceState -Name $Name -State 'Running' -TimeoutSeconds 60
+  Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
   [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
 function Wait-ServiceState {
-  param([string]$Name, [string]$State, [int]$TimeoutSeconds)
-  if (Wait-Until -Seconds $TimeoutSeconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
-  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $TimeoutSeconds seconds"
+  param([string]$Name, [string]$State, [int]$Seconds)
+  if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
 function Stop-RunningService {
   # Its process keeps files and pipes open beyond the stop.
-  param([string]$Name, [int]$TimeoutSeconds = 60)
+  param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $filter = "Name='$Name'"
   $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
-  Wait-ServiceState -Name $Name -State 'Stopped' -TimeoutSeconds $TimeoutSeconds
+  Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
   if ($processId -eq 0) { return }
-  $gone = Wait-Until -Seconds $TimeoutSeconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
+  $gone = Wait-Until -Seconds $Seconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
   if (-not $gone) { Stop-Process -Id $processId -Force }
 }
 
@@ -3143,7 +3143,7 @@ function Write-Journal {
   }
   $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
   $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-  [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
+  [IO.File]::AppendAllText($path, $entry)
 }
 
 function Read-StateJson {
@@ -3157,7 +3157,7 @@ function Read-StateJson {
 
 function Write-StateJson {
   param([string]$Name, $Value)
-  Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
 function Get-Fence {
@@ -3180,7 +3180,7 @@ function Save-Fence {
   param([string]$Holder)
   $script:Run.Fence = (Get-Fence) + 1
   $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
-  Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+  Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
@@ -3224,7 +3224,7 @@ function Exit-Run {
 
 function Save-RebootMark {
   param([string[]]$Steps)
-  Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+  Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Get-RunningDetached {
@@ -3252,7 +3252,7 @@ function Get-SurroundingNotices {
   if ($OwnMacs -and $port -ne '') {
     New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
   }
-  foreach ($name in @(Get-ScanFilter)) {
+  foreach ($name in Get-ScanFilter) {
     New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers and CNI files left alone by it' -Policy
   }
   if (Test-TeamedAdapter) {

@@ -15,7 +15,7 @@ def a_text(detached: str) -> str:
     step = (
         f"@{{ Name = 'bounce'; Needs = @(); Secrets = @(); Values = {{ $flag = '{FLAG}' }}\n"
         "Look = { if (-not [IO.File]::Exists($flag)) { New-Difference -What 'flag' -Is $null -Want 'there' } }\n"
-        f"Change = {{ Start-DetachedRun -TimeoutSeconds 300 -Guard {GUARD} }}\n"
+        f"Change = {{ Start-DetachedRun -Seconds 300 -Guard {GUARD} }}\n"
         f"Detached = {{ {detached} }} }}"
     )
     frame = script._environment().get_template("_script.ps1.j2")

@@ -27,7 +27,7 @@ function Read-PlacedHashes {
     $hashes = @{}
     $noted = Read-StateJson (Get-PlacedPath $Artifact)
     if ($null -eq $noted -or $noted.archive -ne $Artifact['sha256']) { return $hashes }
-    foreach ($file in @($noted.files)) { $hashes[$file.destination] = $file.sha256 }
+    foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
     $hashes
 }
 
@@ -50,7 +50,7 @@ function Install-Artifact {
     if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
     else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-    Write-StateJson -Name (Get-PlacedPath $Artifact) -Value @{ archive = $Artifact['sha256']; files = [object[]]$files }
+    Write-StateJson (Get-PlacedPath $Artifact) @{ archive = $Artifact['sha256']; files = [object[]]$files }
     [IO.Directory]::Delete($unpacked, $true)
     [IO.File]::Delete($archive)
 }
@@ -58,7 +58,7 @@ function Install-Artifact {
 function Expand-Members {
     param($Artifact, [string]$Archive, [string]$Folder)
     $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
-    [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -TimeoutSeconds 300)
+    [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -Seconds 300)
 }
 
 function Install-Member {

@@ -3,7 +3,7 @@
 function Get-BootTime {
     # When this machine started, by the record that the event log writes then; nothing when the log was cleared.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-    foreach ($started in @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)) {
+    foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
         $started.TimeCreated.ToUniversalTime()
     }
 }
@@ -24,7 +24,7 @@ function Get-AzureStateDifference {
     param([string[]]$Folders, [string]$Network)
     $started = Get-BootTime
     if ($null -eq $started) { return }
-    foreach ($path in @(Get-AzureStateFiles $Folders)) {
+    foreach ($path in Get-AzureStateFiles $Folders) {
         if ($path -like '*.lock' -or [IO.File]::GetLastWriteTimeUtc($path) -ge $started) { continue }
         New-Difference -What "file ${path}: state of pods before the restart" -Is 'present' -Want $null
     }
@@ -38,7 +38,7 @@ function Clear-AzureState {
     $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
     Stop-RunningService 'kubelet'
     Remove-PodNetwork $Network
-    foreach ($path in @(Get-AzureStateFiles $Folders)) { [IO.File]::Delete($path) }
+    foreach ($path in Get-AzureStateFiles $Folders) { [IO.File]::Delete($path) }
     if ($All) { return }
     foreach ($name in $running) { Start-CurrentService $name }
 }

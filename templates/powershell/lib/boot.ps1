@@ -7,12 +7,12 @@ function Get-BootTaskDifference {
 
 function New-BootTask {
     $path = Get-StatePath 'boot.ps1'
-    New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -TimeoutSeconds 1800
+    New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -Seconds 1800
 }
 
 function Set-BootTask {
-    Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-    Write-FileText -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
+    Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
+    Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
     Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
@@ -24,13 +24,13 @@ function Restore-BootTask {
 
 function Invoke-Boot {
     # A step that fails is noted and does not keep the others from their turn.
-    Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId) }
+    Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
     Clear-OldFiles
     foreach ($step in $script:Run.Steps) {
-        try { [void]@(Invoke-Block -Step $step -Block 'Boot') }
+        try { [void]@(Invoke-Block $step 'Boot') }
         catch {
-            $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
+            $problem = ConvertTo-Problem $_ 'BootFailed'
             [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = $problem })
         }
     }

@@ -55,7 +55,7 @@ function Set-Credential {
     }
     $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
     Save-CreatedFile $Credential.bootstrap_path
-    Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
+    Write-FileText $Credential.bootstrap_path $text -Private
     $script:Run['Bootstrapped'] = $true
 }
 
@@ -110,5 +110,5 @@ function Set-Kubeconfig {
     if (@(Get-KubeconfigDifference $Wanted).Count -eq 0) { return }
     Save-RestartNeed $Service
     Save-CreatedFile $Wanted.path
-    Write-FileText -Path $Wanted.path -Text (Read-Secret $Wanted.secret) -Private
+    Write-FileText $Wanted.path (Read-Secret $Wanted.secret) -Private
 }

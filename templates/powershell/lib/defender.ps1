@@ -21,12 +21,12 @@ function Add-Exclusions {
     $preference = Get-MpPreference
     foreach ($want in $Processes) {
         if (@($preference.ExclusionProcess) -contains $want) { continue }
-        Save-FormerValue -Kind 'Exclusion' -Key "process $want" -Value @{ process = $want; path = $null }
+        Save-FormerValue 'Exclusion' "process $want" @{ process = $want; path = $null }
         Add-MpPreference -ExclusionProcess $want
     }
     foreach ($want in $Paths) {
         if (@($preference.ExclusionPath) -contains $want) { continue }
-        Save-FormerValue -Kind 'Exclusion' -Key "path $want" -Value @{ process = $null; path = $want }
+        Save-FormerValue 'Exclusion' "path $want" @{ process = $null; path = $want }
         Add-MpPreference -ExclusionPath $want
     }
 }

@@ -3,21 +3,21 @@
 
 function Start-DetachedRun {
     # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
-    param([int]$TimeoutSeconds = 300, $Guard)
+    param([int]$Seconds = 300, $Guard)
     Assert-NoFailure
     $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
     $path = Get-StatePath "detached\$id.ps1"
     $text = $script:Run.Text
-    Write-FileText -Path $path -Text $text
-    Write-StateJson -Name "detached\$id.json" -Value @{
+    Write-FileText $path $text
+    Write-StateJson "detached\$id.json" @{
         id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $TimeoutSeconds; message = ''; told = $false; ended = 0
-        deadline = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
+        deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
     }
     $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
     $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-    Start-SystemTask -Name "detached-$id" -Command $loader -TimeoutSeconds ($TimeoutSeconds + 300)
-    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $TimeoutSeconds }
+    Start-SystemTask -Name "detached-$id" -Command $loader -Seconds ($Seconds + 300)
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
 function New-ScriptLoader {
@@ -57,14 +57,14 @@ function Remove-Task {
 }
 
 function Start-SystemTask {
-    param([string]$Name, [string]$Command, [int]$TimeoutSeconds)
-    $task = New-SystemTask -Command $Command -TimeoutSeconds $TimeoutSeconds
+    param([string]$Name, [string]$Command, [int]$Seconds)
+    $task = New-SystemTask -Command $Command -Seconds $Seconds
     [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
     Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
 }
 
 function New-SystemTask {
-    param([string]$Command, [int]$TimeoutSeconds)
+    param([string]$Command, [int]$Seconds)
     # -EncodedCommand is not subject to the execution policy and needs no quoting.
     $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
     $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
@@ -73,7 +73,7 @@ function New-SystemTask {
         Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
         Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
         Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($TimeoutSeconds))
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
     }
 }
 
@@ -87,7 +87,7 @@ function Assert-NoFailure {
         # What an undo did is no failure of a join, and the other way round.
         if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
         $status.told = $true
-        Write-StateJson -Name $name -Value $status
+        Write-StateJson $name $status
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
         Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
@@ -102,7 +102,7 @@ function Complete-DetachedRun {
         $status = Read-StateJson $name
         if ($null -eq $status -or $status.told) { continue }
         $status.told = $true
-        Write-StateJson -Name $name -Value $status
+        Write-StateJson $name $status
     }
 }
 
@@ -111,7 +111,7 @@ function Invoke-Detached {
     $status = Read-StateJson $name
     # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
     $save = @{ Name = $name; Status = $status }
-    $lock = Wait-Mutex -Seconds 120
+    $lock = Wait-Mutex 120
     if ($null -eq $lock) {
         Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
         return
@@ -143,7 +143,7 @@ function Save-DetachedState {
     $Status.state = $State
     $Status.message = $Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson -Name $Name -Value $Status
+    Write-StateJson $Name $Status
 }
 
 function Invoke-Guarded {
@@ -154,12 +154,12 @@ function Invoke-Guarded {
     $script:Run.Facts.Purpose = $Status.purpose
     $address = Get-NodeAddress
     $snapshot = Read-NetworkSnapshot $address
-    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
+    Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
     $script:Run['Snapshot'] = $snapshot
     $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
-    catch { $message = (ConvertTo-Problem -Caught $_ -OtherwiseId 'ChangeFailed').message }
+    try { [void]@(Invoke-Block $step 'Detached') }
+    catch { $message = (ConvertTo-Problem $_ 'ChangeFailed').message }
     $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
     if ($missing -ne '') {
         Undo-Rewiring $guard
@@ -203,7 +203,7 @@ function Undo-Rewiring {
         Stop-RunningService $Guard.agent
         Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
     }
-    foreach ($network in @(Get-HnsObject -Kind networks -Name $Guard.network)) {
-        Remove-HnsObject -Kind networks -Id $network.Id
+    foreach ($network in Get-HnsObject networks $Guard.network) {
+        Remove-HnsObject networks $network.Id
     }
 }

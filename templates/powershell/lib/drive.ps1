@@ -98,7 +98,7 @@ function New-Result {
 
 function Set-Failure {
     param($Step, $Result, $Caught, [string]$OtherwiseId)
-    $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
+    $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
     $Result.State = 'failed'
     if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
     $script:Run.Unmet[$Step.Name] = $Result.Problem.id
@@ -113,7 +113,7 @@ function Get-LookResult {
         # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
-    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
+    catch { Set-Failure $Step $result $_ 'LookFailed' }
     $result
 }
 
@@ -138,14 +138,14 @@ function Get-ChangeResult {
         Complete-Change -Step $Step -Result $result
         if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
     }
-    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
+    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
     $result
 }
 
 function Complete-Change {
     # Only a second look that finds nothing makes it `changed`.
     param($Step, $Result)
-    $said = @(Invoke-Block -Step $Step -Block 'Change')
+    $said = @(Invoke-Block $Step 'Change')
     $script:Run.Cache = @{}
     foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
     if ($null -ne $Result.Detached) { return }
@@ -172,7 +172,7 @@ function Get-UndoResult {
     try {
         $script:Run.Step = $Step.Name
         $hadFormer = Test-FormerValue
-        foreach ($thing in @(Invoke-Block -Step $Step -Block 'Undo')) {
+        foreach ($thing in Invoke-Block $Step 'Undo') {
             Receive-Said -Step $Step -Result $result -Thing $thing
         }
         if ($hadFormer -and $null -eq $result.Detached) {
@@ -181,7 +181,7 @@ function Get-UndoResult {
         }
     }
     catch {
-        Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed'
+        Set-Failure $Step $result $_ 'ChangeFailed'
     }
     $result
 }
@@ -189,7 +189,7 @@ function Get-UndoResult {
 function Read-Differences {
     param($Step)
     $seen = @{}
-    foreach ($thing in @(Invoke-Block -Step $Step -Block 'Look')) {
+    foreach ($thing in Invoke-Block $Step 'Look') {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
             throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
@@ -244,7 +244,7 @@ function New-EventLine {
     param($Fields)
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-    foreach ($name in @($Fields.Keys | Sort-Object)) { $all[$name] = $Fields[$name] }
+    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
     $line = ConvertTo-AsciiJson $all
     if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
     $line

@@ -14,16 +14,16 @@ function Get-ExcludedPortDifference {
     param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
         $around = { $_.first -le $one.first -and $_.last -ge $one.last }
-        if (@(Get-ExcludedRange -Protocol $one.protocol | Where-Object $around).Count -gt 0) { continue }
-        New-Difference -What ('excluded ports: {0} {1}-{2}' -f $one.protocol, $one.first, $one.last) -Is $null -Want 'excluded'
+        if (@(Get-ExcludedRange $one.protocol | Where-Object $around).Count -gt 0) { continue }
+        New-Difference -What "excluded ports: $($one.protocol) $($one.first)-$($one.last)" -Is $null -Want 'excluded'
     }
 }
 
 function Add-ExcludedRange {
     param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
-        if (@(Get-ExcludedPortDifference -Wanted $one).Count -eq 0) { continue }
-        Save-FormerValue -Kind 'ExcludedRange' -Key ('{0} {1}-{2}' -f $one.protocol, $one.first, $one.last) -Value $one
+        if (@(Get-ExcludedPortDifference $one).Count -eq 0) { continue }
+        Save-FormerValue 'ExcludedRange' "$($one.protocol) $($one.first)-$($one.last)" $one
         [void](Invoke-ExcludedRange -Verb 'add' -Protocol $one.protocol -Range $one)
     }
 }
@@ -31,15 +31,15 @@ function Add-ExcludedRange {
 function Restore-ExcludedRange {
     param([object]$Former)
     $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-    if (@(Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same).Count -eq 0) { return }
+    if (@(Get-ExcludedRange $Former.protocol | Where-Object $same).Count -eq 0) { return }
     [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
 function Invoke-ExcludedRange {
     param([string]$Verb, [string]$Protocol, $Range)
-    $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', ('protocol={0}' -f $Protocol))
+    $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
     if ($null -ne $Range) {
-        $arguments += @(('startport={0}' -f $Range.first), ('numberofports={0}' -f ($Range.last - $Range.first + 1)))
+        $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)")
     }
     Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
 }

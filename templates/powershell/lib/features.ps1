@@ -23,9 +23,9 @@ function Enable-Features {
             Stop-Step 'NoFeature' "Windows knows no feature $feature"
         }
         if ($state -eq 'Enabled') { continue }
-        Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
+        Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
         # EnablePending waits for nothing but the restart.
-        if ($state -ne 'EnablePending') { Enable-OneFeature -Feature $feature -Source $Source }
+        if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
     }
     New-Reboot
 }

@@ -37,7 +37,7 @@ function ConvertTo-TextSummary {
 function Set-FileText {
     param([string]$Path, [string]$Text)
     Save-FormerFile $Path
-    Write-FileText -Path $Path -Text $Text
+    Write-FileText $Path $Text
 }
 
 function Write-FileText {
@@ -48,7 +48,7 @@ function Write-FileText {
     [IO.File]::WriteAllText($beside, '')
     # The rules stand before the first byte of a secret does.
     if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
-    [IO.File]::WriteAllText($beside, $Text, [Text.UTF8Encoding]::new($false))
+    [IO.File]::WriteAllText($beside, $Text)
     # Replace is one step for every reader, but it keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
     else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
@@ -73,7 +73,7 @@ function Remove-OldFile {
     try { [IO.File]::Delete($Path) }
     catch [UnauthorizedAccessException] {
         $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
-        [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n", [Text.UTF8Encoding]::new($false))
+        [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n")
         [IO.File]::Move($Path, $waiting)
     }
 }
@@ -100,7 +100,7 @@ function Save-FormerFile {
         else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
     }
     $before = @(Get-FormerLines).Count
-    Save-FormerValue -Kind 'File' -Key $Path -Value $former
+    Save-FormerValue 'File' $Path $former
     # Copied only by the first note: a later call would copy our own file over the former one.
     if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))

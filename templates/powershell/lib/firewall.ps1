@@ -59,7 +59,7 @@ function Set-FirewallRules {
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
         if (@(Get-FirewallDifference @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
-        Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+        Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
         if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
         $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
         $wanted = @{

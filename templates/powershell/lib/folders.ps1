@@ -27,7 +27,7 @@ function Save-FormerFolder {
     param([string]$Path, [bool]$Ours)
     $parent = [IO.Path]::GetDirectoryName($Path)
     if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
-    Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
+    Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
 function Restore-Folder {

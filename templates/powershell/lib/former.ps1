@@ -16,11 +16,11 @@ function Get-FormerLines {
 function Save-FormerValue {
     # Called before a change. Only the first note counts: later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
-    foreach ($line in @(Get-FormerLines)) {
+    foreach ($line in Get-FormerLines) {
         if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
     }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-    [IO.File]::AppendAllText((Get-FormerPath), "$note`n", [Text.UTF8Encoding]::new($false))
+    [IO.File]::AppendAllText((Get-FormerPath), "$note`n")
 }
 
 function Test-FormerValue {

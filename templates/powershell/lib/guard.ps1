@@ -25,10 +25,10 @@ function Test-OperatorAwaited {
 
 function Protect-Address {
     # Watches until the network has stood for two minutes without costing the machine its address.
-    param([scriptblock]$Awaited, [int]$TimeoutSeconds)
+    param([scriptblock]$Awaited, [int]$Seconds)
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot -or -not $snapshot.static) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
         $waiting = @(Find-Address $snapshot.ip).Count -eq 0

@@ -28,7 +28,7 @@ function Get-StoreVip {
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
     $taken = @{}
-    foreach ($path in @(Get-StoreFiles $Place)) {
+    foreach ($path in Get-StoreFiles $Place) {
         $entry = Read-StoreEntry $path
         if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
@@ -45,7 +45,7 @@ function Get-ReservationDifference {
         $what = "reserved address for $($reservation.holder) $($reservation.interface)"
         if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
         $want = "${address}: $($reservation.holder) $($reservation.interface)"
-        $path = Get-StorePath -Store $Store -Address $address
+        $path = Get-StorePath $Store $address
         $is = $null
         if ([IO.File]::Exists($path)) {
             $entry = Read-StoreEntry $path
@@ -55,7 +55,7 @@ function Get-ReservationDifference {
     }
     $cidrs = @(Get-PodCidr)
     if ($cidrs.Count -eq 0) { return }
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs $cidrs)) {
+    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
         New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
     }
 }
@@ -64,7 +64,7 @@ function Get-StaleEntry {
     # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
     param([string]$Store, [string[]]$Cidrs)
     $sandboxes = $null
-    foreach ($path in @(Get-StoreFiles $Store)) {
+    foreach ($path in Get-StoreFiles $Store) {
         $entry = Read-StoreEntry $path
         if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
         # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
@@ -76,7 +76,7 @@ function Get-StaleEntry {
 }
 
 function Get-SandboxTable {
-    $listed = Invoke-Crictl -Arguments @('pods', '--quiet', '--no-trunc')
+    $listed = Invoke-Crictl @('pods', '--quiet', '--no-trunc')
     if ($null -eq $listed) { return }
     $table = @{}
     foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
@@ -91,10 +91,10 @@ function Set-Reservations {
     foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr))) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known $reservation.address
-        $path = Get-StorePath -Store $Store -Address $address
+        $path = Get-StorePath $Store $address
         if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
             Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
         }
-        Set-FileText -Path $path -Text ($reservation.holder + "`r`n" + $reservation.interface)
+        Set-FileText $path ($reservation.holder + "`r`n" + $reservation.interface)
     }
 }

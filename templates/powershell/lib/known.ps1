@@ -33,10 +33,10 @@ function Read-Known {
     $address = Get-NodeAddress
     if ($null -ne $address) {
         $known.node_ip = $address.ip
-        $base = Get-NetworkBase -Address $address.ip -Length $address.prefix_length
+        $base = Get-NetworkBase $address.ip $address.prefix_length
         $known.node_subnet = "$base/$($address.prefix_length)"
     }
-    foreach ($cidr in @(Get-PodCidr)) {
+    foreach ($cidr in Get-PodCidr) {
         $family = ''
         if ($cidr.Contains(':')) { $family = '_v6' }
         $known["pod_cidr$family"] = $cidr
@@ -56,7 +56,7 @@ function Read-Known {
 function Get-EndpointVip {
     # That of an endpoint which the owner of the network makes.
     param([string]$Place, $Known)
-    foreach ($found in @(Get-HnsObject -Kind endpoints -Name $Place)) { return [string]$found.IPAddress }
+    foreach ($found in Get-HnsObject endpoints $Place) { return [string]$found.IPAddress }
 }
 
 function Get-CidrAddress {
@@ -73,7 +73,7 @@ function Get-CidrAddress {
 function Test-CidrMember {
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
+    (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
 }
 
 function Get-NetworkBase {
@@ -103,7 +103,7 @@ function Get-RenderedFilesDifference {
     # Service is the one that must start anew to read them.
     param($Files, [string]$Service = '')
     $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
-    foreach ($path in @($Files.Keys | Sort-Object)) {
+    foreach ($path in $Files.Keys | Sort-Object) {
         Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
     }
 }
@@ -111,10 +111,10 @@ function Get-RenderedFilesDifference {
 function Set-RenderedFiles {
     # The service that reads them only at its start is noted for a restart before the first byte.
     param($Files, [string]$Service = '')
-    foreach ($path in @($Files.Keys | Sort-Object)) {
+    foreach ($path in $Files.Keys | Sort-Object) {
         if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
         if ($Service -ne '') { Save-RestartNeed $Service }
-        Set-FileText -Path $path -Text (Assert-Known $Files[$path])
+        Set-FileText $path (Assert-Known $Files[$path])
     }
 }
 
@@ -122,11 +122,11 @@ function Complete-Service {
     # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
     param($Service)
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-    foreach ($name in @($Service.Keys)) { $complete[$name] = $Service[$name] }
+    foreach ($name in $Service.Keys) { $complete[$name] = $Service[$name] }
     $complete.command_line = Complete-Text $complete.command_line
     $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
     $parameters = @{}
-    foreach ($name in @($complete.parameters.Keys)) {
+    foreach ($name in $complete.parameters.Keys) {
         $value = $complete.parameters[$name]
         if ($value -is [string]) { $value = Complete-Text $value }
         elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }

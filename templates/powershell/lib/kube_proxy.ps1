@@ -2,7 +2,7 @@
 
 function Assert-Network {
     param([string]$Name)
-    if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
+    if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
     Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
@@ -22,10 +22,10 @@ function Read-HttpStatus {
 
 function Wait-KubeProxy {
     # It is started anew once: that takes away what an earlier network left in its memory.
-    param([string]$Name, [string]$Health, [int]$TimeoutSeconds)
-    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+    param([string]$Name, [string]$Health, [int]$Seconds)
+    if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
     Stop-RunningService $Name
-    Start-Service -Name $Name
-    if (Wait-Until -Seconds $TimeoutSeconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+    Start-CurrentService $Name
+    if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
     Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }

@@ -17,7 +17,7 @@ function Set-ServiceParameters {
         if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
         return
     }
-    foreach ($name in @($Service.parameters.Keys)) {
+    foreach ($name in $Service.parameters.Keys) {
         $value = $Service.parameters[$name]
         if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String'; continue }
         Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
@@ -38,7 +38,7 @@ function Test-NssmWanted {
 
 function Test-NssmService {
     param([string]$Name)
-    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+    $null -ne (Read-ServiceParameter $Name 'Application')
 }
 
 function Read-ParameterTree {
@@ -60,5 +60,5 @@ function Restore-ServiceParameters {
     param([object]$Former)
     $path = (Get-ServicePath $Former.name) + '\Parameters'
     if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    foreach ($one in @($Former.parameters)) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
+    foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }

@@ -16,7 +16,7 @@ function Get-ComputerNameDifference {
 function Set-ComputerName {
     param([string]$Name)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
+    Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
     # A rename that already waits for the restart would be refused a second time.
     if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
     New-Reboot

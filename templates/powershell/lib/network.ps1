@@ -91,10 +91,10 @@ function Read-KeptRoutes {
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
     $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
     # Other IPv6 routes are announced by routers and come back by themselves.
-    foreach ($route in @($stored | Where-Object { $_.NextHop -like '*:*' })) {
+    foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' }) {
         @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
     }
-    foreach ($route in @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)) {
+    foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
         if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
         if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
         @{
@@ -141,7 +141,7 @@ function Restore-NetworkSnapshot {
         Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
     }
     # A domain network is told from others by Windows itself and cannot be set.
-    foreach ($found in @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue)) {
+    foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
         if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
             Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
         }
@@ -155,9 +155,9 @@ function Restore-Link {
     if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
         Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
     }
-    foreach ($adapter in @(Get-NetAdapter -InterfaceIndex $Index -IncludeHidden)) {
+    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-        foreach ($binding in @(Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue)) {
+        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
             if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
         }
     }
@@ -169,7 +169,7 @@ function Restore-Link {
 
 function Restore-Routes {
     param($Snapshot, [int]$Index)
-    foreach ($route in @($Snapshot.routes)) {
+    foreach ($route in $Snapshot.routes) {
         $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
                 Where-Object { $_.NextHop -eq $route.next_hop })
         # On DHCP the default route comes back with the lease; adding it would make it static.

@@ -9,7 +9,7 @@ function Read-NodeObject {
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
         '--ignore-not-found', '--output', 'json')
-    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -TimeoutSeconds 30
+    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
     # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
     if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
     ConvertFrom-Json -InputObject $ended.Output
@@ -31,7 +31,7 @@ function Read-Member {
 function Read-Items {
     param($Object, [string]$Name)
     $found = Read-Member $Object $Name
-    foreach ($item in @($found)) { if ($null -ne $item) { $item } }
+    foreach ($item in $found) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
@@ -62,7 +62,7 @@ function Get-RegistrationDifference {
 
 function Wait-Registration {
     # The controller approves meanwhile what has to be approved.
-    param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$TimeoutSeconds)
+    param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
     $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
     $registered = {
         $script:Run.Cache = @{}
@@ -73,20 +73,20 @@ function Wait-Registration {
     # start anew.
     $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) }
     $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-    if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
+    if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
         if (& $registered) { return }
         Stop-RunningService 'kubelet'
-        Start-Service -Name 'kubelet'
-        if (Wait-Until -Seconds ($TimeoutSeconds - 30) -Pause 2000 -Test $registered) { return }
+        Start-CurrentService 'kubelet'
+        if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
     }
     $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })
-    Stop-Registration -Left $left -ClientCertificate $ClientCertificate -TimeoutSeconds $TimeoutSeconds
+    Stop-Registration -Left $left -ClientCertificate $ClientCertificate -Seconds $Seconds
 }
 
 function Stop-Registration {
-    param([string[]]$Left, [string]$ClientCertificate, [int]$TimeoutSeconds)
+    param([string[]]$Left, [string]$ClientCertificate, [int]$Seconds)
     $names = $Left -join '; '
-    $message = "not there after $TimeoutSeconds seconds: $names"
+    $message = "not there after $Seconds seconds: $names"
     if (-not (Test-CurrentCertificate $ClientCertificate)) {
         Stop-Step 'NoClientCertificate' $message
     }

@@ -7,7 +7,7 @@ function Get-OperatorDifference {
     param($Wanted)
     $what = "HNS network $($Wanted.name)"
     $networks = @()
-    if ($Wanted.name -ne '') { $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name) }
+    if ($Wanted.name -ne '') { $networks = @(Get-HnsObject networks $Wanted.name) }
     $want = 'present'
     if ($Wanted.type -ne '') { $want = $Wanted.type }
     if ($networks.Count -eq 0 -and $Wanted.name -ne '') { New-Difference -What $what -Is $null -Want $want }
@@ -18,10 +18,10 @@ function Get-OperatorDifference {
             $_
         }
     }
-    if ($Wanted.endpoint -ne '' -and @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint).Count -eq 0) {
+    if ($Wanted.endpoint -ne '' -and @(Get-HnsObject endpoints $Wanted.endpoint).Count -eq 0) {
         New-Difference -What "HNS endpoint $($Wanted.endpoint)" -Is $null -Want 'present'
     }
-    foreach ($path in @($Wanted.plugins)) {
+    foreach ($path in $Wanted.plugins) {
         if (-not [IO.File]::Exists($path)) { New-Difference -What "file $path" -Is $null -Want 'present' }
     }
     if ($Wanted.conf_folder -ne '' -and @(Get-ForeignFile -Folder $Wanted.conf_folder -Own @{}).Count -eq 0) {
@@ -38,15 +38,15 @@ function Get-ForeignFault {
 }
 
 function Wait-Operator {
-    param($Wanted, [int]$TimeoutSeconds)
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    param($Wanted, [int]$Seconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while ($true) {
         $script:Run.Cache = @{}
         $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy })
         if ($left.Count -eq 0) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { $_.what }) -join '; '
-            Stop-Step 'OperatorMissing' "not there after $TimeoutSeconds seconds: $names" -Hint $Wanted.who
+            Stop-Step 'OperatorMissing' "not there after $Seconds seconds: $names" -Hint $Wanted.who
         }
         Start-Sleep -Milliseconds 3000
     }

@@ -2,7 +2,7 @@
 
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
-    param($Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$Seconds)
     $address = Wait-NodeAddress
     $wrong = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' })
     if ($wrong.Count -gt 0) {
@@ -10,7 +10,7 @@ function New-PodNetwork {
         [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
     }
     if ($Wanted.endpoint -ne '') { Set-HostEndpoint $Wanted }
-    Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function New-NetworkRequest {
@@ -29,12 +29,12 @@ function New-NetworkRequest {
 function Set-HostEndpoint {
     # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
     param($Wanted)
-    $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
+    $network = @(Get-HnsObject networks $Wanted.name)[0]
     $address = Assert-Known '<<pod_endpoint>>'
     $endpoint = $null
-    foreach ($found in @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)) {
+    foreach ($found in Get-HnsObject endpoints $Wanted.endpoint) {
         if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { $endpoint = $found; continue }
-        Remove-HnsObject -Kind endpoints -Id $found.ID
+        Remove-HnsObject endpoints $found.ID
     }
     if ($null -eq $endpoint) {
         $request = @{ Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0' }
@@ -52,15 +52,15 @@ function Set-HostEndpoint {
 function Restart-Hns {
     # HNS reads the values below its State key when it starts. Its process may serve others too: it is not waited for.
     Restart-Service -Name 'hns' -Force
-    Wait-ServiceState -Name 'hns' -State 'Running' -TimeoutSeconds 60
+    Wait-ServiceState -Name 'hns' -State 'Running' -Seconds 60
 }
 
 function Repair-PodNetwork {
     # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
-    param($Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$Seconds)
     # One that this step never made is not the startup's business.
     if (-not (Test-FormerValue)) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($TimeoutSeconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     # What belongs to the network is known once the kubelet's credentials get an answer from the API server.
     while ($null -eq (Expand-Known $Wanted.subnets[0].prefix)) {
         if ([DateTime]::UtcNow -gt $until) { return }
@@ -68,12 +68,12 @@ function Repair-PodNetwork {
         $script:Run.Cache = @{}
     }
     if (Test-PodNetwork $Wanted) { return }
-    $lock = Wait-Mutex -Seconds 60
+    $lock = Wait-Mutex 60
     if ($null -eq $lock) { return }
     $snapshot = Read-StateJson 'network.json'
     if ($null -ne $snapshot) { $script:Run['Snapshot'] = $snapshot }
     try {
-        New-PodNetwork -Wanted $Wanted -TimeoutSeconds 120
+        New-PodNetwork -Wanted $Wanted -Seconds 120
         Enable-Forwarding $Wanted
     }
     finally { Exit-Run $lock }

@@ -2,7 +2,7 @@
 
 function Get-PodNetworkDifference {
     param($Wanted)
-    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
+    $networks = @(Get-HnsObject networks $Wanted.name)
     $what = "HNS network $($Wanted.name)"
     if ($networks.Count -ne 1) {
         $is = $null
@@ -36,14 +36,14 @@ function Get-NetworkVni {
 function Get-HostEndpointDifference {
     param($Wanted)
     $what = "HNS endpoint $($Wanted.endpoint)"
-    $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
+    $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
     if ($is -ne $address) { return }
     if (@(Find-Address $address).Count -eq 0) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in @(Get-ForwardingAddress $Wanted)) {
+    foreach ($one in Get-ForwardingAddress $Wanted) {
         $forwarding = Read-Forwarding $one
         if ($null -eq $forwarding) { continue }
         Compare-Wanted -What "forwarding on the interface of $one" -Is $forwarding -Want 'Enabled'
@@ -73,10 +73,10 @@ function Read-Forwarding {
 
 function Enable-Forwarding {
     param($Wanted)
-    foreach ($address in @(Get-ForwardingAddress $Wanted)) {
+    foreach ($address in Get-ForwardingAddress $Wanted) {
         if ((Read-Forwarding $address) -ne 'Disabled') { continue }
         $index = @(Find-Address $address)[0].InterfaceIndex
-        Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
+        Save-FormerValue 'Forwarding' $address @{ address = $address }
         Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
     }
 }
@@ -112,10 +112,10 @@ function Test-PodNetwork {
 function Start-Rewiring {
     param($Wanted, $Guard)
     Assert-Uplink $Wanted
-    Save-FormerValue -Kind 'PodNetwork' -Key $Wanted.name -Value @{
-        name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
+    Save-FormerValue 'PodNetwork' $Wanted.name @{
+        name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
     }
-    Start-DetachedRun -Guard $Guard -TimeoutSeconds 300
+    Start-DetachedRun -Guard $Guard -Seconds 300
 }
 
 function Assert-Uplink {
@@ -124,7 +124,7 @@ function Assert-Uplink {
     $address = Get-NodeAddress
     if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName $address
-    foreach ($other in @(Get-HnsObject networks)) {
+    foreach ($other in Get-HnsObject networks) {
         if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
         Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
@@ -139,15 +139,15 @@ function Get-UplinkName {
 }
 
 function Wait-RunningAgent {
-    param($Wanted, [int]$TimeoutSeconds)
-    [void](Wait-Until -Seconds $TimeoutSeconds -Pause 2000 -Test {
+    param($Wanted, [int]$Seconds)
+    [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test {
             $script:Run.Cache = @{}
             (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
         })
 }
 
 function Start-NetworkAgent {
-    param($Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$Seconds)
     Save-RestartNeed 'kube-proxy'
     Stop-RunningService $Wanted.agent
     # The agent keeps a network that has the right subnet, whatever else is wrong with it.
@@ -156,7 +156,7 @@ function Start-NetworkAgent {
     }
     [void](Wait-NodeAddress)
     Start-CurrentService $Wanted.agent
-    Wait-PodNetwork -Wanted $Wanted -TimeoutSeconds $TimeoutSeconds
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function Wait-NodeAddress {
@@ -177,32 +177,32 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-    param($Wanted, [int]$TimeoutSeconds)
+    param($Wanted, [int]$Seconds)
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
         Test-PodNetwork $Wanted
     }
-    if (Wait-Until -Seconds $TimeoutSeconds -Test $stands) { return }
+    if (Wait-Until -Seconds $Seconds -Test $stands) { return }
     $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $($_.is)" })
-    Stop-Step 'NoPodNetwork' "after $TimeoutSeconds seconds: $($left -join '; ')"
+    Stop-Step 'NoPodNetwork' "after $Seconds seconds: $($left -join '; ')"
 }
 
 function Remove-PodNetwork {
     # Load balancers go first: some builds of HNS hang the other way round.
     param([string]$Name)
-    $networks = @(Get-HnsObject -Kind networks -Name $Name)
+    $networks = @(Get-HnsObject networks $Name)
     if ($networks.Count -eq 0) { return }
     # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
     Save-RestartNeed 'kube-proxy'
-    foreach ($list in @(Get-HnsObject policylists)) { Remove-HnsObject -Kind policylists -Id $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+    foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
 function Test-OwnNetwork {
     param([string]$Name)
     $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
-    $notes.Count -gt 0 -and @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
+    $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
 }
 
 function Stop-PodNetwork {
@@ -216,6 +216,6 @@ function Restore-PodNetwork {
     # The network went with the detached run before; one that was there before winboot stays.
     param([object]$Former)
     if ($Former.existed) { return }
-    if (@(Get-HnsObject -Kind networks -Name $Former.name).Count -eq 0) { return }
+    if (@(Get-HnsObject networks $Former.name).Count -eq 0) { return }
     Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }

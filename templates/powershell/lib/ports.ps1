@@ -19,7 +19,7 @@ function Get-PortRangeDifference {
 function Set-PortRange {
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
-        Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange $protocol) }
+        Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
         Write-PortRange -Protocol $protocol -Start $Start -Count $Count
     }
 }

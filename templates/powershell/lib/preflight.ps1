@@ -99,7 +99,7 @@ function Get-PreflightNotices {
     if ($null -ne (Get-ServiceState 'docker')) {
         New-Difference -What 'competing software: service docker' -Is (Get-ServiceState 'docker') -Want $null -Policy
     }
-    foreach ($network in @(Get-HnsObject -Kind networks -Name 'nat')) {
+    foreach ($network in Get-HnsObject networks 'nat') {
         New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
     $year = [DateTime]::UtcNow.Year

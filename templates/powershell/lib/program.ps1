@@ -12,7 +12,7 @@ function Join-Arguments {
 }
 
 function Invoke-Program {
-    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
     $start.WorkingDirectory = [Environment]::SystemDirectory
     $start.UseShellExecute = $false
@@ -28,9 +28,9 @@ function Invoke-Program {
         $output = $process.StandardOutput.ReadToEndAsync()
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
-        if (-not $process.WaitForExit($TimeoutSeconds * 1000)) {
+        if (-not $process.WaitForExit($Seconds * 1000)) {
             $process.Kill()
-            Stop-Step 'ProgramHangs' "$Path did not end within $TimeoutSeconds seconds"
+            Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
         }
         [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
     }
@@ -38,8 +38,8 @@ function Invoke-Program {
 }
 
 function Assert-Program {
-    param([string]$Path, [string[]]$Arguments = @(), [int]$TimeoutSeconds = 60)
-    $ended = Invoke-Program -Path $Path -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -ne 0) {
         $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
         if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }

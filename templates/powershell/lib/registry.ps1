@@ -33,7 +33,7 @@ function Set-RegistryValue {
     param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
     $former = Read-Registry $Path $Name
     if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-    Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value @{
+    Save-FormerValue 'Registry' "$Path\$Name" @{
         path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
     }
     Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind

@@ -19,7 +19,7 @@ function Add-Roots {
     param([hashtable[]]$Roots)
     foreach ($root in $Roots) {
         if (@(Get-RootDifference @($root)).Count -eq 0) { continue }
-        Save-FormerValue -Kind 'Root' -Key $root.thumbprint -Value @{ thumbprint = $root.thumbprint }
+        Save-FormerValue 'Root' $root.thumbprint @{ thumbprint = $root.thumbprint }
         $certificate = [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($root.body))
         Use-RootStore -Access ReadWrite -Work { param($Store) $Store.Add($certificate) }
     }
@@ -29,6 +29,6 @@ function Restore-Root {
     param([object]$Former)
     Use-RootStore -Access ReadWrite -Work {
         param($Store)
-        foreach ($found in @($Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint })) { $Store.Remove($found) }
+        foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
     }
 }

@@ -4,7 +4,7 @@
 function Read-OtherNodes {
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
-    $ended = Invoke-Program -Path $script:Node.kubectl -TimeoutSeconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
+    $ended = Invoke-Program -Path $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
         '--request-timeout=30s', 'get', 'nodes', "--output=jsonpath=$columns")
     if ($ended.ExitCode -ne 0) {
         Stop-Step 'NodesForbidden' "the nodes of the cluster cannot be listed: $($ended.ErrorOutput.Trim())"
@@ -19,7 +19,7 @@ function Read-OtherNodes {
 function Get-WantedRoutes {
     # One route per pod network of another node: prefix, next hop, and whether that is a neighbour.
     $subnet = Expand-Known '<<node_subnet>>'
-    foreach ($node in @(Read-OtherNodes)) {
+    foreach ($node in Read-OtherNodes) {
         foreach ($cidr in $node.cidrs) {
             $family = Get-AddressFamily $cidr
             $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily $_) -eq $family } | Select-Object -First 1)
@@ -32,7 +32,7 @@ function Get-WantedRoutes {
 
 function Read-PodRoutes {
     param([string[]]$Cidrs)
-    foreach ($route in @(Get-NetRoute -ErrorAction SilentlyContinue)) {
+    foreach ($route in Get-NetRoute -ErrorAction SilentlyContinue) {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
         $base, $length = $route.DestinationPrefix.Split('/')
         foreach ($cidr in $Cidrs) {
@@ -48,8 +48,8 @@ function Get-PodRouteDifference {
         return
     }
     $is = @{}
-    foreach ($route in @(Read-PodRoutes $Cidrs)) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
-    foreach ($route in @(Get-WantedRoutes)) {
+    foreach ($route in Read-PodRoutes $Cidrs) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
+    foreach ($route in Get-WantedRoutes) {
         $what = "route to $($route.prefix)"
         $found = $is[$route.prefix]
         $is.Remove($route.prefix)
@@ -59,29 +59,29 @@ function Get-PodRouteDifference {
             New-Difference -What $what -Is $null -Want "by a router: $($route.node) is in another network" -Policy
         }
     }
-    foreach ($prefix in @($is.Keys | Sort-Object)) { New-Difference -What "route to $prefix" -Is $is[$prefix] -Want $null }
+    foreach ($prefix in $is.Keys | Sort-Object) { New-Difference -What "route to $prefix" -Is $is[$prefix] -Want $null }
 }
 
 function Set-PodRoutes {
     # Takes wrong routes away and adds those that are missing (undone by Restore-PodRoute).
     param([string[]]$Cidrs)
     $wanted = @{}
-    foreach ($route in @(Get-WantedRoutes)) { $wanted[$route.prefix] = $route }
-    foreach ($route in @(Read-PodRoutes $Cidrs)) {
+    foreach ($route in Get-WantedRoutes) { $wanted[$route.prefix] = $route }
+    foreach ($route in Read-PodRoutes $Cidrs) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }
     }
     $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
-    foreach ($route in @($wanted.Values | Where-Object { $_.near })) {
-        Save-FormerValue -Kind 'PodRoute' -Key $route.prefix -Value @{ prefix = $route.prefix }
+    foreach ($route in $wanted.Values | Where-Object { $_.near }) {
+        Save-FormerValue 'PodRoute' $route.prefix @{ prefix = $route.prefix }
         [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $index -NextHop $route.hop)
     }
 }
 
 function Restore-PodRoute {
     param([object]$Former)
-    foreach ($route in @(Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue)) {
+    foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
         Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
     }

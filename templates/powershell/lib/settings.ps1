@@ -64,7 +64,7 @@ function Get-PowerPlanDifference {
 function Set-PowerPlan {
     param([string]$Plan)
     if (@(Get-PowerPlanDifference $Plan).Count -eq 0) { return }
-    Save-FormerValue -Kind 'PowerPlan' -Key 'active' -Value @{ plan = (Get-PowerPlan) }
+    Save-FormerValue 'PowerPlan' 'active' @{ plan = (Get-PowerPlan) }
     [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Plan))
 }
 
@@ -102,5 +102,5 @@ function Set-TimeSource {
     Set-RegistryValue -Path (Get-ServicePath 'w32time') -Name 'Start' -Value $start
     Invoke-ServiceControl @('config', 'w32time', 'start=', 'auto')
     Restart-Service -Name 'w32time' -Force
-    Wait-ServiceState -Name 'w32time' -State 'Running' -TimeoutSeconds 30
+    Wait-ServiceState -Name 'w32time' -State 'Running' -Seconds 30
 }

@@ -25,7 +25,7 @@ function Write-Journal {
     }
     $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
     $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-    [IO.File]::AppendAllText($path, $entry, [Text.UTF8Encoding]::new($false))
+    [IO.File]::AppendAllText($path, $entry)
 }
 
 function Read-StateJson {
@@ -39,7 +39,7 @@ function Read-StateJson {
 
 function Write-StateJson {
     param([string]$Name, $Value)
-    Write-FileText -Path (Get-StatePath $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
 function Get-Fence {
@@ -62,7 +62,7 @@ function Save-Fence {
     param([string]$Holder)
     $script:Run.Fence = (Get-Fence) + 1
     $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
-    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+    Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
@@ -106,7 +106,7 @@ function Exit-Run {
 
 function Save-RebootMark {
     param([string[]]$Steps)
-    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+    Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Get-RunningDetached {

@@ -11,7 +11,7 @@ function Get-SurroundingNotices {
     if ($OwnMacs -and $port -ne '') {
         New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
     }
-    foreach ($name in @(Get-ScanFilter)) {
+    foreach ($name in Get-ScanFilter) {
         New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers and CNI files left alone by it' -Policy
     }
     if (Test-TeamedAdapter) {
