@@ -1,7 +1,15 @@
 """Settings of Windows that a node wants: page file, long paths, crash dumps, power, time, updates, known fixes."""
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from tests.steps.bench import Bench
-from tests.steps.builders import a_spec
+from tests.steps.builders import a_spec, a_spec_of
+from winboot.compat import load
+from winboot.compat.platform import BUILDS
+from winboot.spec import NodeSpec, RegistryFix
 from winboot.steps.system_settings import SYSTEM_SETTINGS
 
 
@@ -100,3 +108,73 @@ def test_keepalive_is_set_with_a_restart_and_put_back_by_undo():
     )
     bench.undo(STEP)
     assert bench.registry(parameters, "KeepAliveTime") is None
+
+
+def test_a_domain_member_keeps_the_time_source_of_its_domain():
+    bench = a_bench(time_servers="[time.corp.example]")
+    bench.machine.power.join_domain("corp.example", netbios="CORP")
+
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_what_a_group_policy_may_hold_is_told_on_a_domain_member_and_left_alone():
+    bench = a_bench(update_hold="true")
+    bench.machine.power.join_domain("corp.example", netbios="CORP")
+
+    told = bench.run(STEP)
+
+    (difference,) = told.step(STEP)["differences"]
+    assert (told.states, difference["policy"]) == ({STEP: "ok"}, True)
+    assert bench.registry(r"SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate\AU", "NoAutoUpdate") is None
+
+
+def with_all_fixes(release: Any) -> NodeSpec:
+    """A node that opts in to every pack for its build."""
+    spec, packs = a_spec_of("minimal", release), load().section("fixes")
+    fixes = [
+        RegistryFix(pack=name, source=pack["source"], **value)
+        for name, pack in packs.items()
+        if BUILDS[release] in pack["builds"]
+        for value in pack["values"]
+    ]
+    return replace(spec, windows=replace(spec.windows, known_fixes=tuple(fixes)))
+
+
+RELEASES: tuple[Any, ...] = ("2019", "2022", "2025")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_known_fix_of_a_build_is_set_and_undone_on_it(release: Any):
+    spec = with_all_fixes(release)
+    bench = Bench(release=release, spec=spec)
+    before = {(one["path"], one["name"]): bench.registry(one["path"], one["name"]) for one in wanted(spec)}
+
+    told = bench.run(STEP)
+    if told.ended == "reboot":
+        bench.reboot()
+    again = bench.run(STEP)
+
+    assert again.states == {STEP: "ok"}
+    for one in wanted(spec):
+        assert bench.registry(one["path"], one["name"]) == one["value"], one["reason"]
+    bench.undo(STEP)
+    assert {key: bench.registry(*key) for key in before} == before
+
+
+def wanted(spec: NodeSpec) -> list[dict[str, Any]]:
+    return list(SYSTEM_SETTINGS.inputs(spec)["settings"])
+
+
+def test_crash_dumps_and_the_suffix_list_are_set_with_one_restart_and_undone():
+    bench = a_bench(crash_dump="kernel", dns_suffixes="[corp.example, lab.example]")
+
+    assert bench.run(STEP).ended == "reboot"
+    bench.reboot()
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert bench.registry(r"SYSTEM\CurrentControlSet\Control\CrashControl", "CrashDumpEnabled") == 2
+    assert (
+        bench.registry(r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "SearchList")
+        == "corp.example,lab.example"
+    )
+    bench.undo(STEP)
+    assert len(bench.look(STEP).differences(STEP)) == 2

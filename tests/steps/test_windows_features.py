@@ -35,3 +35,13 @@ def test_missing_feature_files_are_explained(bench: Bench):
 
     assert problem["id"] == "FeatureSource"
     assert "features_source" in hint_for(problem["id"], problem["hint"])
+
+
+def test_a_source_of_the_profile_has_the_missing_files():
+    bench = Bench(spec=a_spec(**{"features_source: null": r"features_source: 'C:\sources\sxs'"}))
+    bench.machine.files.make_directory(r"C:\sources\sxs")
+    bench.machine.features.find("Containers").payload = False
+
+    assert bench.run(STEP).ended == "reboot"
+    bench.reboot()
+    assert bench.run(STEP).states == {STEP: "ok"}
