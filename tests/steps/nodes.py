@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from tests.lab.hands import Hand
 from tests.lab.site import Controller, Inside, Site
@@ -61,6 +62,11 @@ class Node(Rig):
                     return Told([event for event in told.events if event.get("step") != "test"])
                 self.site.settle(10)
         raise AssertionError("it stays detached")
+
+    @property
+    def node_object(self) -> Any:
+        """The Node as the cluster knows it."""
+        return self.site.node(self.spec.node.name)
 
     @property
     def differs(self) -> list[str]:
