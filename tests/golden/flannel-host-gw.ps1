@@ -2019,7 +2019,7 @@ function Wait-KubeProxy {
   param([string]$Name, [string]$Health, [int]$Seconds)
   if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
   Stop-RunningService $Name
-  Start-Service -Name $Name
+  Start-CurrentService $Name
   if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
   Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }
@@ -2421,7 +2421,7 @@ function Wait-Registration {
   if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
     if (& $registered) { return }
     Stop-RunningService 'kubelet'
-    Start-Service -Name 'kubelet'
+    Start-CurrentService 'kubelet'
     if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
   }
   $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })

@@ -93,12 +93,18 @@ def _everything(site: Site) -> None:
     site.outside.images.hosts.add(MIRROR)
 
 
+# What install-calico.ps1 makes for Calico's programs; its content is none of winboot's business.
+CALICO_CREDENTIAL: Final = r"C:\CalicoWindows\calico-kube-config"
+
+
 def by_hand(run: Run, node: Mapping[str, Any]) -> None:
     """Calico's services as somebody installed them: the same, but the configuration is winboot's."""
     calico_node(run, node)
     written = r"C:\etc\cni\net.d\10-calico.conflist"
     if run.exists(written):
         run.machine.files.delete(written)
+    if not run.exists(CALICO_CREDENTIAL):
+        run.write(CALICO_CREDENTIAL, b"kind: Config\n")
 
 
 def _by_hand(site: Site) -> None:

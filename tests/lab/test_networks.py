@@ -82,6 +82,8 @@ def _calico_services(site: Site) -> None:
         hcn.call(machine, "POST", f"/endpoints/{made['ID']}/attach", host)
     for name in ("calico", "calico-ipam"):
         machine.files.write(rf"C:\opt\cni\bin\{name}.exe", image_bytes(name, "3.32.0"))
+    machine.files.make_directory(r"C:\CalicoWindows")
+    machine.files.write(r"C:\CalicoWindows\calico-kube-config", b"kind: Config\n")
 
 
 def _somebodys_bridge(site: Site) -> None:
@@ -468,6 +470,13 @@ MUTATIONS: Final = (
         '"type": "calico-ipam"',
         '"type": "wrong"',
         r'failed to find plugin "wrong"',
+    ),
+    _in_conf(
+        "calico-services",
+        "the kubelet's credential",
+        r"C:\\CalicoWindows\\calico-kube-config",
+        r"C:\\k\\kubeconfig",
+        'clusterinformations.crd.projectcalico.org "default" is forbidden',
     ),
     _anywhere("calico-services", "wrong endpoint", "Calico_ep", "Wrong_ep", "HNS endpoint Wrong_ep"),
     _anywhere(

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from winboot.networks.base import Choices, ClusterNeed, Data, Network, Owners, PortRule
 
 _NODENAME_FILE = "C:/CalicoWindows/nodename"
+# Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read the resources of Calico's IPAM.
+_KUBECONFIG = r"C:\CalicoWindows\calico-kube-config"
 _ENDPOINT = "Calico_ep"
 
 
@@ -34,7 +36,7 @@ def _conf(choices: Choices) -> Mapping[str, Data]:
         "DNS": {"Nameservers": list(choices.dns_service_ips), "Search": [f"svc.{choices.dns_domain}"]},
         "nodename_file": _NODENAME_FILE,
         "datastore_type": "kubernetes",
-        "kubernetes": {"kubeconfig": choices.paths["kubeconfig"]},
+        "kubernetes": {"kubeconfig": _KUBECONFIG},
         "ipam": {"type": "calico-ipam"},
         "policies": [
             _policy({"Type": "OutBoundNAT", "ExceptionList": list(choices.service_cidrs)}),

@@ -95,6 +95,7 @@ class Calico(WinOverlay):
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
         """As an overlay plug-in, with an address of the node's own block."""
+        _ask_datastore(run, conf)
         network = hcn.network(run.machine, NETWORK)
         if network is None:
             raise GoError(
@@ -103,6 +104,16 @@ class Calico(WinOverlay):
         subnets = network.get("Subnets") or [{}]
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
+
+
+def _ask_datastore(run: Run, conf: dict[str, Any]) -> None:
+    """Calico's resources are read with the kubeconfig that the configuration names; no kubelet may read them."""
+    path = (conf.get("kubernetes") or {}).get("kubeconfig")
+    if path is not None and b"kubelet-client" in run.read(path, "stat"):
+        raise GoError(
+            'error getting ClusterInformation: connection is unauthorized: clusterinformations.crd.projectcalico.org "default"'
+            " is forbidden"
+        )
 
 
 class CalicoIpam(HostLocal):
