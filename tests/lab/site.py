@@ -8,6 +8,7 @@ fraction of the time, and nothing depends on how fast this computer is.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +94,8 @@ class Site:
         self.outside.attach(self.cluster)
         self._programs = Programs()
         install_programs(self._programs, self.outside)
+        # How often each machine has lost its network for a moment: whoever is connected then is cut off.
+        self.losses: Counter[str] = Counter()
         self.machines = {plan.name: self._machine(plan) for plan in self.plans}
         self.machine = self.machines[self.plans[0].name]
         prepare(self)
@@ -111,6 +114,7 @@ class Site:
             programs=self._programs,
         )
         machine.run_powershell = powershell
+        machine.watch(lambda signal: self.losses.update({plan.name: signal == "network-lost"}))
         return machine
 
     def _as_lab(self) -> Any:
@@ -228,7 +232,8 @@ class Controller:
             raise Killed
 
     def _options(self, **changes: Any) -> Options:
-        return Options(workers=1, patience=Patience(poll=5.0), **changes)
+        usual: dict[str, Any] = {"workers": 1, "patience": Patience(poll=5.0)}
+        return Options(**(usual | changes))
 
 
 class LabStop(Stop):
@@ -268,10 +273,14 @@ class Direct:
         controller.scripts.append(script)
         controller.pipelines.append(arguments)
         lines: list[str] = []
+        before = controller.site.losses[self._name]
+
+        def cut_off() -> bool:
+            return controller.site.losses[self._name] != before
 
         def emit(stream: str, value: object) -> None:
             line = str(value) if stream == "output" else f"{stream}: {value}"
-            if controller.alive:
+            if controller.alive and not cut_off():
                 lines.append(line)
                 controller.hear(line)
 
@@ -279,6 +288,8 @@ class Direct:
             with machine.session(USER) as session, machine.acting():
                 controller.session = session
                 ended = run_script(session, script, parameters, emit=emit)
+                if cut_off():
+                    raise Interrupted(self._name)
             controller.check()
         except Killed:
             controller.at_death()

@@ -37,7 +37,8 @@ def failure_of(problem: Any) -> DotNetException:
     if kind is None:
         raise Refusal("type", problem.exception, "an exception of the machine")
     made = kind.__new__(kind)
-    DotNetException.__init__(made, problem.message, hresult=problem.hresult)
+    inner = None if problem.inner is None else failure_of(problem.inner)
+    DotNetException.__init__(made, problem.message, inner, hresult=problem.hresult)
     for name_, value in _EXTRA.items():
         if not hasattr(made, name_):
             setattr(made, name_, value)

@@ -243,7 +243,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What becomes an ErrorRecord. `category` is an ErrorCategory name, `exception` a full .NET type name."""
+    """What becomes an ErrorRecord. `category` is an ErrorCategory name, `exception` a full .NET type name, `inner` what
+    its InnerException tells.
+    """
 
     message: str
     id: str
@@ -252,6 +254,7 @@ class Problem:
     target: Plain = None
     terminating: bool = False
     hresult: int | None = None
+    inner: Problem | None = None
 
 
 @dataclass(slots=True)

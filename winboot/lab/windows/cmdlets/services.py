@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from winboot.lab.engine.refusal import Refusal
@@ -148,11 +149,15 @@ def _start(call: Call, service: Service) -> None:
     try:
         call.machine.services.start(service)
     except Failure as failed:
-        if failed.win32 == 1056:
+        # Already running is no error, but what is paused does not become Running by waiting for it either.
+        if failed.win32 != 1056:
+            message = f"Cannot start service {service.name} on computer '.'."
+            # What the service control manager said is two exceptions further in.
+            reason = failure("System.InvalidOperationException", message, hresult=0x80131509).problem
+            problem = _error(call, "CouldNotStartService", "OpenError", words + message, service.name)
+            problem = replace(problem, inner=replace(reason, inner=failed.problem))
+            call.fail(problem)
             return
-        message = f"{words}Cannot start service {service.name} on computer '.'."
-        call.fail(_error(call, "CouldNotStartService", "OpenError", message, service.name))
-        return
     if service.status != "Running":
         message = f"Failed to start service '{service.display} ({service.name})'."
         call.fail(_error(call, "StartServiceFailed", "OpenError", message, service.name))

@@ -1,0 +1,298 @@
+"""The fifteen traps of a Windows node: a join whose script falls into one fails as it does on a real node.
+
+One thing is falsified in the script that runs, so that winboot believes in it and only the node itself can tell: the
+words of the last column are those of containerd, kubelet, kube-proxy, flanneld, HNS or Windows, or what became of the
+machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.lab import hands
+from tests.lab.scenes import PROFILES, SCENES
+from tests.lab.site import NodePlan, Site, only, problems
+from winboot.lab.cluster import ClusterPlan
+from winboot.report import Report
+from winboot.run import Patience
+
+Falsify = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a join happens: what the profile wishes, which cluster, and what somebody does before and after it."""
+
+    name: str
+    wishes: Mapping[str, Any] = field(default_factory=dict)
+    profile: str | None = None
+    cluster: Callable[[], ClusterPlan] = ClusterPlan
+    before: Callable[[Site], object] = lambda site: None
+    after: Callable[[Site], object] = lambda site: None
+
+    def site(self, folder: Path) -> Site:
+        """A bare machine there."""
+        profile = PROFILES / f"{self.profile}.yaml" if self.profile else None
+        plan = NodePlan("win-1", "2022", "10.0.1.11")
+        site = Site(folder, plan, cluster=self.cluster(), wishes=self.wishes, profile=profile)
+        self.before(site)
+        return site
+
+
+@dataclass(frozen=True)
+class Trap:
+    """`mutate` makes the false script, `told` is what somebody on the node says then, `effect` what is true there then.
+
+    `well` says that the node seems well until somebody needs what is missing.
+    """
+
+    sentence: str
+    mutate: Falsify
+    told: str = ""
+    effect: Callable[[Site], object] | None = None
+    place: Place = field(default_factory=lambda: HOST_GW)
+    well: bool = False
+
+
+def put(pattern: str, new: str, *, where: str = "") -> Falsify:
+    """Replace every place that matches, in the step of a name or anywhere among the steps; there must be one."""
+
+    def mutate(script: str) -> str:
+        begin, end = 0, script.index("#region Library")
+        if where:
+            begin = script.index(f"@{{ Name = '{where}'")
+            end = (
+                script.find("@{ Name = '", begin + 1, end)
+                if "@{ Name = '" in script[begin + 1 : end]
+                else end
+            )
+        falsified, count = re.subn(pattern, lambda match: match.expand(new), script[begin:end])
+        assert count, pattern
+        return script[:begin] + falsified + script[end:]
+
+    return mutate
+
+
+def everywhere(pattern: str, new: str) -> Falsify:
+    """Replace in the library, too."""
+
+    def mutate(script: str) -> str:
+        falsified, count = re.subn(pattern, lambda match: match.expand(new), script)
+        assert count, pattern
+        return falsified
+
+    return mutate
+
+
+def both(*mutations: Falsify) -> Falsify:
+    """One after the other."""
+
+    def mutate(script: str) -> str:
+        for each in mutations:
+            script = each(script)
+        return script
+
+    return mutate
+
+
+def addresses(site: Site) -> set[str]:
+    """The kinds of address that the Node tells of itself."""
+    return {one["type"] for one in site.node()["status"]["addresses"]}
+
+
+def run_pod(site: Site) -> None:
+    """Somebody starts a pod."""
+    pods = "/api/v1/namespaces/default/pods"
+    site.admin("POST", pods, {"metadata": {"name": "web"}, "spec": {"nodeName": "win-1", "containers": []}})
+    site.settle(30)
+
+
+def restart(site: Site) -> None:
+    """Windows updates itself, say."""
+    site.machine.reboot()
+    site.settle(1500)
+
+
+def delays(site: Site, service: str) -> list[str]:
+    """What `sc.exe qfailure` shows."""
+    shown = hands.program(site, r"C:\Windows\System32\sc.exe", "qfailure", service).stdout.decode()
+    return re.findall(r"Delay = (\d+ milliseconds)", shown)
+
+
+def behind_a_proxy(site: Site) -> None:
+    """The registry answers only through the proxy, as the machine's variables say since a moment after its restart."""
+    site.internet.proxy("proxy.lab", 3128)
+    site.internet.behind_proxy.add("registry.k8s.io")
+
+
+def has_address(site: Site) -> bool:
+    """Whether the machine is where its inventory says."""
+    return site.machine.network.holder("10.0.1.11") is not None
+
+
+HOST_GW: Final = Place("a bridge with a pod on it", after=run_pod)
+VXLAN: Final = Place(
+    "an overlay and a restart", profile="flannel-vxlan", cluster=SCENES["vxlan"].cluster, after=restart
+)
+OLDER: Final = Place(
+    "an older kubelet",
+    wishes={"kubernetes": {"version": "1.30.14"}},
+    cluster=lambda: ClusterPlan(version="1.30.14"),
+)
+PROXIED: Final = Place(
+    "a registry behind a proxy",
+    wishes={"proxy": {"https": "http://proxy.lab:3128", "no_proxy": [".lab"]}},
+    before=behind_a_proxy,
+)
+PLACES: Final = (HOST_GW, VXLAN, OLDER, PROXIED)
+
+TRAPS: Final = (
+    Trap(
+        "win-bridge without apiVersion 2 looks for an endpoint of Docker's time and finds none",
+        put('"apiVersion": 2', '"apiVersion": 1', where="cni-config"),
+        r"failed to find HNSEndpoint \S+: Endpoint \S+ not found",
+    ),
+    Trap(
+        "flanneld made a service by itself never answers the service control manager",
+        put(r"command_line = 'C:\\k\\nssm.exe'", r"command_line = 'C:\\k\\flanneld.exe'", where="flanneld"),
+        r"service flanneld does not start: .*did not respond to the start or control request in a timely",
+    ),
+    Trap(
+        "a network made inside the remote session takes session and static address along",
+        put(
+            r"Start-Rewiring[^}]*",
+            "Start-NetworkAgent $network 180 ",
+            where="pod-network",
+        ),
+        r"cut off|does not answer",
+        effect=lambda site: not has_address(site) and not site.machine.reachable(),
+    ),
+    Trap(
+        "kube-proxy looks for the endpoint cbr0, and flannel's is called cbr0_ep",
+        put(', "rootHnsEndpointName": "cbr0_ep"', ""),
+        r'Failed to find HNS endpoint, health check VIPs will not work.*hnsEndpointName="cbr0"',
+        well=True,
+    ),
+    Trap(
+        "host-local gives the first pod the address of the host's own endpoint",
+        put("'<<pod_endpoint>>'; holder", "'<<pod_first>>'; holder"),
+        r"The IP address is either invalid or not part of any configured subnet",
+        well=True,
+    ),
+    Trap(
+        "flannel's VNI of Linux is none on Windows",
+        put('"VNI": 4096, "Port": 4789', '"VNI": 1, "Port": 8472'),
+        r"VNI 1 must be greater than or equal to 4096",
+        place=VXLAN,
+    ),
+    Trap(
+        "a kubelet told to make cgroups does not start on Windows",
+        put('"cgroupsPerQOS": false', '"cgroupsPerQOS": true'),
+        r"CgroupsPerQOS \(--cgroups-per-qos\) true is not supported on Windows",
+        place=OLDER,
+    ),
+    Trap(
+        "a kubelet with an external cloud provider and no node-ip has no InternalIP",
+        put("--node-ip=[0-9.]+", "--cloud-provider=external", where="kubelet"),
+        effect=lambda site: addresses(site) == {"Hostname"},
+    ),
+    Trap(
+        "containerd 2 does not read a configuration of version 1",
+        put("version = 3", "version = 1", where="containerd-config"),
+        r"no longer supported",
+    ),
+    Trap(
+        "recovery delays in seconds are read as milliseconds, and the service is given up within one",
+        put(r"restart_ms = @\(10000, 30000, 60000\)", "restart_ms = @(10, 30, 60)", where="kubelet"),
+        effect=lambda site: (
+            delays(site, "kubelet") == ["10 milliseconds", "30 milliseconds", "60 milliseconds"]
+        ),
+        well=True,
+    ),
+    Trap(
+        "a service does not see variables that the machine got after its start",
+        put("'HTTPS?_PROXY=[^']*',? ?", ""),
+        r"registry.k8s.io/pause\S* cannot be pulled",
+        place=PROXIED,
+    ),
+    Trap(
+        "a byte order mark, which PowerShell writes unasked, is no JSON to containerd",
+        put(r"(10-flannel\.conflist' = ')\{", "\\1\ufeff{"),
+        r"invalid character 'ï' looking for beginning of value",
+    ),
+    Trap(
+        "a kubelet ends over a flag that was removed",
+        put("--node-ip=", "--network-plugin=cni --node-ip=", where="kubelet"),
+        r"unknown flag: --network-plugin",
+    ),
+    Trap(
+        "kube-proxy ends over a feature gate that is locked",
+        put('("kind": "KubeProxyConfiguration",)', r'\1 "featureGates": {"WinDSR": false},'),
+        r"cannot set feature gate WinDSR to false, feature is locked to true",
+    ),
+    Trap(
+        "a restart takes an overlay along, and with its new network the static address",
+        everywhere(r"'Boot' \{ Invoke-Boot \}", "'Boot' { }"),
+        effect=lambda site: not has_address(site) and not site.machine.reachable(),
+        place=VXLAN,
+        well=True,
+    ),
+)
+# Whoever loses a machine for good here has to know it within real seconds; the lab's own time does not count for that.
+IMPATIENT: Final = Patience(poll=5.0, reconnect=0.3)
+NUMBERED: Final = [pytest.param(trap, id=f"{n}. {trap.sentence}") for n, trap in enumerate(TRAPS, 1)]
+
+
+def said(site: Site, report: Report) -> str:
+    """All that anybody says of what is wrong: the report, the Node, the pods' and the services' own words."""
+    told = problems(report)
+    for node in site.admin("GET", "/api/v1/nodes")["items"]:
+        told += [one["message"] for one in node["status"]["conditions"]]
+    for name in ("containerd", "kubelet", "flanneld", "kube-proxy"):
+        path = rf"C:\var\log\{name}\{name}.log"
+        if site.machine.files.exists(path):
+            told.append(site.machine.files.text(path))
+    told += [event.message for event in site.machine.events.query("System")]
+    return "\n".join(told)
+
+
+@pytest.mark.parametrize("trap", NUMBERED)
+def test_who_falls_into_a_trap_is_told_why_as_on_a_real_node(trap: Trap, tmp_path: Path) -> None:
+    site = trap.place.site(tmp_path)
+    mutate = lambda script: trap.mutate(script) if "$steps = @(" in script else script  # noqa: E731
+
+    report = site.controller(rewrite=mutate).join(ready=60.0, patience=IMPATIENT)
+    trap.place.after(site)
+
+    told = said(site, report)
+    assert re.search(trap.told, told), told
+    assert trap.effect is None or trap.effect(site), told
+    assert bool(problems(report)) != trap.well, problems(report)
+    assert not site.refusals
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_who_keeps_out_of_them_has_a_ready_node(place: Place, tmp_path: Path) -> None:
+    """In the same places, and nobody says or shows what is told above: that comes from the traps alone."""
+    site = place.site(tmp_path)
+
+    report = site.join()
+    place.after(site)
+
+    told = said(site, report)
+    assert (problems(report), only(report).ready) == ([], True)
+    assert site.machine.reachable()
+    assert site.plan().exit_code == 0
+    assert [t.sentence for t in TRAPS if t.told and re.search(t.told, told)] == []
+    assert [t.sentence for t in TRAPS if t.effect and t.place is place and t.effect(site)] == []
+    assert not site.refusals
+
+
+def test_there_are_fifteen() -> None:
+    assert len(TRAPS) == len({trap.sentence for trap in TRAPS}) == 15
