@@ -61,7 +61,8 @@ def _fetch(url: str, path: Path) -> dict[str, str]:
     except (urllib.error.URLError, OSError) as error:
         raise Unreachable(
             f"{url} cannot be fetched: {_reason(error)}",
-            hint="Try again, name a mirror (--mirror), or fill artifacts.sha256 in the profile by hand.",
+            hint="Run `winboot init` again where the files are: it fills in what is missing. Or name a mirror under "
+            "artifacts.source, or fill artifacts.sha256 by hand.",
         ) from error
     return {name: digest.hexdigest() for name, digest in digests.items()}
 

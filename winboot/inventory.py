@@ -127,7 +127,9 @@ class HostKeys(Model):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One machine of the inventory with its own merged profile. `name` is the name of its Node."""
+    """One machine of the inventory with its own merged profile, and the file that one starts from. `name` is the name
+    of its Node.
+    """
 
     name: str
     address: str
@@ -138,6 +140,7 @@ class Machine:
     group: str
     profile: Profile
     groups: tuple[str, ...] = ()
+    profile_file: Path = Path()
 
     @property
     def build(self) -> int:
@@ -343,6 +346,8 @@ class _Reader:
             group=host.home.name,
             profile=profile,
             groups=tuple(group.name for group in host.groups),
+            # _profile has found exactly one.
+            profile_file=next(group.profile for group in host.groups if group.profile),
         )
 
     def _profile(self, host: _Host, layers: tuple[Table, ...]) -> Profile | None:

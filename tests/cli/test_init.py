@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from winboot.cli import run
+from winboot.cluster.discovery import fetch_ca
+from winboot.errors import ClusterError, ClusterUnreachable
 from winboot.lab.cluster import LabCluster
+from winboot.lab.cluster.authority import load_certificate
 from winboot.lab.cluster.server import ClusterServer
 from winboot.lab.mirror import MirrorServer
 
@@ -50,7 +55,8 @@ def test_init_asks_the_cluster_and_the_mirror_and_writes_files_that_check_out(
     """Version, network and pod CIDR are the cluster's; every download has its hash, and so has every program in it."""
     monkeypatch.setenv("WINBOOT_PASSWORD", "x")
     with MirrorServer() as mirror:
-        assert an_init(kubeconfig, tmp_path / "out", mirror.url) == 0
+        # The lab's NSSM is not the one that winboot knows.
+        assert an_init(kubeconfig, tmp_path / "out", mirror.url, "--renew") == 0
     profile = (tmp_path / "out" / "profile.yaml").read_text()
     assert 'version: "1.34.2"' in profile
     assert 'mode: "host-gw"' in profile
@@ -89,3 +95,88 @@ def test_init_refuses_a_download_that_is_not_what_its_publisher_says(
         mirror.mirror.faults.wrong.add("kubectl.exe")
         assert an_init(kubeconfig, tmp_path / "out", mirror.url) == 1
     assert "kubectl.exe: its sha256 is" in capsys.readouterr().err
+
+
+def key_hash(pem: str) -> str:
+    """What kubeadm prints after sha256:."""
+    key = load_certificate(pem).public_key()
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
+
+
+@pytest.fixture
+def unfinished(kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an inventory whose profile misses its hashes and its CA, as a person wrote it."""
+    monkeypatch.setenv("WINBOOT_PASSWORD", "x")
+    folder = tmp_path / "out"
+    assert an_init(kubeconfig, folder, "http://127.0.0.1:9", "--no-hashes") == 0
+    profile = folder / "profile.yaml"
+    pinned = f"  ca_hash: sha256:{key_hash((folder / 'ca.crt').read_text())}   # mine\n"
+    profile.write_text(profile.read_text().replace("  ca: {file: ./ca.crt}\n", pinned))
+    (folder / "ca.crt").unlink()
+    return folder
+
+
+def mirrored(folder: Path, url: str) -> Path:
+    """The profile, with another mirror."""
+    profile = folder / "profile.yaml"
+    profile.write_text(profile.read_text().replace("http://127.0.0.1:9", url))
+    return profile
+
+
+def test_init_without_options_completes_what_is_there(
+    unfinished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CA and hashes are added, everything else stays; the second run adds nothing and fetches nothing."""
+    with MirrorServer() as mirror:
+        profile = mirrored(unfinished, mirror.url)
+        before = profile.read_text()
+
+        assert run(["init", "--folder", str(unfinished), "--renew"]) == 0
+
+        after = profile.read_text()
+        assert set(before.splitlines()) - set(after.splitlines()) <= {
+            f"  sha256: {{}}{' ' * 27}# filled in by `winboot init`"
+        }
+        assert "   # mine" in after
+        assert "kubernetes-node-windows-amd64.tar.gz!kubernetes/node/bin/kubelet.exe" in after
+        assert (unfinished / "ca.crt").read_text().startswith("-----BEGIN CERTIFICATE-----")
+    assert run(["check", str(unfinished / "inventory.yaml")]) == 0
+    capsys.readouterr()
+
+    assert run(["init", "-i", str(unfinished / "inventory.yaml")]) == 0
+    assert "nothing is missing" in capsys.readouterr().out
+    assert profile.read_text() == after
+
+
+def test_init_holds_what_it_fetches_against_what_is_pinned(
+    unfinished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another file under the same name is refused, and what was pinned stays."""
+    with MirrorServer() as mirror:
+        profile = mirrored(unfinished, mirror.url)
+        pinned = '{"containerd-2.0.11-windows-amd64.tar.gz": "' + "ab" * 32 + '"}'
+        profile.write_text(profile.read_text().replace("sha256: {}", f"sha256: {pinned}"))
+
+        assert run(["init", "--folder", str(unfinished)]) == 1
+
+    assert "--renew" in capsys.readouterr().err
+    assert "ab" * 32 in profile.read_text()
+
+
+def test_init_finds_the_ca_by_the_hash_of_its_key(tmp_path: Path) -> None:
+    """What the cluster shows without a login is believed only when its key has that hash."""
+    cluster = LabCluster()
+    with ClusterServer(cluster) as server:
+        found = fetch_ca(server.url, key_hash(cluster.authority.pem))
+
+        assert found.strip() == cluster.authority.pem.strip()
+        with pytest.raises(ClusterError, match="another key"):
+            fetch_ca(server.url, "ab" * 32)
+
+
+def test_a_server_that_is_not_there_cannot_be_asked_for_its_ca() -> None:
+    """The reason, and what to write instead."""
+    with pytest.raises(ClusterUnreachable, match="cannot be asked") as caught:
+        fetch_ca("https://127.0.0.1:9", "ab" * 32)
+
+    assert "cluster.ca" in caught.value.hint

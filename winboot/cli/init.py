@@ -60,15 +60,32 @@ def init(
         bool, typer.Option("--hashes/--no-hashes", help="Download the artifacts once to pin their hashes.")
     ] = True,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    inventory: Annotated[
+        Path | None,
+        typer.Option("--inventory", "-i", help="Complete the profiles of this inventory; write nothing new."),
+    ] = None,
+    renew: Annotated[
+        bool,
+        typer.Option(
+            "--renew", help="Fetch every artifact, and take its hash where another is pinned or known."
+        ),
+    ] = False,
 ) -> None:
-    """Write profile.yaml, inventory.yaml and ca.crt; what is not given as an option is asked for."""
+    """Write profile.yaml, inventory.yaml and ca.crt; what is not given as an option is asked for. Where they exist,
+    fill in what they miss (the CA, hashes of downloads) and leave the rest as it is.
+    """
     from winboot.errors import UsageError
 
     targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]
     there = [str(path) for path in targets if path.exists()]
+    answered = any((kubeconfig, context, server, kubernetes, network, pod_cidr, host, user, mirror))
+    if inventory is not None or (targets[1].exists() and not force and not answered):
+        _complete(inventory or targets[1], renew=renew)
+        return
     if there and not force:
         raise UsageError(
-            f"{', '.join(there)} exists already", hint="Use --force to overwrite, or another --folder."
+            f"{', '.join(there)} exists already",
+            hint="Use --force to overwrite, or another --folder; without options init completes what is there.",
         )
     path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config")).expanduser()
     found = read_kubeconfig(path, context)
@@ -85,18 +102,28 @@ def init(
     }
     hosts = host or _ask("machines, as NAME=ADDRESS,OS separated by blanks", "").split()
     login = user or _ask("user who logs in", r".\Administrator")
+    machines = inventory_text(hosts, login, password_env)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ca.crt").write_text(found.ca_pem, encoding="ascii")
-    inventory = folder / "inventory.yaml"
-    inventory.write_text(inventory_text(hosts, login, password_env), encoding="utf-8")
+    hosts_file = folder / "inventory.yaml"
+    hosts_file.write_text(machines, encoding="utf-8")
     profile = folder / "profile.yaml"
-    profile.write_text(profile_text(answers, {}), encoding="utf-8")
+    profile.write_text(profile_text(answers), encoding="utf-8")
+    typer.echo(f"wrote {profile}, {hosts_file} and {folder / 'ca.crt'}")
     if hashes:
-        profile.write_text(profile_text(answers, _hashes(inventory)), encoding="utf-8")
-    typer.echo(f"wrote {profile}, {inventory} and {folder / 'ca.crt'}")
+        _complete(hosts_file, renew=renew)
     typer.echo(
-        f"next: export {password_env}=…; winboot check {inventory}; winboot ping -i {inventory}; winboot plan -i {inventory}"
+        f"next: export {password_env}=…; winboot check {hosts_file}; winboot ping -i {hosts_file}; winboot plan -i {hosts_file}"
     )
+
+
+def _complete(inventory: Path, *, renew: bool) -> None:
+    from winboot.cli.fill import fill
+
+    filled = fill(inventory, renew=renew)
+    for line in filled.lines:
+        typer.echo(line)
+    typer.echo(f"{inventory}: complete" if filled.lines else f"{inventory}: nothing is missing")
 
 
 def _ask(what: str, default: str) -> str:
@@ -156,23 +183,7 @@ def _detect(kubeconfig: Path, context: str) -> dict[str, str]:
         return {}
 
 
-def _hashes(inventory: Path) -> dict[str, str]:
-    """Every hash the inventory's nodes need, each artifact fetched once."""
-    from winboot import hashes
-    from winboot.inventory import load_inventory
-    from winboot.profile import facts_of
-    from winboot.spec import resolve
-
-    found: dict[str, str] = {}
-    for machine in load_inventory(inventory):
-        for artifact in resolve(machine.profile, machine).artifacts:
-            if artifact.file not in found:
-                typer.echo(f"hashing {artifact.url}", err=True)
-                found |= hashes.resolve(artifact, facts_of(machine.profile))
-    return found
-
-
-def profile_text(answers: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
+def profile_text(answers: Mapping[str, Any]) -> str:
     """The profile as a person would write it. A JSON string is a YAML string, so no value can break out."""
     cni, _, mode = str(answers["network"]).partition(":")
     quoted = json.dumps
@@ -198,8 +209,7 @@ def profile_text(answers: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
         "",
         "artifacts:",
         f"  source: {quoted(answers['mirror'] or 'upstream')}",
-        "  sha256:" + ("" if hashes else " {}  # winboot init --hashes fills this"),
-        *(f"    {quoted(name)}: {quoted(value)}" for name, value in sorted(hashes.items())),
+        "  sha256: {}                           # filled in by `winboot init`",
     ]
     return "\n".join(lines) + "\n"
 

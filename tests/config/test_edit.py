@@ -1,0 +1,68 @@
+"""Values are put into YAML that a person wrote, and every other byte of it stays."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from winboot.edit import put, put_reference
+from winboot.errors import InvalidInput
+
+CASES = [
+    ("nothing", ""),
+    ("no such section", "kubernetes:\n  version: 1.34.2   # mine\n"),
+    ("a section without the map", "artifacts:\n  source: upstream\n# the end\n"),
+    ("an empty map with a comment", "artifacts:\n  sha256: {}    # later\nsteps: []\n"),
+    ("nothing behind the key", "artifacts:\n  sha256:\nsteps: []\n"),
+    ("null behind the key", "artifacts:\n  sha256: null # none\n"),
+    ("entries", "artifacts:\n  sha256:\n    a: b   # c\n\n# the next\nsteps: []\n"),
+    ("entries, deeper", "artifacts:\n    sha256:\n        a: b\n    source: upstream\n"),
+    ("braces", "artifacts: {source: upstream, sha256: {a: b}}\nsteps: []\n"),
+    ("braces without the map", "artifacts: {source: upstream}  # short\n"),
+    ("empty braces inside braces", "artifacts: {source: upstream, sha256: {}}\n"),
+    ("no line end at the end", "artifacts:\n  sha256:\n    a: b"),
+    ("the key itself", 'artifacts:\n  sha256:\n    "x.zip!y": old  # was\n    z: "1"\n'),
+    ("a block of text before", "steps:\n- name: a\n  why: |\n    text\n    more\nartifacts:\n  sha256: {}\n"),
+    ("a block of text last", "artifacts:\n  source: |\n    text\nsteps: []\n"),
+]
+
+
+@pytest.mark.parametrize("text", [text for _, text in CASES], ids=[name for name, _ in CASES])
+def test_a_value_is_put_where_it_belongs_and_the_rest_stays(text: str) -> None:
+    """Read back, only the map has changed; put again, nothing changes."""
+    after = put(text, ("artifacts", "sha256"), {"x.zip!y": "value"})
+
+    wanted = yaml.safe_load(text) or {}
+    artifacts = wanted.get("artifacts") or {}
+    wanted["artifacts"] = artifacts | {"sha256": (artifacts.get("sha256") or {}) | {"x.zip!y": "value"}}
+    assert yaml.safe_load(after) == wanted
+    assert [line for line in text.splitlines() if "#" in line and line.split("#")[1] not in after] == []
+    assert put(after, ("artifacts", "sha256"), {"x.zip!y": "value"}) == after
+
+
+def test_a_path_through_a_value_is_refused() -> None:
+    """With its line."""
+    with pytest.raises(InvalidInput, match=r"line 2: artifacts\.sha256 is no map"):
+        put("artifacts:\n  sha256: all\n", ("artifacts", "sha256"), {"a": "b"})
+
+
+def test_a_reference_is_put_beside_the_other_keys() -> None:
+    """In the form people write."""
+    after = put_reference("cluster:\n  server: https://a:6443\n", ("cluster",), "ca", "./ca.crt")
+
+    assert after == 'cluster:\n  server: https://a:6443\n  ca: {file: "./ca.crt"}\n'
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+
+
+@given(st.dictionaries(WORDS, WORDS, max_size=4), WORDS, WORDS, st.booleans())
+def test_whatever_stands_there_nothing_else_changes(
+    there: dict[str, str], key: str, value: str, flow: bool
+) -> None:
+    """Any text as key or value, in both styles of YAML."""
+    text = yaml.safe_dump({"a": {"b": there}, "c": "d"}, default_flow_style=flow, allow_unicode=True)
+
+    assert yaml.safe_load(put(text, ("a", "b"), {key: value})) == {"a": {"b": there | {key: value}}, "c": "d"}

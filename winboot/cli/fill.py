@@ -1,0 +1,151 @@
+"""What profiles that exist still miss: the cluster's CA, and the hashes of their downloads.
+
+Found out once and written where it belongs. A profile keeps every other byte, its comments too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from winboot.inventory import Inventory
+    from winboot.profile import Profile
+    from winboot.spec import Artifact
+
+HASHES = ("artifacts", "sha256")
+
+
+@dataclass(slots=True)
+class Filled:
+    """What was written into which file: sentences for people."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def say(self, file: Path, what: str) -> None:
+        self.lines.append(f"{file}: {what}")
+
+
+def fill(inventory: Path, *, renew: bool) -> Filled:
+    """Complete every profile that the inventory names; with `renew`, fetch and hash again what has a hash.
+
+    Raises InvalidInput with every complaint about the files, ClusterError where the CA cannot be had, Unreachable and
+    HashMismatch where an artifact is not to be had or not what its publisher says.
+    """
+    from winboot.inventory import load_inventory
+
+    filled = Filled()
+    for file, profile in _profiles(load_inventory(inventory)):
+        _fill_ca(file, profile, filled)
+    _fill_hashes(load_inventory(inventory), filled, renew=renew)
+    return filled
+
+
+def _profiles(inventory: Inventory) -> Iterator[tuple[Path, Profile]]:
+    """Each profile file once, with the profile that its first machine gets of it."""
+    seen: set[Path] = set()
+    for machine in inventory:
+        if machine.profile_file not in seen:
+            seen.add(machine.profile_file)
+            yield machine.profile_file, machine.profile
+
+
+def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
+    named = profile.cluster.ca
+    if named is not None and (named.file is None or named.file.exists()):
+        return
+    pem = _find_ca(profile)
+    target = _free_name(file) if named is None or named.file is None else named.file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(pem, encoding="ascii", newline="\n")
+    filled.say(target, "the CA of the cluster")
+    if named is None:
+        from winboot.edit import put_reference
+
+        relative = os.path.relpath(target, file.parent)
+        text = put_reference(file.read_text(encoding="utf-8"), ("cluster",), "ca", f"./{relative}")
+        file.write_text(text, encoding="utf-8")
+        filled.say(file, f"cluster.ca: ./{relative}")
+
+
+def _find_ca(profile: Profile) -> str:
+    """By its hash from the cluster itself, or from the kubeconfig, in which somebody has put it already."""
+    from winboot.cli.init import read_kubeconfig
+    from winboot.cluster.discovery import fetch_ca
+    from winboot.errors import InvalidInput
+
+    cluster = profile.cluster
+    if cluster.kubeconfig is not None and cluster.kubeconfig.file is not None:
+        return read_kubeconfig(cluster.kubeconfig.file, cluster.context).ca_pem
+    if cluster.ca_hash is not None:
+        return fetch_ca(cluster.server, cluster.ca_hash)
+    raise InvalidInput(
+        f"cluster.ca: {cluster.ca} is not there, and nothing says where else the CA is",
+        hint="Give cluster.kubeconfig {file: …} or cluster.ca_hash, or put the file there.",
+    )
+
+
+def _free_name(profile: Path) -> Path:
+    plain = profile.parent / "ca.crt"
+    return profile.parent / f"{profile.stem}-ca.crt" if plain.exists() else plain
+
+
+def _fill_hashes(inventory: Inventory, filled: Filled, *, renew: bool) -> None:
+    from winboot import hashes
+    from winboot.profile import facts_of
+    from winboot.spec import resolve
+
+    fetched: dict[str, dict[str, str]] = {}
+    found: dict[Path, dict[str, str]] = {}
+    for machine in inventory:
+        for artifact in resolve(machine.profile, machine).artifacts:
+            if not (renew or _is_incomplete(artifact)):
+                continue
+            if artifact.url not in fetched:
+                typer.echo(f"hashing {artifact.url}", err=True)
+                fetched[artifact.url] = hashes.resolve(artifact, facts_of(machine.profile))
+            if not renew:
+                _hold_against_pin(artifact, fetched[artifact.url])
+            found.setdefault(machine.profile_file, {}).update(fetched[artifact.url])
+    for file, values in found.items():
+        _write_hashes(file, values, filled)
+
+
+def _is_incomplete(artifact: Artifact) -> bool:
+    members = artifact.members if artifact.kind != "file" else ()
+    return artifact.sha256 is None or any(member.sha256 is None for member in members)
+
+
+def _hold_against_pin(artifact: Artifact, fetched: dict[str, str]) -> None:
+    from winboot.hashes import HashMismatch
+
+    if artifact.sha256 not in (None, fetched[artifact.file]):
+        raise HashMismatch(
+            f"{artifact.url} has sha256 {fetched[artifact.file]}, but {artifact.sha256} is pinned or known for it",
+            hint="This is another file. If that is meant, winboot init --renew takes the hash of this one.",
+        )
+
+
+def _write_hashes(file: Path, values: dict[str, str], filled: Filled) -> None:
+    from winboot.edit import put
+    from winboot.source import Scalar, Table, read
+
+    node = read(file)
+    for key in HASHES:
+        inner = node.get(key) if isinstance(node, Table) else None
+        node = inner if isinstance(inner, Table) else Table(node.place)
+    before = {key: entry.value.text for key, entry in node.entries.items() if isinstance(entry.value, Scalar)}
+    news = {
+        key: value for key, value in values.items() if before.get(key, "").removeprefix("sha256:") != value
+    }
+    if not news:
+        return
+    file.write_text(put(file.read_text(encoding="utf-8"), HASHES, news), encoding="utf-8")
+    for key, value in news.items():
+        was = f"{before[key][:12]}… -> " if before.get(key) else ""
+        filled.say(file, f"artifacts.sha256: {key}: {was}{value[:12]}…")

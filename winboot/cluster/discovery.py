@@ -1,0 +1,87 @@
+"""The cluster's CA, found by the hash of its key: what kubeadm's discovery does, without its token.
+
+The ConfigMap `cluster-info` of kube-public is readable without a login; nothing of it is believed but a certificate
+whose key has the hash, and the server must then show a certificate below it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+import yaml
+
+from winboot.errors import ClusterError, ClusterUnreachable
+
+PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+TIMEOUT_S: Final = 20
+MOST_BYTES: Final = 1 << 20
+
+
+def fetch_ca(server: str, ca_hash: str) -> str:
+    """The PEM certificate of the CA whose public key has this sha256 (hex).
+
+    Raises ClusterUnreachable when the server does not answer, ClusterError when it offers another CA.
+    https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-join/#token-based-discovery-with-ca-pinning
+    """
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    pem = _pinned(_authority(_get(server, unverified), server), ca_hash, server)
+    _get(server, ssl.create_default_context(cadata=pem))
+    return pem
+
+
+def _get(server: str, context: ssl.SSLContext) -> bytes:
+    try:
+        with urllib.request.urlopen(server + PATH, timeout=TIMEOUT_S, context=context) as answer:
+            read: bytes = answer.read(MOST_BYTES)
+            return read
+    except urllib.error.HTTPError as error:
+        raise ClusterError(
+            f"{server} does not show cluster-info without a login: HTTP {error.code}",
+            hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
+        ) from error
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise ClusterUnreachable(
+            f"{server} cannot be asked for its CA: {reason}",
+            hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
+        ) from error
+
+
+def _authority(body: bytes, server: str) -> str:
+    try:
+        info: dict[str, Any] = json.loads(body)
+        kubeconfig = yaml.safe_load(info["data"]["kubeconfig"])
+        encoded = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]
+        return base64.b64decode(encoded, validate=True).decode("ascii")
+    except (ValueError, KeyError, IndexError, TypeError, binascii.Error, yaml.YAMLError) as error:
+        raise ClusterError(
+            f"{server}: cluster-info holds no CA", hint="Name the CA itself: cluster.ca {file: ca.crt}."
+        ) from error
+
+
+def _pinned(pem: str, ca_hash: str, server: str) -> str:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    try:
+        offered = x509.load_pem_x509_certificates(pem.encode("ascii"))
+    except ValueError as error:
+        raise ClusterError(
+            f"{server}: the CA in cluster-info cannot be read", hint="Name it: cluster.ca."
+        ) from error
+    for certificate in offered:
+        key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        if hashlib.sha256(key).hexdigest() == ca_hash:
+            return certificate.public_bytes(Encoding.PEM).decode("ascii")
+    raise ClusterError(
+        f"{server} offers a CA with another key than cluster.ca_hash says",
+        hint="Is this the right server? `kubeadm token create --print-join-command` prints the hash.",
+    )
