@@ -1778,11 +1778,9 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
-  # Noted before the first write: a run that dies in between would leave a service that runs with an older
-  # configuration.
+  # Noted before the first write: a run that dies in between would leave a service with an older configuration.
   param([string]$Name)
-  if ((Get-ServiceState $Name) -ne 'Running') { return }
-  Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId }
+  if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
 
 function Wait-ServiceState {
@@ -1795,13 +1793,11 @@ function Stop-RunningService {
   # Its process keeps files and pipes open beyond the stop.
   param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-  $filter = "Name='$Name'"
-  $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
+  $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
-  if ($processId -eq 0) { return }
-  $gone = Wait-Until -Seconds $Seconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
-  if (-not $gone) { Stop-Process -Id $processId -Force }
+  $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
+  if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
 }
 
 function Restore-Service {

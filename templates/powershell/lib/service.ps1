@@ -7,26 +7,23 @@ function Get-ServicePath {
 
 function Get-ServiceDifference {
     param($Service)
-    $flags = @{ Disrupts = (Test-RestartDisrupts $Service.name) }
-    $is = Read-Service $Service.name
-    $what = "service $($Service.name):"
+    $name = $Service.name
+    $flags = @{ Disrupts = (Test-RestartDisrupts $name) }
+    $is = Read-Service $name
+    $what = "service ${name}:"
     Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
     Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
-    Compare-Wanted -What "$what depends on" -Is $is.depends -Want @($Service.depends) -IgnoreCase
-    Compare-Wanted -What "$what environment" -Is $is.environment -Want @($Service.environment) @flags
+    Compare-Wanted -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
+    Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
     Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
     # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
     if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
-    foreach ($name in $Service.parameters.Keys | Sort-Object) {
-        Compare-Wanted -What "$what $name" -Is (Read-ServiceParameter $Service.name $name) -Want $Service.parameters[$name] @flags
+    foreach ($key in $Service.parameters.Keys | Sort-Object) {
+        Compare-Wanted -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] @flags
     }
-    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $Service.name)) {
-        New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags
-    }
-    if (Test-RestartNeed $Service.name) {
-        New-Difference -What "$what configuration in use" -Is 'older' -Want 'current' @flags
-    }
-    Compare-Wanted -What "$what state" -Is (Get-ServiceState $Service.name) -Want 'Running'
+    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags }
+    if (Test-RestartNeed $name) { New-Difference -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
+    Compare-Wanted -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
 }
 
 function Test-RestartDisrupts {
@@ -41,12 +38,11 @@ function Read-Service {
     $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
     if (-not (Test-RegistryKey $path)) { return $is }
     $is.command_line = Read-Registry $path 'ImagePath'
-    $start = Read-Registry $path 'Start'
-    $is.start = @{ 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[[int]$start]
+    $start = [int](Read-Registry $path 'Start')
+    $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
     if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
-    if ($null -eq $is.start) { $is.start = [string]$start }
-    $is.depends = @(Read-Registry $path 'DependOnService' | ForEach-Object { $_ } | Where-Object { $_ })
-    $is.environment = @(Read-Registry $path 'Environment' | ForEach-Object { $_ } | Where-Object { $_ })
+    $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
+    $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
     $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
     $is
@@ -55,19 +51,19 @@ function Read-Service {
 function ConvertFrom-FailureActions {
     # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
     param($Bytes)
-    if ($null -eq $Bytes) { return '' }
-    $raw = [byte[]]$Bytes
+    $raw = [byte[]]@($Bytes)
     if ($raw.Length -lt 20) { return '' }
     $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
         $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
-        '{0}/{1}' -f $(if ($kind -eq 1) { 'restart' } else { $kind }), [BitConverter]::ToInt32($raw, 24 + 8 * $index)
+        if ($kind -eq 1) { $kind = 'restart' }
+        "$kind/$([BitConverter]::ToInt32($raw, 24 + 8 * $index))"
     }
-    "$(@($actions) -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
+    "$($actions -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
 }
 
 function ConvertTo-Recovery {
     param($Service)
-    '{0} reset={1}' -f (@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' '), $Service.reset_s
+    "$(@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' ') reset=$($Service.reset_s)"
 }
 
 function Get-ServiceState {
@@ -79,20 +75,18 @@ function Get-ServiceState {
 function Set-ServiceDefinition {
     param($Service)
     $name = $Service.name
-    foreach ($text in @($Service.command_line) + @($Service.parameters.Values)) {
-        if ([string]$text -like '*(known after join)*') { Stop-Unknown }
-    }
+    if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
     Save-FormerValue 'Service' $name (Read-FormerService $name)
-    if (@(Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }).Count -gt 0) { Save-RestartNeed $name }
+    # The rest takes effect without a restart.
+    if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
     # Who changes the manager under a running service leaves a process that nobody stops.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
-    $verb = 'create'
-    if (Test-RegistryKey (Get-ServicePath $name)) { $verb = 'config' }
+    $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
     Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
         'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
     Invoke-ServiceControl @('description', $name, $Service.description)
-    Invoke-ServiceControl @('failure', $name, 'reset=', [string]$Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $name, '0')
     Write-ServiceEnvironment -Name $name -Environment $Service.environment
     Set-ServiceParameters $Service
@@ -123,11 +117,9 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
-    # Noted before the first write: a run that dies in between would leave a service that runs with an older
-    # configuration.
+    # Noted before the first write: a run that dies in between would leave a service with an older configuration.
     param([string]$Name)
-    if ((Get-ServiceState $Name) -ne 'Running') { return }
-    Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId }
+    if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
 
 function Test-RestartNeed {
@@ -138,7 +130,8 @@ function Test-RestartNeed {
 
 function Start-CurrentService {
     param([string]$Name)
-    if (Test-RestartNeed $Name) { Stop-RunningService $Name }
+    # NSSM calls a service paused whose program dies at once, and a paused one cannot be started.
+    if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
     if ((Get-ServiceState $Name) -ne 'Running') {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
@@ -158,13 +151,11 @@ function Stop-RunningService {
     # Its process keeps files and pipes open beyond the stop.
     param([string]$Name, [int]$Seconds = 60)
     if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-    $filter = "Name='$Name'"
-    $processId = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'ProcessId').ProcessId
+    $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
     Stop-Service -Name $Name -Force -NoWait
     Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
-    if ($processId -eq 0) { return }
-    $gone = Wait-Until -Seconds $Seconds -Pause 300 -Test { $null -eq (Get-Process -Id $processId -ErrorAction SilentlyContinue) }
-    if (-not $gone) { Stop-Process -Id $processId -Force }
+    $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
+    if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
 }
 
 function Read-FormerService {
