@@ -25,13 +25,16 @@ class DotNetException(Exception):
 
     type_name: ClassVar[str] = "System.Exception"
     default_hresult: ClassVar[int] = -2146233088  # 0x80131500
+    default_message: ClassVar[str | None] = None
     extension: Any = None  # members added by Add-Member, see values.Extension
 
     def __init__(
         self, message: str | None = None, inner: DotNetException | None = None, *, hresult: int | None = None
     ) -> None:
         super().__init__(message)
-        self.message = f"Exception of type '{self.type_name}' was thrown." if message is None else message
+        if message is None:
+            message = self.default_message or f"Exception of type '{self.type_name}' was thrown."
+        self.message = message
         self.inner = inner
         self.hresult = self.default_hresult if hresult is None else hresult
         self.source: str | None = None
@@ -89,11 +92,13 @@ def exception_class(name: str) -> type[DotNetException] | None:
 class SystemException(DotNetException):
     type_name = "System.SystemException"
     default_hresult = -2146233087
+    default_message = "System error."
 
 
 class ApplicationException(DotNetException):
     type_name = "System.ApplicationException"
     default_hresult = -2146232832
+    default_message = "Error in the application."
 
 
 class ArgumentException(SystemException):
@@ -141,6 +146,7 @@ class ArgumentOutOfRangeException(ArgumentException):
 class ArithmeticException(SystemException):
     type_name = "System.ArithmeticException"
     default_hresult = -2147024362
+    default_message = "Overflow or underflow in the arithmetic operation."
 
 
 class DivideByZeroException(ArithmeticException):
@@ -154,21 +160,25 @@ class DivideByZeroException(ArithmeticException):
 class OverflowException(ArithmeticException):
     type_name = "System.OverflowException"
     default_hresult = -2146233066
+    default_message = "Arithmetic operation resulted in an overflow."
 
 
 class FormatException(SystemException):
     type_name = "System.FormatException"
     default_hresult = -2146233033
+    default_message = "One of the identified items was in an invalid format."
 
 
 class InvalidCastException(SystemException):
     type_name = "System.InvalidCastException"
     default_hresult = -2147467262
+    default_message = "Specified cast is not valid."
 
 
 class InvalidOperationException(SystemException):
     type_name = "System.InvalidOperationException"
     default_hresult = -2146233079
+    default_message = "Operation is not valid due to the current state of the object."
 
 
 class ObjectDisposedException(InvalidOperationException):
@@ -182,16 +192,19 @@ class ObjectDisposedException(InvalidOperationException):
 class NotSupportedException(SystemException):
     type_name = "System.NotSupportedException"
     default_hresult = -2146233067
+    default_message = "Specified method is not supported."
 
 
 class NotImplementedException(SystemException):
     type_name = "System.NotImplementedException"
     default_hresult = -2147467263
+    default_message = "The method or operation is not implemented."
 
 
 class NullReferenceException(SystemException):
     type_name = "System.NullReferenceException"
     default_hresult = -2147467261
+    default_message = "Object reference not set to an instance of an object."
 
 
 class IndexOutOfRangeException(SystemException):
@@ -212,35 +225,44 @@ class KeyNotFoundException(SystemException):
 
 class RankException(SystemException):
     type_name = "System.RankException"
+    default_hresult = -2146233065
+    default_message = "Attempted to operate on an array with the incorrect number of dimensions."
 
 
 class UnauthorizedAccessException(SystemException):
     type_name = "System.UnauthorizedAccessException"
     default_hresult = -2147024891
+    default_message = "Attempted to perform an unauthorized operation."
 
 
 class TimeoutException(SystemException):
     type_name = "System.TimeoutException"
     default_hresult = -2146233083
+    default_message = "The operation has timed out."
 
 
 class OperationCanceledException(SystemException):
     type_name = "System.OperationCanceledException"
     default_hresult = -2146233029
+    default_message = "The operation was canceled."
 
 
 class OutOfMemoryException(SystemException):
     type_name = "System.OutOfMemoryException"
+    default_hresult = -2147024882
+    default_message = "Insufficient memory to continue the execution of the program."
 
 
 class IOException(SystemException):
     type_name = "System.IO.IOException"
     default_hresult = -2146232800
+    default_message = "I/O error occurred."
 
 
 class FileNotFoundException(IOException):
     type_name = "System.IO.FileNotFoundException"
     default_hresult = -2147024894
+    default_message = "Unable to find the specified file."
 
     def __init__(
         self, message: str | None = None, file_name: str | None = None, *, hresult: int | None = None
@@ -252,40 +274,51 @@ class FileNotFoundException(IOException):
 class DirectoryNotFoundException(IOException):
     type_name = "System.IO.DirectoryNotFoundException"
     default_hresult = -2147024893
+    default_message = "Attempted to access a path that is not on the disk."
 
 
 class DriveNotFoundDotNetException(IOException):
     type_name = "System.IO.DriveNotFoundException"
     default_hresult = -2147024893
+    default_message = "Could not find the drive. The drive might not be ready or might not be mapped."
 
 
 class PathTooLongException(IOException):
     type_name = "System.IO.PathTooLongException"
     default_hresult = -2147024690
+    default_message = (
+        "The specified path, file name, or both are too long. The fully qualified file name must be less than "
+        "260 characters, and the directory name must be less than 248 characters."
+    )
 
 
 class EndOfStreamException(IOException):
     type_name = "System.IO.EndOfStreamException"
     default_hresult = -2147024858
+    default_message = "Attempted to read past the end of the stream."
 
 
 class SecurityException(SystemException):
     type_name = "System.Security.SecurityException"
     default_hresult = -2146233078
+    default_message = "Security error."
 
 
 class CryptographicException(SystemException):
     type_name = "System.Security.Cryptography.CryptographicException"
     default_hresult = -2146233296
+    default_message = "Error occurred during a cryptographic operation."
 
 
 class ExternalException(SystemException):
     type_name = "System.Runtime.InteropServices.ExternalException"
     default_hresult = -2147467259
+    default_message = "External component has thrown an exception."
 
 
 class COMException(ExternalException):
     type_name = "System.Runtime.InteropServices.COMException"
+    default_message = "Error HRESULT E_FAIL has been returned from a call to a COM component."
 
 
 class Win32Exception(ExternalException):
@@ -322,6 +355,7 @@ class WebException(InvalidOperationException):
 
 class AggregateException(DotNetException):
     type_name = "System.AggregateException"
+    default_message = "One or more errors occurred."
 
 
 # -- PowerShell's own

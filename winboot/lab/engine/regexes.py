@@ -606,12 +606,9 @@ def _substitute(item: re.Match[str], match: Match) -> str:
 
 
 def _numbered(digits: str, match: Match) -> str:
-    """`$12` is group 12 if there is one, else group 1 and the digit 2 (as many digits as name a group)."""
-    for length in range(len(digits), 0, -1):
-        number = int(digits[:length])
-        if number < len(match.regex.order):
-            return Group(match, number).value + digits[length:]
-    return "$" + digits
+    """`$12` is group 12, or just this text when there is no such group: all digits count."""
+    number = int(digits)
+    return Group(match, number).value if number < len(match.regex.order) else "$" + digits
 
 
 @lru_cache(maxsize=512)

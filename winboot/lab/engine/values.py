@@ -1088,7 +1088,22 @@ class IPAddress:
         return hash((self.address, self.scope))
 
     def __str__(self) -> str:
-        return str(self.address) + (f"%{self.scope}" if self.scope else "")
+        return _address_text(self.address) + (f"%{self.scope}" if self.scope else "")
+
+
+def _address_text(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """As usual, but an IPv6 address that carries an IPv4 address (mapped, compatible, ISATAP) ends like one."""
+    text = str(address)
+    if address.version == 4:
+        return text
+    words = [int.from_bytes(address.packed[at : at + 2], "big") for at in range(0, 16, 2)]
+    embeds = not any(words[:4]) and words[6] != 0 and tuple(words[4:6]) in ((0, 0), (0, 0xFFFF), (0xFFFF, 0))
+    if not embeds and words[4:6] != [0, 0x5EFE]:
+        return text
+    head = str(
+        ipaddress.IPv6Address(address.packed[:12] + b"\x00\x01\x00\x01")
+    )  # no zeros where the tail goes
+    return head.removesuffix("1:1") + str(ipaddress.IPv4Address(address.packed[12:]))
 
 
 SCRIPT_BLOCK = dotnet("System.Management.Automation.ScriptBlock", ScriptBlock, accelerators=["scriptblock"])

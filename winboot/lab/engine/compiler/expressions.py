@@ -247,11 +247,10 @@ def _reference(node: syntax.Convert) -> Eval:
 
     def run(scope: Scope) -> Value:
         if isinstance(child, syntax.Variable) and child.scope is None and child.drive is None:
+            if key == "null":  # takes any value and stays $null
+                return Reference(lambda: None, lambda _new: None)
             variable = scope.find(key)
             if variable is None:
-                if key == "null":
-                    held: list[Value] = [None]
-                    return Reference(lambda: held[0], lambda new: held.__setitem__(0, new))
                 raise RuntimeException(
                     "[ref] cannot be applied to a variable that does not exist.",
                     "NonExistingVariableReference",

@@ -10,6 +10,7 @@ from winboot.lab.engine.exceptions import (
     DotNetException,
     ErrorDetails,
     ErrorRecord,
+    ObjectDisposedException,
     RuntimeException,
     Win32Exception,
     as_record,
@@ -106,6 +107,13 @@ def _type(name: str) -> DotNetType:
 
     return named(name)
 
+
+_DISPOSED = _type("System.ObjectDisposedException")
+_DISPOSED.constructors.overloads.clear()
+_DISPOSED.constructor("string objectName")(
+    lambda name: ObjectDisposedException(name, "Cannot access a disposed object.")
+)
+_DISPOSED.constructor("string objectName, string message")(ObjectDisposedException)
 
 _ARGUMENT = _type("System.ArgumentException")
 _ARGUMENT.prop("ParamName", "string", lambda self: self.parameter)

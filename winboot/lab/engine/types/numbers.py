@@ -17,8 +17,11 @@ from winboot.lab.engine import parsing
 from winboot.lab.engine.comparison import compare, compared_by_value, ordered_by
 from winboot.lab.engine.convert import (
     INTEGER_CLASSES,
+    NOT_CONVERTED,
     cast,
     convert,
+    converts,
+    failure,
     single,
     to_bool,
 )
@@ -235,10 +238,50 @@ def _parse_big(text: str) -> BigInteger:
     return BigInteger(int(text))
 
 
+@converts(BIG_INTEGER)
+def _to_big(value: Value) -> Value:
+    """From any number as its operators do (a fraction is cut off), from text as Parse does."""
+    if isinstance(value, str) and not isinstance(value, Char):
+        try:
+            return _parse_big(value)
+        except FormatException as cause:
+            raise failure(value, BIG_INTEGER, "InvalidCastParseTargetInvocation", cause) from None
+    if type(value) in NUMBER_CLASSES:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Refusal("operator", "[bigint] of a number that is not finite")
+        return _big(value)
+    return NOT_CONVERTED
+
+
+@BIG_INTEGER.static_method("TryParse(string value, out bigint result)")
+def _try_parse_big(text: str, out: Reference) -> bool:
+    try:
+        out.value = _parse_big(text or "")
+    except FormatException:
+        out.value = _big(0)
+        return False
+    return True
+
+
+BIG_INTEGER.static_method("Add(bigint left, bigint right)")(lambda one, two: _big(int(one) + int(two)))
+BIG_INTEGER.static_method("Subtract(bigint left, bigint right)")(lambda one, two: _big(int(one) - int(two)))
+BIG_INTEGER.static_method("Multiply(bigint left, bigint right)")(lambda one, two: _big(int(one) * int(two)))
 BIG_INTEGER.static_method("Pow(bigint value, int exponent)")(lambda value, power: _big(int(value) ** power))
-BIG_INTEGER.refuses(
-    "IsZero IsOne IsEven Sign ToByteArray Add Multiply Compare Divide Remainder Subtract Zero One MinusOne"
+BIG_INTEGER.static_method("GreatestCommonDivisor(bigint left, bigint right)")(
+    lambda first, second: _big(math.gcd(int(first), int(second)))
 )
+BIG_INTEGER.static_method("Abs(bigint value)")(lambda value: _big(abs(int(value))))
+BIG_INTEGER.static_method("Negate(bigint value)")(lambda value: _big(-int(value)))
+BIG_INTEGER.static_method("Compare(bigint left, bigint right)")(
+    lambda first, second: int(first > second) - int(first < second)
+)
+for _name, _number in (("Zero", 0), ("One", 1), ("MinusOne", -1)):
+    BIG_INTEGER.static_field(_name, "bigint", BigInteger(_number))
+BIG_INTEGER.prop("IsZero", "bool", lambda self: int(self) == 0)
+BIG_INTEGER.prop("IsOne", "bool", lambda self: int(self) == 1)
+BIG_INTEGER.prop("IsEven", "bool", lambda self: int(self) % 2 == 0)
+BIG_INTEGER.prop("Sign", "int", lambda self: int(self > 0) - int(self < 0))
+BIG_INTEGER.refuses("IsPowerOfTwo ModPow ToByteArray Divide DivRem Remainder Max Min Log Log10")
 
 # -- Boolean
 

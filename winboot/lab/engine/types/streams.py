@@ -33,6 +33,7 @@ from winboot.lab.engine.values import (
 )
 
 InvalidDataException = declare_exception("System.IO.InvalidDataException", IOException.__mro__[1])
+InvalidDataException.default_message = "Found invalid data while decoding."
 
 
 class Stream(Instance):

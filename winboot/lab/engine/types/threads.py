@@ -22,6 +22,7 @@ WaitHandleCannotBeOpenedException = declare_exception(
 )
 # The former owner died without letting go; the wait got the mutex all the same.
 AbandonedMutexException = declare_exception("System.Threading.AbandonedMutexException", SystemException)
+AbandonedMutexException.default_message = "The wait completed due to an abandoned mutex."
 BAD_TIMEOUT = "Number must be either non-negative and less than or equal to Int32.MaxValue or -1."
 
 

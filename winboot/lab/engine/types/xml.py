@@ -22,6 +22,7 @@ from winboot.lab.engine.values import Array, Instance, Value, View, enum_value
 
 _NS = "System.Xml."
 XmlException = declare_exception(_NS + "XmlException", SystemException)
+XmlException.default_message = "An XML error has occurred."
 _KINDS = {
     "Element": "XmlElement",
     "Attribute": "XmlAttribute",
