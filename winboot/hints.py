@@ -28,7 +28,8 @@ HINTS: Final[Mapping[str, str]] = {
         "A process still uses it, or it holds image layers: restart the machine and run the same command again."
     ),
     "HashMismatch": (
-        "This is not the file that the profile describes: check version, mirror and proxy, or run `winboot init` again."
+        "This is not the file that the profile describes: check version, mirror and proxy, "
+        "or, after a change of version, run `winboot init --renew`."
     ),
     "HashMissing": "Run `winboot init`, or give it under artifacts.sha256 in the profile.",
     "HnsRefused": "See the event log Microsoft-Windows-Host-Network-Service-Admin.",
