@@ -306,14 +306,14 @@ Test = Callable[[Scope, Value], bool]
 
 @compiles_statement(syntax.Switch)
 def _switch(node: syntax.Switch) -> Run:
-    unknown = node.flags & {"file", "parallel"}
-    if unknown:
-        refuse = refusing(node, f"switch -{min(unknown)}")
+    if "parallel" in node.flags:
+        refuse = refusing(node, "switch -parallel")
         return lambda scope, _out: refuse(scope)
     source, label = value_of(node.condition), _label(node.label)
     clauses = [(_switch_test(test, node.flags), body_of(body)) for test, body in node.clauses]
     default = None if node.default is None else body_of(node.default)
     explicit = "$switch" in node.extent.text.lower()
+    from_file = "file" in node.flags
 
     def one(scope: Scope, item: Value, out: Emit) -> None:
         hit = False
@@ -328,6 +328,8 @@ def _switch(node: syntax.Switch) -> Run:
 
     def run(scope: Scope, out: Emit) -> None:
         value = source(scope)
+        if from_file:
+            value = _lines_to_switch(scope, value)
         items = enumerate_value(value)
         turns = (
             iter((None if value is NOTHING else value,)) if items is None or value is NOTHING else iter(items)
@@ -353,6 +355,25 @@ def _switch(node: syntax.Switch) -> Run:
                 before.value = saved
 
     return run
+
+
+def _lines_to_switch(scope: Scope, path: Value) -> Array:
+    """The lines of the one file that `switch -File` names."""
+    from winboot.lab.engine.locations import FILES
+    from winboot.lab.engine.providers import expand, missing, shown_path
+    from winboot.lab.engine.types.files import file_lines
+
+    text = to_text(path, scope)
+    if not text:
+        raise RuntimeException(
+            "The path is null or an empty string.", "InvalidFilenameOption", "InvalidOperation"
+        )
+    found = expand(scope, text, literal=False)
+    if found is None:
+        raise missing(shown_path(scope, text, literal=False))
+    if len(found) != 1 or found[0].provider != FILES:
+        raise Refusal("construct", "switch -File", f"{text}, which does not name one file")
+    return file_lines(scope, found[0].path)
 
 
 def _switch_test(node: syntax.Expression, flags: frozenset[str]) -> Test:

@@ -104,6 +104,11 @@ def _read_lines(runtime: Runtime, path: str, encoding: Value = None) -> Array:
     return Array(lines_of(_read_text(runtime, path, encoding)), STRING)
 
 
+def file_lines(runtime: Runtime, path: str) -> Array:
+    """The lines of a file as a StreamReader reads them: UTF-8 unless a byte order mark says otherwise."""
+    return Array(lines_of(_read_text(runtime, path)), STRING)
+
+
 @FILE.static_method("ReadLines(string path)", f"ReadLines(string path, {_ENCODING})", effect=True)
 def _lazy_lines(runtime: Runtime, path: str, encoding: Value = None) -> Enumerator:
     return Enumerator(lines_of(_read_text(runtime, path, encoding)))
