@@ -53,9 +53,12 @@ class Node(Rig):
             controller.alive = False
         raise AssertionError("it stays detached")
 
-    def undo(self, *names: str) -> Told:
-        """Mode Undo of these steps alone: what the others have noted is put aside meanwhile."""
-        with self._others_aside(names):
+    def undo(self, *names: str, forgotten: str = "") -> Told:
+        """Mode Undo of these steps alone: what the others have noted is put aside meanwhile.
+
+        `forgotten` is a step that the profile no longer has, but whose notes are still there.
+        """
+        with self._others_aside((*names, forgotten)):
             for _ in range(60):
                 told = super().undo(*names)
                 if told.ended != "detached":

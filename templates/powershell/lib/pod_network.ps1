@@ -184,7 +184,7 @@ function Wait-PodNetwork {
         Test-PodNetwork $Wanted
     }
     if (Wait-Until -Seconds $Seconds -Test $stands) { return }
-    $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $($_.is)" })
+    $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
     Stop-Step 'NoPodNetwork' "after $Seconds seconds: $($left -join '; ')"
 }
 
