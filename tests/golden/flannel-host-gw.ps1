@@ -1673,11 +1673,13 @@ function Save-FormerValue {
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+  # Persistent networks are still there when it does not run; what would make them a second time has to see them.
+  if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
   if ((Get-ServiceState 'hns') -ne 'Running') { return }
-  $read = Get-Command -Name $commands[$Kind] -ErrorAction SilentlyContinue
-  if ($null -eq $read) { return }
-  foreach ($found in @(& $read)) {
-    if ($Name -eq '' -or $found.Name -eq $Name) { $found }
+  # With the module's name: community modules have commands of the same names with other answers.
+  foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
+    # What kube-proxy makes for pods of other nodes needs no name.
+    if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
   }
 }
 

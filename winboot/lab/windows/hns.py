@@ -522,7 +522,7 @@ class Hns:
             }
         endpoints: dict[str, Tree] = {}
         for endpoint in self.endpoints.values():
-            endpoints[endpoint["Name"] or endpoint["IPAddress"]] = {
+            endpoints[endpoint.get("Name") or endpoint["IPAddress"]] = {
                 "network": endpoint["VirtualNetworkName"],
                 "address": endpoint["IPAddress"],
                 "attached": endpoint.get("CompartmentId"),

@@ -1,0 +1,39 @@
+"""What the library reads of the Host Network Service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.lab.hands import sc
+from tests.steps.nodes import Node
+from winboot.lab.programs import hcn
+
+STEP = "pod-network"
+
+
+def test_an_endpoint_without_a_name_is_passed_over(node: Node):
+    """kube-proxy makes such ones for the pods of other nodes."""
+    found = hcn.endpoint(node.machine, "cbr0_ep")
+    assert found is not None
+    node.spoiled = True
+    remote = {key: value for key, value in found.items() if key != "Name"} | {
+        "ID": "REMOTE",
+        "IPAddress": "10.244.9.9",
+    }
+    node.machine.hns.endpoints["REMOTE"] = remote
+
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joined: Callable[[str], Node]):
+    """Its networks persist: made a second time, they would be two of one name."""
+    node = joined("own network")
+    node.spoiled = True
+    before = list(node.machine.hns.networks)
+    node.after(sc("stop", "hns"))
+    assert node.machine.services.running("hns") is False
+
+    assert node.change(STEP).states == {STEP: "ok"}
+
+    assert list(node.machine.hns.networks) == before
+    assert node.machine.services.running("hns")
