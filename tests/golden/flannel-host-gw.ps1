@@ -25,8 +25,9 @@ $plan = @{
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
 $script:Node = @{
-  node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; kubectl = 'C:\k\kubectl.exe'
-  kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
+  node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
+  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'
+  crictl_config = 'C:\k\crictl.yaml'
 }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
@@ -816,6 +817,8 @@ function Set-Credential {
   param($Credential)
   if ($null -eq (Get-CredentialFault $Credential)) { return }
   Stop-RunningService 'kubelet'
+  # The kubelet writes it, for the credentials that come now: it goes with them.
+  Save-CreatedFile $Credential.kubeconfig
   Remove-OldFile $Credential.kubeconfig
   if ([IO.Directory]::Exists($Credential.pki)) {
     foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
@@ -2256,17 +2259,28 @@ function Read-KeptRoutes {
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
   # Other IPv6 routes are announced by routers and come back by themselves.
-  foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' }) {
+  foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
     @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
   }
   foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
+    # An agent's, or winboot's own: they follow the cluster, and are none of the machine's.
+    if (Test-PodPrefix $route.DestinationPrefix) { continue }
     @{
       prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
       persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
     }
   }
+}
+
+function Test-PodPrefix {
+  param([string]$Prefix)
+  $base, $length = $Prefix.Split('/')
+  foreach ($cidr in $script:Node.pod_cidrs) {
+    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
+  }
+  $false
 }
 
 function Find-Uplink {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lab.site import Direct, Site
-from tests.lab.test_networks import SOLUTIONS, Solution, joined
+from tests.lab.test_networks import BY_NAME, SOLUTIONS, Solution, a_site, joined
 from winboot.plan import make_plan
 from winboot.script import render
 from winboot.steps import STEPS
@@ -52,3 +52,23 @@ def test_remove_takes_the_network_away_and_keeps_the_machine_reachable(
     assert [one for one in solution.services if site.machine.services.find(one)] == []
     assert not site.machine.files.is_directory(r"C:\ProgramData\winboot")
     assert not site.refusals
+
+
+def test_remove_leaves_no_route_to_pods_and_no_credential_behind(tmp_path: Path) -> None:
+    """flanneld makes its routes to last; they are no part of the machine that is put back."""
+    site = a_site(tmp_path, BY_NAME["flannel-host-gw"])
+    address = {"type": "InternalIP", "address": "10.0.1.77"}
+    spec = {"podCIDR": "10.244.9.0/24", "podCIDRs": ["10.244.9.0/24"]}
+    told = {"backend-type": "host-gw", "backend-data": "null", "public-ip": "10.0.1.77"}
+    annotations = {f"flannel.alpha.coreos.com/{key}": value for key, value in told.items()}
+    other = {"metadata": {"name": "linux-1", "annotations": annotations}, "spec": spec}
+    site.admin("POST", "/api/v1/nodes", {**other, "status": {"addresses": [address]}})
+    site.join()
+    site.settle(60)
+    routes = site.machine.network.routes
+    assert "10.244.9.0/24" in {route.prefix for route in routes if route.persistent}
+
+    undo(site)
+
+    assert [route for route in site.machine.network.routes if route.prefix.startswith("10.244.")] == []
+    assert not site.machine.files.is_directory(r"C:\k")

@@ -62,6 +62,8 @@ def source(spec: NodeSpec) -> dict[str, object]:
         "node_ip": spec.machine.node_ip or "",
         "server_host": spec.cluster.server_host,
         "server_port": spec.cluster.server_port,
+        # Routes inside these networks are the cluster's affair.
+        "pod_cidrs": list(spec.cluster.pod_cidrs),
         "kubectl": spec.paths.kubectl,
         "kubeconfig": spec.paths.kubeconfig,
         "crictl": spec.paths.crictl,

@@ -49,6 +49,8 @@ function Set-Credential {
     param($Credential)
     if ($null -eq (Get-CredentialFault $Credential)) { return }
     Stop-RunningService 'kubelet'
+    # The kubelet writes it, for the credentials that come now: it goes with them.
+    Save-CreatedFile $Credential.kubeconfig
     Remove-OldFile $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }

@@ -16,6 +16,11 @@ function Find-Address {
     Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
+function Test-SettledAddress {
+    param([string]$Ip)
+    @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+}
+
 function Get-DefaultRoute {
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
@@ -91,17 +96,28 @@ function Read-KeptRoutes {
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
     $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
     # Other IPv6 routes are announced by routers and come back by themselves.
-    foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' }) {
+    foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
         @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
     }
     foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
         if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
         if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
+        # An agent's, or winboot's own: they follow the cluster, and are none of the machine's.
+        if (Test-PodPrefix $route.DestinationPrefix) { continue }
         @{
             prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
             persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
         }
     }
+}
+
+function Test-PodPrefix {
+    param([string]$Prefix)
+    $base, $length = $Prefix.Split('/')
+    foreach ($cidr in $script:Node.pod_cidrs) {
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
+    }
+    $false
 }
 
 function Find-Uplink {

@@ -31,24 +31,18 @@ function Get-WantedRoutes {
 }
 
 function Read-PodRoutes {
-    param([string[]]$Cidrs)
     foreach ($route in Get-NetRoute -ErrorAction SilentlyContinue) {
-        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
-        $base, $length = $route.DestinationPrefix.Split('/')
-        foreach ($cidr in $Cidrs) {
-            if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { $route }
-        }
+        if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix $route.DestinationPrefix)) { $route }
     }
 }
 
 function Get-PodRouteDifference {
-    param([string[]]$Cidrs)
     if ($null -eq (Get-NodeObject)) {
         New-Difference -What 'routes to the pods of other nodes' -Is $null -Want '(known after join)'
         return
     }
     $is = @{}
-    foreach ($route in Read-PodRoutes $Cidrs) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
+    foreach ($route in Read-PodRoutes) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
     foreach ($route in Get-WantedRoutes) {
         $what = "route to $($route.prefix)"
         $found = $is[$route.prefix]
@@ -64,10 +58,9 @@ function Get-PodRouteDifference {
 
 function Set-PodRoutes {
     # Takes wrong routes away and adds those that are missing (undone by Restore-PodRoute).
-    param([string[]]$Cidrs)
     $wanted = @{}
     foreach ($route in Get-WantedRoutes) { $wanted[$route.prefix] = $route }
-    foreach ($route in Read-PodRoutes $Cidrs) {
+    foreach ($route in Read-PodRoutes) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }

@@ -464,7 +464,8 @@ class Flanneld(Daemon):
             else:
                 net.remove_route(route)
         for prefix, hop in wanted.items():
-            net.add_route(Route(prefix, hop, adapter.index, persistent=False))
+            # New-NetRoute as it stands: kept over a restart.
+            net.add_route(Route(prefix, hop, adapter.index))
 
     def _set_remote_subnets(self, others: list[tuple[str, str]]) -> None:
         network = hcn.network(self.machine, self.backend.name)
