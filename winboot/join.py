@@ -140,6 +140,8 @@ class Work:
         self.cluster: Cluster | None = None
         self.cluster_steps: list[StepDone] = []
         self.ready: bool | None = None
+        # The id of the bootstrap token that was made for this run.
+        self.token: str | None = None
         self.notes: list[str] = []
         self.journal = Journal(world.journals / world.run / f"{self.name}.jsonl")
         self.drive = Drive(
@@ -265,8 +267,9 @@ def _change(work: Work, node: NodeFacts | None, look: Pass) -> None:
                 work.drive.change(work.facts(node, drained=True), secrets)
         work.notes.extend(approver.refusals)
     finally:
-        if work.cluster is not None and BOOTSTRAP in _secret_names(work, look):
-            work.cluster.forget_tokens(node=work.name)
+        # Another controller at the same node has a token of its own, which its kubelet may still need.
+        if work.cluster is not None and work.token is not None:
+            work.cluster.forget_token(work.token)
     # With the whole plan the cordon goes last, when the node is Ready again (_admit).
     if drained and work.cluster is not None and not any(s.name == "startup-taint" for s in work.plan.steps):
         work.cluster.uncordon(work.name)
@@ -347,7 +350,9 @@ def _bootstrap_token(work: Work) -> Secret:
             f"{work.name}: a token must be minted, but the profile names no cluster.kubeconfig",
             hint="Name one, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
         )
-    return work.cluster.mint_token(node=work.name, lifetime=TOKEN_LIFETIME).value
+    token = work.cluster.mint_token(node=work.name, lifetime=TOKEN_LIFETIME)
+    work.token = token.id
+    return token.value
 
 
 def _kube_proxy_kubeconfig(work: Work) -> Secret:

@@ -90,6 +90,16 @@ def test_a_minted_token_joins_and_is_forgotten_afterwards(scene: Scene) -> None:
     assert scene.cluster.forget_tokens(node="win-1") == ()
 
 
+def test_one_token_is_forgotten_and_its_neighbour_stays(scene: Scene) -> None:
+    mine = scene.cluster.mint_token(node="win-1", lifetime=timedelta(hours=1))
+    other = scene.cluster.mint_token(node="win-1", lifetime=timedelta(hours=1))
+
+    scene.cluster.forget_token(mine.id)
+    scene.cluster.forget_token(mine.id)
+
+    assert scene.cluster.forget_tokens(node="win-1") == (other.id,)
+
+
 def test_a_token_that_is_over_is_swept_away_and_a_foreign_one_stays(scene: Scene) -> None:
     over = scene.cluster.mint_token(node="win-1", lifetime=timedelta(seconds=-1))
     scene.admin(

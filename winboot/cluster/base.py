@@ -171,6 +171,10 @@ class Cluster(Protocol):
         """A bootstrap token for one join, by the cluster's clock."""
         ...
 
+    def forget_token(self, token: str) -> None:
+        """Delete one token by its id; that it is gone already is fine."""
+        ...
+
     def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
         """Delete the tokens winboot minted (for one node, or all that are over); gives their ids."""
         ...

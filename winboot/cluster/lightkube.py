@@ -244,6 +244,10 @@ class LightkubeCluster:
             self._client.create(secret)
         return Token(token_id, HiddenText(f"{token_id}.{token_secret}"), expires)
 
+    def forget_token(self, token: str) -> None:
+        """Delete one token by its id; that it is gone already is fine."""
+        self._delete_secret(f"bootstrap-token-{token}")
+
     def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
         """Delete the tokens winboot minted: one node's, or all that are over."""
         now = self.server_time()

@@ -1,0 +1,158 @@
+"""Two controllers at one node: one works, the other waits, gives up, or takes over; nobody undoes the other's work."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.lab.scenes import Scenes
+from tests.lab.site import Controller, Killed, Site, only, problems
+from tests.lab.state import state
+from winboot.report import Report
+from winboot.run import Patience
+
+FENCE: Final = r"C:\ProgramData\winboot\fence.json"
+DAY: Final = 86400.0
+
+
+class Other(threading.Thread):
+    """Somebody else's `winboot join`, on a laptop of their own."""
+
+    def __init__(self, site: Site, **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.controller = site.controller(holder="you@desk")
+        self.report: Report | None = None
+        self._options = options
+
+    def run(self) -> None:
+        self.report = self.controller.join(**self._options)
+
+    def has_said(self, words: str) -> bool:
+        """Whether its user could read this by now."""
+        return any(words in line for line in self.controller.ears.said)
+
+
+def fence(site: Site) -> Any:
+    """Whose node it is, as the node says."""
+    return json.loads(site.machine.files.text(FENCE))
+
+
+def in_the_middle(
+    site: Site, other: Other, until: Callable[[], bool], *, at: str = "directories"
+) -> Controller:
+    """A controller during whose change the other one starts: it goes on once `until` holds, and the node with it."""
+
+    def hear(line: str) -> None:
+        if other.ident is None and f'"step":"{at}"' in line and mine.pipelines[-1]["Mode"] == "Change":
+            other.start()
+            # Time goes on for the other one, but does not run away before its thread has begun.
+            assert site.machine.wait(DAY, until=lambda: until() or not other.is_alive(), pace=0.01)
+
+    mine = site.controller(hear=hear)
+    return mine
+
+
+def settled(site: Site) -> bool:
+    """Ready, nothing is left to do, and nobody has left anything behind."""
+    site.settle(60)
+    again = site.join()
+    assert (problems(again), again.changed, only(again).ready) == ([], 0, True)
+    found = state(site)
+    assert (found["pending requests"], found["bootstrap tokens"]) == (0, 0)
+    return not site.refusals
+
+
+def test_who_comes_second_is_told_who_works_there_and_gives_up_in_time(scenes: Scenes) -> None:
+    site = scenes.bare("plain")
+    other = Other(site, patience=Patience(poll=5.0, held=0.0))
+    mine = in_the_middle(site, other, until=lambda: False)
+
+    report = mine.join()
+
+    assert other.report is not None
+    (told,) = problems(other.report)
+    assert "NodeFailed: win-1: held by another run: me@laptop, run " in told
+    assert (other.report.exit_code, other.report.changed) == (1, 0)
+    assert (problems(report), only(report).ready) == ([], True)
+    assert settled(site)
+
+
+def test_who_waits_finds_the_work_done(scenes: Scenes) -> None:
+    """Both end well, and the node is joined once."""
+    site = scenes.bare("plain")
+    other = Other(site)
+    mine = in_the_middle(site, other, until=lambda: other.has_said("held by another run (me@laptop"))
+
+    report = mine.join()
+    other.join()
+
+    assert other.report is not None
+    assert (problems(report), problems(other.report)) == ([], [])
+    assert (only(report).ready, only(other.report).ready) == (True, True)
+    assert only(report).reboots + only(other.report).reboots == 1
+    assert settled(site)
+
+
+def test_who_takes_over_ends_the_older_run_at_its_next_step(scenes: Scenes) -> None:
+    site = scenes.bare("plain")
+    other = Other(site, take_over=True)
+    mine = in_the_middle(site, other, until=lambda: fence(site)["holder"] == "you@desk", at="artifacts")
+
+    report = mine.join()
+    other.join()
+
+    assert other.report is not None
+    (told,) = problems(report)
+    assert "Superseded: win-1: another run has taken over: you@desk, run " in told
+    assert report.exit_code == 75
+    assert "containerd" not in {step.name for step in only(report).steps if step.state == "changed"}
+    assert (problems(other.report), only(other.report).ready) == ([], True)
+    assert settled(site)
+
+
+def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over(scenes: Scenes) -> None:
+    """Its shell died with its connection: the node has no holder, and the next one need not wait."""
+    site = scenes.bare("plain")
+    died: list[Controller] = []
+
+    def hear(line: str) -> None:
+        if not died and '"step":"artifacts"' in line and mine.pipelines[-1]["Mode"] == "Change":
+            died.append(mine)
+            mine.alive = False
+            assert mine.session is not None
+            mine.session.interrupt()
+
+    mine = site.controller(hear=hear)
+    with pytest.raises(Killed):
+        mine.join()
+
+    report = site.controller(holder="you@desk").join()
+
+    assert died and (problems(report), only(report).ready) == ([], True)
+    assert fence(site)["holder"] == "you@desk"
+    assert settled(site)
+
+
+def test_while_the_network_is_rewired_the_other_one_waits_for_it_too(scenes: Scenes) -> None:
+    """The run on the node belongs to nobody's session."""
+    site = scenes.bare("plain")
+    mine = site.controller()
+    others: list[Report] = []
+
+    def hear(line: str) -> None:
+        if '"event":"detached"' in line and not others:
+            others.append(Report("", "", ""))
+            mine.alive = False
+
+    mine.hear = hear
+    with pytest.raises(Killed):
+        mine.join()
+    report = site.controller(holder="you@desk").join()
+
+    assert others
+    assert (problems(report), only(report).ready) == ([], True)
+    assert settled(site)
