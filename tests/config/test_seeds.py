@@ -94,6 +94,16 @@ NAMED = [
         "RuntimeClass",
         "kubeadm",
     ),
+    *("Secrets in clear text", "Volume mounts", "Linux security context", "hostIPC", "Termination grace"),
+    *("CPU and memory limits", "CNI specification", "Services of type", "nssm AppDirectory", "start-kubelet"),
+    *("register-svc.ps1: NetworkMode", "register-svc.ps1: ManagementIP", "register-svc.ps1: ClusterCIDR"),
+    *("register-svc.ps1: KubeDnsServiceIP", "register-svc.ps1: LogDir", "start.ps1: InterfaceName"),
+    *("beta.kubernetes.io/os", "kubectl exec", "nodeSelector", "Linux containers on Windows", "HugePages"),
+    *("Node problem detector", "In-tree volumes", "Up to 64 backends", "Session affinity with a time-out"),
+    *("IPv6 alone", "DNS: one suffix", "DNS through CNI", "gate HyperVContainer", "gate WinOverlay"),
+    *("gate IPv6DualStack", "Version skew", "Host and image", "Control plane on Linux", "Cluster API"),
+    *("Active Directory", "AWS with kops", "Conformance", "Guessing the pod CIDR", "The network set-up"),
+    *("--kubeconfig", "--v", "--enable-debugging-handlers", "--cluster-domain", "--allow-privileged"),
 ]
 
 
