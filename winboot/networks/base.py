@@ -169,7 +169,6 @@ class Network:
     can_route: bool = False
     first_switch: str | None = None
     fixes: tuple[str, ...] = ()
-    non_persistent: bool = False
     ports: tuple[PortRule, ...] = ()
     features: tuple[str, ...] = ()
     dual_stack: bool = False

@@ -150,7 +150,6 @@ FLANNEL_VXLAN = Network(
     plugins=("flannel", "win-overlay", "host-local"),
     artifacts=("cni-plugins", "flannel-cni", "flannel"),
     source_vip=True,
-    non_persistent=True,
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
     needs=_NEEDS,

@@ -54,7 +54,6 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "network": network_table(spec),
         "guard": _guard(spec),
         "restart_hns": bool(solution.fixes),
-        "non_persistent": solution.non_persistent,
     }
 
 
