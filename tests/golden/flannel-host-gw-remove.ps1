@@ -19,7 +19,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
+  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -1831,6 +1831,8 @@ function Restore-Service {
   $was = $Former.definition
   Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
     'depend=', (ConvertTo-DependList $was.depends))
+  # Windows forgot the password of any other account.
+  if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
   Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
   Restore-ServiceParameters $Former
   if ($Former.running) { Start-Service -Name $Former.name }

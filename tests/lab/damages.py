@@ -602,6 +602,17 @@ DAMAGES: tuple[Damage, ...] = (
         ),
     ),
     at_once(
+        "all services run as somebody else",
+        *(
+            damage(
+                f"{name} runs as somebody else",
+                f"service {name}: account",
+                do=sc("config", name, "obj=", r"NT AUTHORITY\LocalService"),
+            )
+            for name in ALL_SERVICES
+        ),
+    ),
+    at_once(
         "all services get another variable",
         *(
             damage(

@@ -12,7 +12,7 @@ STEP = "containerd"
 TOML = r"C:\Program Files\containerd\config.toml"
 # All of a node stands on it: with containerd these stop, and their own steps start them again.
 ABOVE = ("kubelet", "flanneld", "kube-proxy")
-PARTS = ("command line", "start type", "depends on", "environment", "recovery", "state")
+PARTS = ("command line", "start type", "depends on", "account", "environment", "recovery", "state")
 
 
 def test_a_bare_machine_has_no_such_service(bench: Bench):
@@ -101,3 +101,16 @@ def test_a_service_marked_for_deletion_is_told_with_the_code(node: Node):
     assert problem.id == "ServiceControl"
     assert problem.message == "sc.exe config containerd ended with code 1072"
     assert "1072" in problem.hint
+
+
+def test_an_account_of_windows_comes_back_with_the_service_of_before(node: Node):
+    node.undo(STEP)
+    sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe", "obj=", r"NT AUTHORITY\LocalService")(
+        node.site
+    )
+    node.change(STEP, *ABOVE)
+    assert node.registry(rf"{SERVICES}\containerd", "ObjectName") == "LocalSystem"
+
+    node.undo(STEP)
+
+    assert node.registry(rf"{SERVICES}\containerd", "ObjectName") == r"NT AUTHORITY\LocalService"

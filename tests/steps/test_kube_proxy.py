@@ -16,7 +16,7 @@ from winboot.steps.kube_proxy import KUBE_PROXY
 
 STEP = "kube-proxy"
 KEY = r"SYSTEM\CurrentControlSet\Services\kube-proxy"
-PARTS = ("command line", "start type", "depends on", "environment", "recovery", "state")
+PARTS = ("command line", "start type", "depends on", "account", "environment", "recovery", "state")
 
 
 def hang(site: Site) -> None:

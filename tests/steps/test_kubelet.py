@@ -11,7 +11,7 @@ from tests.steps.nodes import Node
 STEP = "kubelet"
 KEY = rf"{SERVICES}\kubelet"
 ABOVE = ("flanneld", "kube-proxy")
-PARTS = ("command line", "start type", "depends on", "environment", "recovery", "state")
+PARTS = ("command line", "start type", "depends on", "account", "environment", "recovery", "state")
 
 
 def test_a_bare_machine_has_no_such_service(bench: Bench):

@@ -14,6 +14,7 @@ function Get-ServiceDifference {
     Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
     Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
     Compare-Wanted -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
+    Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
     Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
     Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
     # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
@@ -35,13 +36,14 @@ function Test-RestartDisrupts {
 function Read-Service {
     param([string]$Name)
     $path = Get-ServicePath $Name
-    $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
+    $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
     if (-not (Test-RegistryKey $path)) { return $is }
     $is.command_line = Read-Registry $path 'ImagePath'
     $start = [int](Read-Registry $path 'Start')
     $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
     if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
     $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
+    $is.account = Read-Registry $path 'ObjectName'
     $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
     $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
@@ -84,7 +86,7 @@ function Set-ServiceDefinition {
     $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
     Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-        'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
+        'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
     Invoke-ServiceControl @('description', $name, $Service.description)
     Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $name, '0')
@@ -180,6 +182,8 @@ function Restore-Service {
     $was = $Former.definition
     Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
         'depend=', (ConvertTo-DependList $was.depends))
+    # Windows forgot the password of any other account.
+    if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
     Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
     Restore-ServiceParameters $Former
     if ($Former.running) { Start-Service -Name $Former.name }
