@@ -149,12 +149,18 @@ class Bench(Rig):
     release: Release = "2022"
     spec: NodeSpec = field(default_factory=a_spec)
     world: World = field(default_factory=World)
+    dhcp: bool = False
 
     def __post_init__(self) -> None:
         programs = Programs()
         install_programs(programs, Outside(self.world))
         self.world.listen(self.spec.cluster.server_host, self.spec.cluster.server_port)
         self.machine = Machine(
-            "WIN-OLD", release=self.release, time=LabTime(scale=0), world=self.world, programs=programs
+            "WIN-OLD",
+            release=self.release,
+            dhcp=self.dhcp,
+            time=LabTime(scale=0),
+            world=self.world,
+            programs=programs,
         )
         self.machine.run_powershell = powershell

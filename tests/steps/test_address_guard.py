@@ -1,0 +1,67 @@
+"""The machine's static address is watched while somebody else makes a network on its adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.hands import remove_network
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec_of
+from tests.steps.nodes import Node
+from tests.steps.test_operator_network import back, gone
+
+STEP = "address-guard"
+WHAT = "guard of the static address 10.0.1.11"
+
+
+@pytest.mark.parametrize("profile", ["flannel-host-gw", "win-bridge", "azure"])
+def test_a_network_that_winboot_makes_itself_has_no_such_step(profile: str):
+    assert STEP not in Bench(spec=a_spec_of(profile)).look(STEP).states
+
+
+def test_on_a_bare_machine_nobody_guards_the_address():
+    bench = Bench(spec=a_spec_of("calico"))
+
+    assert bench.look(STEP).differences(STEP) == {
+        "guard of the static address 10.0.0.21": ("nobody", "the startup task")
+    }
+
+
+def test_an_address_from_dhcp_comes_back_by_itself():
+    bench = Bench(spec=a_spec_of("calico"), dhcp=True)
+
+    assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_where_the_network_stands_nobody_needs_to_watch(joined: Callable[[str], Node]):
+    node = joined("operator")
+
+    assert node.look(STEP).states == {STEP: "ok"}
+    assert node.undo(STEP).states == {STEP: "ok"}
+    assert node.differs == []
+
+
+def test_the_task_of_the_startup_watches_until_the_network_stands_and_puts_the_address_back(
+    joined: Callable[[str], Node],
+):
+    node = joined("operator").after(gone, remove_network("Calico"))
+    assert node.look(STEP).differences(STEP) == {WHAT: ("nobody", "the startup task")}
+
+    assert node.change(STEP).states == {STEP: "changed"}
+    assert node.look(STEP).states == {STEP: "ok"}, "it is running"
+    lose(node)
+    node.after(back("operator"))
+    node.site.settle(600)
+
+    assert node.machine.network.holder("10.0.1.11") is not None
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def lose(node: Node) -> None:
+    """What a switch on the adapter can do to a static address."""
+    network = node.machine.network
+    adapter = network.holder("10.0.1.11")
+    assert adapter is not None
+    network.remove_address(adapter, next(one for one in adapter.ipv4 if one.ip == "10.0.1.11"))
