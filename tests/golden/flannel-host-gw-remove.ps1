@@ -19,7 +19,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
+  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -524,39 +524,41 @@ function Restore-Exclusion {
   if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
 
-# Work that may cut its session runs as a one-shot SYSTEM task. A guard puts the network back when the machine lost
-# it.
+# Work that may cut its session runs as a one-shot SYSTEM task; a guard puts back a network that was lost by it.
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
   param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
-  $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+  $run = $script:Run
+  $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
   $path = Get-StatePath "detached\$id.ps1"
-  $text = $script:Run.Text
-  Write-FileText $path $text
+  Write-FileText $path $run.Text
   Write-StateJson "detached\$id.json" @{
-    id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
+    id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
-    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
-  $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
-  $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-  Start-SystemTask -Name "detached-$id" -Command $loader -Seconds ($Seconds + 300)
+  $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
+  Set-Task -Name "detached-$id" -Task (New-SystemTask -Command $loader -Seconds ($Seconds + 300))
+  Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
 function New-ScriptLoader {
-  # What a task runs: it refuses a script that is not the one that was stored.
-  param([string]$Path, [string]$Hash, [string]$Arguments)
-  $lines = @(
-    '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
+  # What a task runs: it refuses a file that is no longer this script.
+  param([string]$Path, [string]$Arguments)
+  @(
+    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
     '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-    'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
-    '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
-    '& $script {0}' -f $Arguments
-  )
-  $lines -join "`n"
+    "if (`$hash -ne '$(Get-TextHash $script:Run.Text)') { exit 65 }"
+    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes))) $Arguments"
+  ) -join "`n"
+}
+
+function Set-Task {
+  param([string]$Name, $Task)
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
 }
 
 function Remove-Task {
@@ -566,133 +568,110 @@ function Remove-Task {
   }
 }
 
-function Start-SystemTask {
-  param([string]$Name, [string]$Command, [int]$Seconds)
-  $task = New-SystemTask -Command $Command -Seconds $Seconds
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
-  Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
-}
-
 function New-SystemTask {
-  param([string]$Command, [int]$Seconds)
+  param([string]$Command, [int]$Seconds, $Trigger)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-  $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
-  $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
-  @{
-    Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
+  $task = @{
+    Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+      -Argument "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
     Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
       -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
   }
+  if ($null -ne $Trigger) { $task.Trigger = $Trigger }
+  $task
 }
 
 function Assert-NoFailure {
   # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
   # tried again at once.
-  $folder = Get-StatePath 'detached'
-  foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
-    $name = 'detached\' + [IO.Path]::GetFileName($path)
-    $status = Read-StateJson $name
-    # What an undo did is no failure of a join, and the other way round.
-    if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
-    $status.told = $true
-    Write-StateJson $name $status
+  foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
   }
 }
 
-function Invoke-Detached {
-  $name = "detached\$($script:Run.Facts.Detached).json"
-  $status = Read-StateJson $name
-  # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
-  $save = @{ Name = $name; Status = $status }
-  $lock = Wait-Mutex 120
-  if ($null -eq $lock) {
-    Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
-    return
-  }
-  try {
-    if ((Get-Fence) -ne $status.fence) {
-      Save-DetachedState @save -State 'failed' -Message ('superseded by ' + (Get-HolderText))
-      return
-    }
-    $script:Run.Fence = $status.fence
-    # Those last events are still on their way through the network that we are about to rewire.
-    Start-Sleep -Seconds 2
-    $ended = Invoke-Guarded $status
-    Save-DetachedState @save -State $ended.State -Message $ended.Message
-  }
-  catch {
-    Save-DetachedState @save -State 'failed' -Message $_.Exception.GetBaseException().Message
-    throw
-  }
-  finally {
-    Exit-Run $lock
-    [IO.File]::Delete((Get-StatePath "detached\$($script:Run.Facts.Detached).ps1"))
-    Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
+function Read-UntoldRuns {
+  # What an undo did is no failure of a join, and the other way round: Purpose is the mode that started them.
+  param([string]$Step, [string[]]$Purpose)
+  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
+    $name = 'detached\' + [IO.Path]::GetFileName($path)
+    $status = Read-StateJson $name
+    if ($null -eq $status -or $status.told -or $Purpose -notcontains $status.purpose) { continue }
+    $status.told = $true
+    Write-StateJson $name $status
+    $status
   }
 }
 
-function Save-DetachedState {
-  param([string]$Name, $Status, [string]$State, [string]$Message)
-  $Status.state = $State
-  $Status.message = $Message
-  $Status.ended = [DateTime]::UtcNow.Ticks
-  Write-StateJson $Name $Status
+function Invoke-Detached {
+  $id = $script:Run.Facts.Detached
+  $status = Read-StateJson "detached\$id.json"
+  $ended = @{ State = 'failed'; Message = '' }
+  # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  $lock = Wait-Mutex -Seconds 120
+  try {
+    if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+    if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+    $script:Run.Fence = $status.fence
+    # That event is still on its way through the network that we are about to rewire.
+    Start-Sleep -Seconds 2
+    $ended = Invoke-Guarded $status
+  }
+  catch { $ended.Message = $_.Exception.GetBaseException().Message }
+  $status.state = $ended.State
+  $status.message = $ended.Message
+  $status.ended = [DateTime]::UtcNow.Ticks
+  Write-StateJson "detached\$id.json" $status
+  if ($null -ne $lock) { Exit-Run $lock }
+  [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
+  Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 
 function Invoke-Guarded {
   # That nobody is connected is no reason to go back: only what the node itself can see counts.
   param($Status)
-  $guard = $Status.guard
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
-  $address = Get-NodeAddress
-  $snapshot = Read-NetworkSnapshot $address
+  $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
   Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
   $script:Run['Snapshot'] = $snapshot
+  $state = 'done'
   $message = ''
   $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
   try { [void]@(Invoke-Block $step 'Detached') }
-  catch { $message = (ConvertTo-Problem $_ 'ChangeFailed').message }
-  $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-  if ($missing -ne '') {
-    Undo-Rewiring $guard
-    $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-    return @{ State = 'restored'; Message = "$missing was lost and the change taken back; $message $after".Trim() }
+  catch {
+    $state = 'failed'
+    $message = $_.Exception.GetBaseException().Message
   }
-  if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
-  @{ State = 'done'; Message = '' }
+  $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  if (-not $lost) { return @{ State = $state; Message = $message } }
+  Undo-Rewiring $Status.guard
+  $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  @{ State = 'restored'; Message = "$lost was lost and the change taken back; $message $after".Trim() }
 }
 
 function Wait-Network {
   # Puts back what is missing until the machine has its way out; names what is still missing at the end.
-  param($Snapshot, $Guard, [int]$Seconds)
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  do {
+  param($Snapshot, $Guard)
+  $intact = {
     Restore-NetworkSnapshot $Snapshot
-    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
-    if ($missing -eq '') { return '' }
-    Start-Sleep -Seconds 3
-  } while ([DateTime]::UtcNow -lt $until)
-  $missing
+    -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
+  }
+  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
 }
 
 function Get-MissingLink {
   param($Snapshot, $Guard)
-  $address = @(Find-Address $Snapshot.ip)
-  if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
-  $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+  if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
+  $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
   if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-  $out = Get-AddressTowardsServer
-  if (-not $out) { return 'the way to the API server' }
-  $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
+  if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
   # Port 0: winboot runs on the machine itself.
-  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return "the listener on port $($Guard.management_port)" }
-  ''
+  $port = $Guard.management_port
+  if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
 }
 
 function Undo-Rewiring {
@@ -701,9 +680,7 @@ function Undo-Rewiring {
     Stop-RunningService $Guard.agent
     Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
   }
-  foreach ($network in Get-HnsObject networks $Guard.network) {
-    Remove-HnsObject networks $network.Id
-  }
+  foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
 # What a look, a change and a step that cannot go on have to say.
@@ -1355,6 +1332,11 @@ function Find-Address {
   Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
+function Test-SettledAddress {
+  param([string]$Ip)
+  @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+}
+
 function Get-DefaultRoute {
   @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
       Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
@@ -1831,8 +1813,6 @@ function Restore-Service {
   $was = $Former.definition
   Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
     'depend=', (ConvertTo-DependList $was.depends))
-  # Windows forgot the password of any other account.
-  if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
   Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
   Restore-ServiceParameters $Former
   if ($Former.running) { Start-Service -Name $Former.name }

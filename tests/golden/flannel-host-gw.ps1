@@ -20,7 +20,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
+  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -471,10 +471,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Wait-RunningAgent -Wanted $network -Seconds 30
   if (Test-PodNetwork -Wanted $network) { Enable-Forwarding -Wanted $network }
   else { Start-Rewiring -Wanted $network -Guard $guard }
-}; Boot = {
-  # Its agent makes the network when it is missing: after each restart (an overlay), or after one that came before
-  # winboot's own run had made it.
-  Protect-Address -Awaited { -not (Test-PodNetwork -Wanted $network) } -Seconds 900
 }; Detached = {
   Start-NetworkAgent -Wanted $network -Seconds 180
   Enable-Forwarding -Wanted $network
@@ -603,34 +599,29 @@ function Get-ArtifactDifference {
     $noted = Read-PlacedHashes $artifact
     foreach ($member in $artifact.members) {
       $want = $member['sha256']
-      if ($null -eq $want) { $want = $noted[$member.destination] }
+      if (-not $want) { $want = $noted[$member.destination] }
       $is = Get-PathHash $member.destination
-      if ($null -ne $want -and $is -eq $want) { continue }
-      $shown = $want
-      if ($null -eq $want) { $shown = "as in $($artifact.file) $($artifact.version)" }
-      New-Difference -What "file $($member.destination): sha256" -Is $is -Want $shown -Disturbs:($null -ne $is)
+      if ($want -and $is -eq $want) { continue }
+      if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
+      New-Difference -What "file $($member.destination): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
     }
   }
-}
-
-function Get-PlacedPath {
-  param($Artifact)
-  "placed-$($Artifact.name).json"
 }
 
 function Read-PlacedHashes {
   param($Artifact)
   $hashes = @{}
-  $noted = Read-StateJson (Get-PlacedPath $Artifact)
-  if ($null -eq $noted -or $noted.archive -ne $Artifact['sha256']) { return $hashes }
-  foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
+  $noted = Read-StateJson "placed-$($Artifact.name).json"
+  if ($null -ne $noted -and $noted.archive -eq $Artifact['sha256']) {
+    foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
+  }
   $hashes
 }
 
 function Install-Artifacts {
   param([hashtable[]]$Artifacts)
   foreach ($artifact in $Artifacts) {
-    if (@(Get-ArtifactDifference @($artifact)).Count -gt 0) { Install-Artifact $artifact }
+    if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact }
   }
 }
 
@@ -638,34 +629,29 @@ function Install-Artifact {
   param($Artifact)
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
-  $archive = [IO.Path]::Combine($folder, $Artifact.file)
+  $archive = "$folder\$($Artifact.file)"
   if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
-  $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
+  $unpacked = "$folder\$($Artifact.name)-unpacked"
   if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
   [void][IO.Directory]::CreateDirectory($unpacked)
-  if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
-  else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
+  $paths = @($Artifact.members | ForEach-Object { $_.path })
+  if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, "$unpacked\$paths") }
+  else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
   $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-  Write-StateJson (Get-PlacedPath $Artifact) @{ archive = $Artifact['sha256']; files = [object[]]$files }
+  Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
   [IO.Directory]::Delete($unpacked, $true)
   [IO.File]::Delete($archive)
-}
-
-function Expand-Members {
-  param($Artifact, [string]$Archive, [string]$Folder)
-  $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
-  [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -Seconds 300)
 }
 
 function Install-Member {
   param($Member, [string]$Folder)
   $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
   $hash = Get-PathHash $from
-  if ($null -ne $Member['sha256'] -and $hash -ne $Member['sha256']) {
+  if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
     Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
   }
   if ((Get-PathHash $Member.destination) -ne $hash) {
-    foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed $service }
+    foreach ($service in $Member['services']) { Save-RestartNeed $service }
     Save-FormerFile $Member.destination
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
     Move-FileOver -From $from -To $Member.destination
@@ -675,18 +661,13 @@ function Install-Member {
 
 function Receive-Artifact {
   param($Artifact, [string]$Path)
-  if (-not $Artifact['sha256']) {
-    Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)"
-  }
+  $want = $Artifact['sha256']
+  if (-not $want) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $part = "$Path.part"
-  for ($attempt = 1; (Get-PathHash $part) -ne $Artifact['sha256']; $attempt++) {
-    if ($attempt -gt 4) {
-      $hash = Get-PathHash $part
-      [IO.File]::Delete($part)
-      Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $($Artifact['sha256'])"
-    }
+  for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
     # The first attempts go on where an earlier one ended; the last ones start from nothing.
     if ($attempt -gt 2) { [IO.File]::Delete($part) }
+    if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
     Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
   }
   [IO.File]::Delete($Path)
@@ -700,28 +681,23 @@ function Receive-Rest {
   if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
   # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
   [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
-  $have = [long]0
-  if ([IO.File]::Exists($Path)) { $have = [IO.FileInfo]::new($Path).Length }
   $request = [Net.WebRequest]::Create($Url)
   $request.Timeout = 60000
   $request.ReadWriteTimeout = 60000
   if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
-  if ($have -gt 0) { $request.AddRange($have) }
+  if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
   try {
     $response = $request.GetResponse()
     try {
-      $mode = [IO.FileMode]::Append
       # 206 says that the server goes on where we ask; anything else is the whole file again.
-      if ([int]$response.StatusCode -ne 206) { $mode = [IO.FileMode]::Create }
-      $file = [IO.File]::Open($Path, $mode, [IO.FileAccess]::Write)
+      $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
+      $file = [IO.File]::Open($Path, $mode, 'Write')
       try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
     }
     finally { $response.Close() }
   }
   catch {
-    if ($Last) {
-      Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)"
-    }
+    if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
     # 416: what we have is not the beginning of that file.
     Start-Sleep -Seconds 2
   }
@@ -735,14 +711,14 @@ function Get-BootTaskDifference {
 }
 
 function New-BootTask {
-  $path = Get-StatePath 'boot.ps1'
-  New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -Seconds 1800
+  $loader = New-ScriptLoader -Path (Get-StatePath 'boot.ps1') -Arguments '-Mode Boot'
+  New-SystemTask -Command $loader -Seconds 1800 -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Set-BootTask {
   Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
   Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
-  Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
+  Set-Task -Name 'boot' -Task (New-BootTask)
 }
 
 function Invoke-Boot {
@@ -752,10 +728,7 @@ function Invoke-Boot {
   Clear-OldFiles
   foreach ($step in $script:Run.Steps) {
     try { [void]@(Invoke-Block $step 'Boot') }
-    catch {
-      $problem = ConvertTo-Problem $_ 'BootFailed'
-      [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = $problem })
-    }
+    catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
   }
 }
 
@@ -765,7 +738,7 @@ function Restore-BootRoutes {
   if ($null -eq $snapshot) { return }
   $ready = {
     Restore-NetworkSnapshot $snapshot
-    @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+    Test-SettledAddress $snapshot.ip
   }
   if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
 }
@@ -874,196 +847,159 @@ function Wait-Containerd {
   Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }
 
-# Work that may cut its session runs as a one-shot SYSTEM task. A guard puts the network back when the machine lost
-# it.
+# Work that may cut its session runs as a one-shot SYSTEM task; a guard puts back a network that was lost by it.
 
 function Start-DetachedRun {
   # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
   param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
-  $id = "$($script:Run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+  $run = $script:Run
+  $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
   $path = Get-StatePath "detached\$id.ps1"
-  $text = $script:Run.Text
-  Write-FileText $path $text
+  Write-FileText $path $run.Text
   Write-StateJson "detached\$id.json" @{
-    id = $id; step = $script:Run.Step; state = 'running'; run = $script:Run.Id; fence = $script:Run.Fence
+    id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
-    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks; guard = $Guard; purpose = $script:Run.Mode
+    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
-  $arguments = '-Mode Detached -RunId ''{0}'' -Facts @{{ Detached = ''{1}'' }}' -f $script:Run.Id, $id
-  $loader = New-ScriptLoader -Path $path -Hash (Get-TextHash $text) -Arguments $arguments
-  Start-SystemTask -Name "detached-$id" -Command $loader -Seconds ($Seconds + 300)
+  $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
+  Set-Task -Name "detached-$id" -Task (New-SystemTask -Command $loader -Seconds ($Seconds + 300))
+  Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
 function New-ScriptLoader {
-  # What a task runs: it refuses a script that is not the one that was stored.
-  param([string]$Path, [string]$Hash, [string]$Arguments)
-  $lines = @(
-    '$bytes = [IO.File]::ReadAllBytes(''{0}'')' -f $Path
+  # What a task runs: it refuses a file that is no longer this script.
+  param([string]$Path, [string]$Arguments)
+  @(
+    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
     '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-    'if ($hash -ne ''{0}'') {{ exit 65 }}' -f $Hash
-    '$script = [scriptblock]::Create([Text.Encoding]::UTF8.GetString($bytes))'
-    '& $script {0}' -f $Arguments
-  )
-  $lines -join "`n"
+    "if (`$hash -ne '$(Get-TextHash $script:Run.Text)') { exit 65 }"
+    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes))) $Arguments"
+  ) -join "`n"
 }
 
 function Get-TaskDifference {
   # Compares what a task runs, by its hash: it is long.
   param([string]$Name, $Task)
-  $found = @(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
   $what = "task \winboot\${Name}:"
   $is = $null
-  if ($found.Count -gt 0) { $is = Get-TextHash ([string]$found[0].Actions[0].Arguments) }
+  foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+    $is = Get-TextHash $found.Actions[0].Arguments
+    if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
+  }
   Compare-Wanted -What "$what command" -Is $is -Want (Get-TextHash $Task.Action.Arguments)
-  if ($null -ne $is -and $found[0].State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
 }
 
 function Set-Task {
-  param([string]$Name, $Task, $Trigger)
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Trigger $Trigger -Force @Task)
-}
-
-function Start-SystemTask {
-  param([string]$Name, [string]$Command, [int]$Seconds)
-  $task = New-SystemTask -Command $Command -Seconds $Seconds
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @task)
-  Start-ScheduledTask -TaskName $Name -TaskPath '\winboot\'
+  param([string]$Name, $Task)
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
 }
 
 function New-SystemTask {
-  param([string]$Command, [int]$Seconds)
+  param([string]$Command, [int]$Seconds, $Trigger)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-  $arguments = "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
-  $shell = Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe'
-  @{
-    Action    = New-ScheduledTaskAction -Execute $shell -Argument $arguments
+  $task = @{
+    Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+      -Argument "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
     Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
       -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
   }
+  if ($null -ne $Trigger) { $task.Trigger = $Trigger }
+  $task
 }
 
 function Assert-NoFailure {
   # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
   # tried again at once.
-  $folder = Get-StatePath 'detached'
-  foreach ($path in [IO.Directory]::GetFiles($folder, ($script:Run.Step + '-*.json'))) {
-    $name = 'detached\' + [IO.Path]::GetFileName($path)
-    $status = Read-StateJson $name
-    # What an undo did is no failure of a join, and the other way round.
-    if ($null -eq $status -or $status.told -or $status.purpose -ne $script:Run.Mode) { continue }
-    $status.told = $true
-    Write-StateJson $name $status
+  foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
   }
 }
 
-function Complete-DetachedRun {
-  # The step is as wanted: how its earlier runs ended is no reason to stop the next one.
-  param([string]$Step)
+function Read-UntoldRuns {
+  # What an undo did is no failure of a join, and the other way round: Purpose is the mode that started them.
+  param([string]$Step, [string[]]$Purpose)
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told) { continue }
+    if ($null -eq $status -or $status.told -or $Purpose -notcontains $status.purpose) { continue }
     $status.told = $true
     Write-StateJson $name $status
+    $status
   }
 }
 
 function Invoke-Detached {
-  $name = "detached\$($script:Run.Facts.Detached).json"
-  $status = Read-StateJson $name
+  $id = $script:Run.Facts.Detached
+  $status = Read-StateJson "detached\$id.json"
+  $ended = @{ State = 'failed'; Message = '' }
   # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
-  $save = @{ Name = $name; Status = $status }
-  $lock = Wait-Mutex 120
-  if ($null -eq $lock) {
-    Save-DetachedState @save -State 'failed' -Message ('the mutex stayed held by ' + (Get-HolderText))
-    return
-  }
+  $lock = Wait-Mutex -Seconds 120
   try {
-    if ((Get-Fence) -ne $status.fence) {
-      Save-DetachedState @save -State 'failed' -Message ('superseded by ' + (Get-HolderText))
-      return
-    }
+    if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+    if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
     $script:Run.Fence = $status.fence
-    # Those last events are still on their way through the network that we are about to rewire.
+    # That event is still on its way through the network that we are about to rewire.
     Start-Sleep -Seconds 2
     $ended = Invoke-Guarded $status
-    Save-DetachedState @save -State $ended.State -Message $ended.Message
   }
-  catch {
-    Save-DetachedState @save -State 'failed' -Message $_.Exception.GetBaseException().Message
-    throw
-  }
-  finally {
-    Exit-Run $lock
-    [IO.File]::Delete((Get-StatePath "detached\$($script:Run.Facts.Detached).ps1"))
-    Unregister-ScheduledTask -TaskName ('detached-' + $script:Run.Facts.Detached) -TaskPath '\winboot\' -Confirm:$false
-  }
-}
-
-function Save-DetachedState {
-  param([string]$Name, $Status, [string]$State, [string]$Message)
-  $Status.state = $State
-  $Status.message = $Message
-  $Status.ended = [DateTime]::UtcNow.Ticks
-  Write-StateJson $Name $Status
+  catch { $ended.Message = $_.Exception.GetBaseException().Message }
+  $status.state = $ended.State
+  $status.message = $ended.Message
+  $status.ended = [DateTime]::UtcNow.Ticks
+  Write-StateJson "detached\$id.json" $status
+  if ($null -ne $lock) { Exit-Run $lock }
+  [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
+  Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 
 function Invoke-Guarded {
   # That nobody is connected is no reason to go back: only what the node itself can see counts.
   param($Status)
-  $guard = $Status.guard
   # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
-  $address = Get-NodeAddress
-  $snapshot = Read-NetworkSnapshot $address
+  $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
   Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
   $script:Run['Snapshot'] = $snapshot
+  $state = 'done'
   $message = ''
   $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
   try { [void]@(Invoke-Block $step 'Detached') }
-  catch { $message = (ConvertTo-Problem $_ 'ChangeFailed').message }
-  $missing = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-  if ($missing -ne '') {
-    Undo-Rewiring $guard
-    $after = Wait-Network -Snapshot $snapshot -Guard $guard -Seconds 120
-    return @{ State = 'restored'; Message = "$missing was lost and the change taken back; $message $after".Trim() }
+  catch {
+    $state = 'failed'
+    $message = $_.Exception.GetBaseException().Message
   }
-  if ($message -ne '') { return @{ State = 'failed'; Message = $message } }
-  @{ State = 'done'; Message = '' }
+  $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  if (-not $lost) { return @{ State = $state; Message = $message } }
+  Undo-Rewiring $Status.guard
+  $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  @{ State = 'restored'; Message = "$lost was lost and the change taken back; $message $after".Trim() }
 }
 
 function Wait-Network {
   # Puts back what is missing until the machine has its way out; names what is still missing at the end.
-  param($Snapshot, $Guard, [int]$Seconds)
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  do {
+  param($Snapshot, $Guard)
+  $intact = {
     Restore-NetworkSnapshot $Snapshot
-    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
-    if ($missing -eq '') { return '' }
-    Start-Sleep -Seconds 3
-  } while ([DateTime]::UtcNow -lt $until)
-  $missing
+    -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
+  }
+  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
 }
 
 function Get-MissingLink {
   param($Snapshot, $Guard)
-  $address = @(Find-Address $Snapshot.ip)
-  if ($address.Count -eq 0 -or $address[0].AddressState.ToString() -ne 'Preferred') { return 'the address ' + $Snapshot.ip }
-  $wanted = @(@($Snapshot.routes) | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+  if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
+  $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
   if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-  $out = Get-AddressTowardsServer
-  if (-not $out) { return 'the way to the API server' }
-  $listening = @(Get-NetTCPConnection -State Listen -LocalPort $Guard.management_port -ErrorAction SilentlyContinue)
+  if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
   # Port 0: winboot runs on the machine itself.
-  if ($Guard.management_port -ne 0 -and $listening.Count -eq 0) { return "the listener on port $($Guard.management_port)" }
-  ''
+  $port = $Guard.management_port
+  if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
 }
 
 function Undo-Rewiring {
@@ -1072,9 +1008,7 @@ function Undo-Rewiring {
     Stop-RunningService $Guard.agent
     Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
   }
-  foreach ($network in Get-HnsObject networks $Guard.network) {
-    Remove-HnsObject networks $network.Id
-  }
+  foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
 # What a look, a change and a step that cannot go on have to say.
@@ -1251,7 +1185,8 @@ function Assert-Needs {
 function Get-ChangeResult {
   param($Step)
   $result = Get-LookResult $Step
-  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { Complete-DetachedRun $Step.Name }
+  # It is as wanted: how its earlier detached runs ended is no reason to stop the next one.
+  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
   if ($result.State -ne 'would-change') { return $result }
   try {
     Assert-Allowed -Step $Step -Differences $result.Differences
@@ -1675,29 +1610,6 @@ function Save-FormerValue {
   [IO.File]::AppendAllText((Get-FormerPath), "$note`n")
 }
 
-# The machine's own static address while somebody makes, or after a restart remakes, a network on its adapter. Their work
-# is left alone; only what the machine had before is put back.
-
-function Protect-Address {
-  # Watches until the network has stood for two minutes without costing the machine its address.
-  param([scriptblock]$Awaited, [int]$Seconds)
-  $snapshot = Read-StateJson 'network.json'
-  if ($null -eq $snapshot -or -not $snapshot.static) { return }
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  $calm = [DateTime]::UtcNow.AddSeconds(120)
-  for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-    $waiting = @(Find-Address $snapshot.ip).Count -eq 0
-    if ($waiting) { Restore-NetworkSnapshot $snapshot }
-    # That costs a question to the cluster.
-    elseif ($round % 5 -eq 0) {
-      $script:Run.Cache = @{}
-      $waiting = & $Awaited
-    }
-    if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
-    Start-Sleep -Milliseconds 2000
-  }
-}
-
 # The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
 
 function Get-HnsObject {
@@ -2088,14 +2000,11 @@ function Invoke-LogRotation {
 
 function New-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-  $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
-  $call = "Invoke-LogRotation -Logs @($(ConvertTo-QuotedList $Logs)) -Endless @($(ConvertTo-QuotedList $Endless)) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-  New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800
-}
-
-function ConvertTo-QuotedList {
-  param([string[]]$Paths)
-  @($Paths | ForEach-Object { "'$_'" }) -join ', '
+  $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
+  $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+  # A beginning that is long over: from now on at every full hour.
+  $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+  New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }
 
 function Get-LogTaskDifference {
@@ -2106,9 +2015,7 @@ function Get-LogTaskDifference {
 function Set-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
   Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-  # A beginning that is long over: from now on at every full hour.
-  $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-  Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters) -Trigger $trigger
+  Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
 # NSSM keeps its own values of a service in the subkey Parameters.
@@ -2209,6 +2116,11 @@ function Get-AddressTowardsServer {
 function Find-Address {
   param([string]$Ip)
   Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+}
+
+function Test-SettledAddress {
+  param([string]$Ip)
+  @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
@@ -2976,7 +2888,6 @@ function Get-ServiceDifference {
   Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
   Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
   Compare-Wanted -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
-  Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
   Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
   Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
   # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
@@ -2998,14 +2909,13 @@ function Test-RestartDisrupts {
 function Read-Service {
   param([string]$Name)
   $path = Get-ServicePath $Name
-  $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
+  $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
   if (-not (Test-RegistryKey $path)) { return $is }
   $is.command_line = Read-Registry $path 'ImagePath'
   $start = [int](Read-Registry $path 'Start')
   $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
   if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
   $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
-  $is.account = Read-Registry $path 'ObjectName'
   $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
   $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
   $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
@@ -3048,7 +2958,7 @@ function Set-ServiceDefinition {
   $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
   $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
   Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-    'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
+    'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
   Invoke-ServiceControl @('description', $name, $Service.description)
   Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
   Invoke-ServiceControl @('failureflag', $name, '0')

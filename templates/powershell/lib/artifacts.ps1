@@ -7,34 +7,29 @@ function Get-ArtifactDifference {
         $noted = Read-PlacedHashes $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
-            if ($null -eq $want) { $want = $noted[$member.destination] }
+            if (-not $want) { $want = $noted[$member.destination] }
             $is = Get-PathHash $member.destination
-            if ($null -ne $want -and $is -eq $want) { continue }
-            $shown = $want
-            if ($null -eq $want) { $shown = "as in $($artifact.file) $($artifact.version)" }
-            New-Difference -What "file $($member.destination): sha256" -Is $is -Want $shown -Disturbs:($null -ne $is)
+            if ($want -and $is -eq $want) { continue }
+            if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
+            New-Difference -What "file $($member.destination): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
         }
     }
-}
-
-function Get-PlacedPath {
-    param($Artifact)
-    "placed-$($Artifact.name).json"
 }
 
 function Read-PlacedHashes {
     param($Artifact)
     $hashes = @{}
-    $noted = Read-StateJson (Get-PlacedPath $Artifact)
-    if ($null -eq $noted -or $noted.archive -ne $Artifact['sha256']) { return $hashes }
-    foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
+    $noted = Read-StateJson "placed-$($Artifact.name).json"
+    if ($null -ne $noted -and $noted.archive -eq $Artifact['sha256']) {
+        foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
+    }
     $hashes
 }
 
 function Install-Artifacts {
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
-        if (@(Get-ArtifactDifference @($artifact)).Count -gt 0) { Install-Artifact $artifact }
+        if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact }
     }
 }
 
@@ -42,34 +37,29 @@ function Install-Artifact {
     param($Artifact)
     $folder = Get-StatePath 'downloads'
     Set-PrivateFolder $folder
-    $archive = [IO.Path]::Combine($folder, $Artifact.file)
+    $archive = "$folder\$($Artifact.file)"
     if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
-    $unpacked = [IO.Path]::Combine($folder, $Artifact.name + '-unpacked')
+    $unpacked = "$folder\$($Artifact.name)-unpacked"
     if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
     [void][IO.Directory]::CreateDirectory($unpacked)
-    if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, [IO.Path]::Combine($unpacked, $Artifact.members[0].path)) }
-    else { Expand-Members -Artifact $Artifact -Archive $archive -Folder $unpacked }
+    $paths = @($Artifact.members | ForEach-Object { $_.path })
+    if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, "$unpacked\$paths") }
+    else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-    Write-StateJson (Get-PlacedPath $Artifact) @{ archive = $Artifact['sha256']; files = [object[]]$files }
+    Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
     [IO.Directory]::Delete($unpacked, $true)
     [IO.File]::Delete($archive)
-}
-
-function Expand-Members {
-    param($Artifact, [string]$Archive, [string]$Folder)
-    $arguments = @('-x', '-f', $Archive, '-C', $Folder) + @($Artifact.members | ForEach-Object { $_.path })
-    [void](Assert-Program -Path (Get-SystemProgram 'tar.exe') -Arguments $arguments -Seconds 300)
 }
 
 function Install-Member {
     param($Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
     $hash = Get-PathHash $from
-    if ($null -ne $Member['sha256'] -and $hash -ne $Member['sha256']) {
+    if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
         Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
     }
     if ((Get-PathHash $Member.destination) -ne $hash) {
-        foreach ($service in @($Member['services'] | Where-Object { $_ })) { Save-RestartNeed $service }
+        foreach ($service in $Member['services']) { Save-RestartNeed $service }
         Save-FormerFile $Member.destination
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
         Move-FileOver -From $from -To $Member.destination
@@ -79,18 +69,13 @@ function Install-Member {
 
 function Receive-Artifact {
     param($Artifact, [string]$Path)
-    if (-not $Artifact['sha256']) {
-        Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)"
-    }
+    $want = $Artifact['sha256']
+    if (-not $want) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
     $part = "$Path.part"
-    for ($attempt = 1; (Get-PathHash $part) -ne $Artifact['sha256']; $attempt++) {
-        if ($attempt -gt 4) {
-            $hash = Get-PathHash $part
-            [IO.File]::Delete($part)
-            Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $($Artifact['sha256'])"
-        }
+    for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
         # The first attempts go on where an earlier one ended; the last ones start from nothing.
         if ($attempt -gt 2) { [IO.File]::Delete($part) }
+        if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
         Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
     }
     [IO.File]::Delete($Path)
@@ -104,28 +89,23 @@ function Receive-Rest {
     if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
     # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
-    $have = [long]0
-    if ([IO.File]::Exists($Path)) { $have = [IO.FileInfo]::new($Path).Length }
     $request = [Net.WebRequest]::Create($Url)
     $request.Timeout = 60000
     $request.ReadWriteTimeout = 60000
     if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
-    if ($have -gt 0) { $request.AddRange($have) }
+    if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
     try {
         $response = $request.GetResponse()
         try {
-            $mode = [IO.FileMode]::Append
             # 206 says that the server goes on where we ask; anything else is the whole file again.
-            if ([int]$response.StatusCode -ne 206) { $mode = [IO.FileMode]::Create }
-            $file = [IO.File]::Open($Path, $mode, [IO.FileAccess]::Write)
+            $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
+            $file = [IO.File]::Open($Path, $mode, 'Write')
             try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
         }
         finally { $response.Close() }
     }
     catch {
-        if ($Last) {
-            Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)"
-        }
+        if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
         # 416: what we have is not the beginning of that file.
         Start-Sleep -Seconds 2
     }

@@ -6,14 +6,14 @@ function Get-BootTaskDifference {
 }
 
 function New-BootTask {
-    $path = Get-StatePath 'boot.ps1'
-    New-SystemTask -Command (New-ScriptLoader -Path $path -Hash (Get-TextHash $script:Run.Text) -Arguments '-Mode Boot') -Seconds 1800
+    $loader = New-ScriptLoader -Path (Get-StatePath 'boot.ps1') -Arguments '-Mode Boot'
+    New-SystemTask -Command $loader -Seconds 1800 -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Set-BootTask {
     Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
     Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
-    Set-Task -Name 'boot' -Task (New-BootTask) -Trigger (New-ScheduledTaskTrigger -AtStartup)
+    Set-Task -Name 'boot' -Task (New-BootTask)
 }
 
 function Restore-BootTask {
@@ -27,12 +27,18 @@ function Invoke-Boot {
     Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
     Clear-OldFiles
+    Remove-CutRuns
     foreach ($step in $script:Run.Steps) {
         try { [void]@(Invoke-Block $step 'Boot') }
-        catch {
-            $problem = ConvertTo-Problem $_ 'BootFailed'
-            [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = $problem })
-        }
+        catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+    }
+}
+
+function Remove-CutRuns {
+    # A detached run ends its own task; one that a restart cut off cannot.
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), '*.json')) {
+        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
     }
 }
 
@@ -42,7 +48,7 @@ function Restore-BootRoutes {
     if ($null -eq $snapshot) { return }
     $ready = {
         Restore-NetworkSnapshot $snapshot
-        @(Find-Address $snapshot.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+        Test-SettledAddress $snapshot.ip
     }
     if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
 }

@@ -30,14 +30,11 @@ function Invoke-LogRotation {
 
 function New-LogTask {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock.ToString()
-    $call = "Invoke-LogRotation -Logs @($(ConvertTo-QuotedList $Logs)) -Endless @($(ConvertTo-QuotedList $Endless)) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-    New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800
-}
-
-function ConvertTo-QuotedList {
-    param([string[]]$Paths)
-    @($Paths | ForEach-Object { "'$_'" }) -join ', '
+    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
+    $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    # A beginning that is long over: from now on at every full hour.
+    $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+    New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }
 
 function Get-LogTaskDifference {
@@ -48,9 +45,7 @@ function Get-LogTaskDifference {
 function Set-LogTask {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-    # A beginning that is long over: from now on at every full hour.
-    $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters) -Trigger $trigger
+    Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
 function Restore-LogTask {
