@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 import yaml
 
-from tests.steps.builders import a_spec
+from tests.lab.hands import Hand, delete, let_in, replace, write
+from tests.lab.site import Site
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec, a_spec_of
+from tests.steps.nodes import Node
 from winboot.errors import InvalidInput
 from winboot.secret import Secret
 from winboot.steps.kube_proxy_config import KUBE_PROXY_CONFIG, own_kubeconfig
@@ -87,3 +92,93 @@ def test_a_credential_of_its_own_is_a_secret_and_no_file_of_the_preview():
     assert KUBE_PROXY_CONFIG.secrets(spec) == ("kube-proxy-kubeconfig",)
     assert list(KUBE_PROXY_CONFIG.files(spec)) == [spec.paths.kube_proxy_config]
     assert KUBE_PROXY_CONFIG.secrets(a_spec()) == ()
+
+
+STEP = "kube-proxy-config"
+CONFIG = r"C:\k\kube-proxy.yaml"
+KUBECONFIG = r"C:\k\kube-proxy.kubeconfig"
+
+
+def test_a_bare_machine_lacks_both_files(bench: Bench):
+    assert set(bench.look(STEP).differences(STEP)) == {
+        f"file {CONFIG}: content",
+        f"file {KUBECONFIG}: content",
+    }
+
+
+def test_it_is_written_once_taken_away_and_written_again(node: Node):
+    assert node.undo(STEP).states == {STEP: "changed"}
+    assert (node.file(CONFIG), node.file(KUBECONFIG)) == (None, None)
+    assert node.change(STEP).states == {STEP: "changed"}
+    assert node.change(STEP).states == {STEP: "ok"}
+    assert node.change("kube-proxy").states == {"kube-proxy": "changed"}, "it reads them when it starts"
+    node.site.settle(60)
+    assert node.differs == []
+
+
+def test_what_somebody_had_written_there_comes_back(bench: Bench):
+    bench.write(CONFIG, b"kind: KubeProxyConfiguration\n")
+    bench.run(STEP)
+    bench.undo(STEP)
+
+    assert bench.file(CONFIG) == b"kind: KubeProxyConfiguration\n"
+
+
+def test_before_an_overlay_has_its_address_for_kube_proxy_it_cannot_be_written():
+    bench = Bench(spec=a_spec_of("flannel-vxlan"))
+
+    assert bench.look(STEP).differences(STEP)[f"file {CONFIG}: content"] == (None, "(known after join)")
+    assert bench.run(STEP).problem(STEP).id == "NotKnownYet"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [(CONFIG, "cbr0", "other"), (CONFIG, "kernelspace", "iptables"), (KUBECONFIG, "10.0.0.10", "10.9.9.9")],
+    ids=["another network", "another mode", "another cluster"],
+)
+def test_what_is_otherwise_is_told_and_mended(node: Node, path: str, old: str, new: str):
+    node.after(replace(path, old, new))
+
+    assert set(node.look(STEP).differences(STEP)) == {f"file {path}: content"}
+    assert node.change(STEP, "kube-proxy").states == {STEP: "changed", "kube-proxy": "changed"}
+    node.site.settle(60)
+    assert node.differs == []
+
+
+def token(site: Site) -> str:
+    """The credential that the profile's owner has."""
+    return own_kubeconfig(
+        Secret((site.folder / "kube-proxy.kubeconfig").read_text()), site.specs()[0], WHERE
+    ).reveal()
+
+
+@pytest.mark.parametrize(
+    ("what", "hand"),
+    [
+        ("credential", delete(KUBECONFIG)),
+        ("form", write(KUBECONFIG, "apiVersion: v1\nkind: Config\n")),
+        ("access", let_in(KUBECONFIG)),
+        ("server", replace(KUBECONFIG, "10.0.0.10", "10.9.9.9")),
+        ("CA", replace(KUBECONFIG, "ca.crt", "other.crt")),
+    ],
+)
+def test_of_a_credential_of_its_own_all_but_itself_is_compared(
+    joined: Callable[[str], Node], what: str, hand: Hand
+):
+    node = joined("own credential").after(hand)
+    given = {"kube-proxy-kubeconfig": token(node.site)}
+
+    told = node.look(STEP)
+    assert set(told.differences(STEP)) == {f"file {KUBECONFIG}: {what}"}
+    assert node.change(STEP, "kube-proxy", secrets=given).states == {STEP: "changed", "kube-proxy": "changed"}
+    node.site.settle(60)
+    assert node.differs == []
+
+
+def test_a_credential_that_was_not_sent_is_named(joined: Callable[[str], Node]):
+    node = joined("own credential").after(delete(KUBECONFIG))
+
+    problem = node.change(STEP, secrets={}).problem(STEP)
+
+    assert problem.id == "SecretMissing"
+    assert problem.message.endswith("kube-proxy-kubeconfig")
