@@ -461,6 +461,8 @@ def _timed(work: Work, name: str, act: Callable[[Cluster], tuple[Difference, ...
 def _admit(work: Work, cluster: Cluster) -> tuple[Difference, ...]:
     """Wait for Ready and lift the startup taint: from here on pods may come."""
     before = cluster.node(work.name)
+    # Another controller may have brought it here since this one has looked.
+    work.ready = before is not None and before.ready
     differences = _taint_look(work, before)
     if not differences:
         return ()

@@ -251,7 +251,9 @@ class Drive:
         names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
         self._listener.say(self.node, f"restarting for {names}")
         try:
-            for line in self._open().run(self._helpers.restart, {"Reason": f"winboot: {names}"}, {}):
+            # Another controller may have restarted it meanwhile; that one's work is not interrupted for nothing.
+            arguments = {"Reason": f"winboot: {names}", "BootId": done.started.boot_id}
+            for line in self._open().run(self._helpers.restart, arguments, {}):
                 self._journal.write("noise", {"line": line})
         except TransportError as error:
             # The machine may go down while it answers; only a boot id that stays the same is a failure.

@@ -134,10 +134,11 @@ class Tasks:
         thread = threading.Thread(
             target=self._run, args=(task, session), name=f"task {task.name}", daemon=True
         )
-        self._threads.append(thread)
         # It counts as busy from this moment on, not only when its thread gets the processor.
         self._machine.time.hand_over(self._machine)
         thread.start()
+        # Somebody may wait for the threads in the list right now; only one that was started can be waited for.
+        self._threads.append(thread)
 
     def _run(self, task: Task, session: Session) -> None:
         result = 1
