@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from winboot.lab.engine.cmdlet import Call
-from winboot.lab.engine.commands import MANAGEMENT, cmdlet
+from winboot.lab.engine.commands import MANAGEMENT, Function, cmdlet
 from winboot.lab.engine.convert import convert
 from winboot.lab.engine.door import ask, ask_one
 from winboot.lab.engine.dotnet import enum_type
@@ -26,7 +26,7 @@ from winboot.lab.engine.exceptions import (
     WriteErrorException,
 )
 from winboot.lab.engine.items import note_values
-from winboot.lab.engine.locations import ENVIRONMENT, FILES, VARIABLES, Place
+from winboot.lab.engine.locations import ALIASES, ENVIRONMENT, FILES, FUNCTIONS, VARIABLES, Place
 from winboot.lab.engine.providers import (
     FileProvider,
     chosen_by_name,
@@ -169,6 +169,13 @@ def get_content(call: Call) -> None:
         elif place.provider in (ENVIRONMENT, VARIABLES):
             item = provider_of(call.scope, place).find(place.path)  # type: ignore[attr-defined]
             call.write_each(item.value if place.provider == ENVIRONMENT else item.variable.value)
+        elif place.provider == FUNCTIONS:
+            found = call.scope.find_function(place.path.lower())
+            if not isinstance(found, Function):
+                call.refuse(f"of function:{place.path}")
+            call.write(found.block())
+        elif place.provider == ALIASES:
+            call.write(call.scope.find_alias(place.path.lower()))
         else:
             not_supported(call)
 
@@ -296,7 +303,7 @@ class _Writer:
                 target = self.target(place)
                 if target is not None:
                     yield target
-            elif place.provider in (ENVIRONMENT, VARIABLES):
+            elif place.provider in (ENVIRONMENT, VARIABLES, FUNCTIONS, ALIASES):
                 self.call.refuse(f"of {place.provider.lower()}:")
             else:
                 not_supported(self.call)

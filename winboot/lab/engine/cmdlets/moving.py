@@ -98,7 +98,7 @@ def copy_item(call: Call) -> None:
         elif place.provider == REGISTRY:
             _copy_key(call, place, target)
         else:
-            not_supported(call)
+            call.refuse(f"of {place.provider.lower()}:")
 
 
 class _Copy:
@@ -305,7 +305,7 @@ def rename_item(call: Call) -> None:
     new: str = call["NewName"]
     for place in resolve(call):
         if place.provider not in (FILES, REGISTRY):
-            not_supported(call)
+            call.refuse(f"of {place.provider.lower()}:")
         if "\\" in new or "/" in new or ":" in new:
             call.fail(
                 PSArgumentException(

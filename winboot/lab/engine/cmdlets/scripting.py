@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from winboot.lab.engine.cmdlet import Call
@@ -46,10 +47,10 @@ def set_strict_mode(call: Call) -> None:
     if text.lower() == "latest":
         call.scope.strict = 3
         return
-    try:
-        number = float(text if text.count(".") < 2 else text.rsplit(".", text.count(".") - 1)[0])
-    except ValueError:
-        raise Refusal("value", f"Set-StrictMode -Version {text}") from None
+    match = re.fullmatch(r"([1-5])(?:\.([01]))?(?:\.\d+){0,2}", text.strip())
+    if match is None or (match[2] == "1" and match[1] != "5"):
+        raise Refusal("value", f"Set-StrictMode -Version {text}", "a version that is none of PowerShell's")
+    number = int(match[1])
     call.scope.strict = 1 if number < 2 else 2 if number < 3 else 3
 
 

@@ -37,6 +37,7 @@ from winboot.lab.engine.exceptions import (
     PSInvalidCastException,
 )
 from winboot.lab.engine.formatting import dotnet_text, format_guid, format_number, number_text
+from winboot.lab.engine.members import adds
 from winboot.lab.engine.moments import DateTime
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
@@ -62,6 +63,7 @@ from winboot.lab.engine.values import (
     BigInteger,
     ByteArray,
     Char,
+    CodeProperty,
     EnumValue,
     Instance,
     Int16,
@@ -801,6 +803,7 @@ BITS.complete()
 
 ordered_by(uuid.UUID, lambda value: value.fields)
 compared_by_value(uuid.UUID)
+adds("System.Guid", CodeProperty("Guid", str))
 GUID.static_method("NewGuid()")(uuid.uuid4)
 GUID.static_field("Empty", "guid", uuid.UUID(int=0))
 GUID.constructor("string g")(parsing.parse_guid)

@@ -19,6 +19,7 @@ from winboot.lab.engine.exceptions import (
     OverflowException,
 )
 from winboot.lab.engine.formatting import format_date, format_span
+from winboot.lab.engine.members import adds
 from winboot.lab.engine.moments import (
     DATE_TIME,
     DATE_TIME_OFFSET,
@@ -39,6 +40,7 @@ from winboot.lab.engine.moments import (
 from winboot.lab.engine.values import (
     ICOMPARABLE,
     IFORMATTABLE,
+    CodeProperty,
     EnumValue,
     Instance,
     Int64,
@@ -189,6 +191,10 @@ for _kind in (DATE_TIME, DATE_TIME_OFFSET):
 DATE_TIME.method("ToUniversalTime()")(lambda self: self.to_utc())
 DATE_TIME.method("ToLocalTime()")(lambda self: self.to_local())
 DATE_TIME.method("ToShortDateString()")(lambda self: format_date(self, "d"))
+adds(
+    "System.DateTime",
+    CodeProperty("DateTime", lambda self: f"{format_date(self, 'D')} {format_date(self, 'T')}"),
+)
 DATE_TIME.method("ToLongDateString()")(lambda self: format_date(self, "D"))
 DATE_TIME.method("ToShortTimeString()")(lambda self: format_date(self, "t"))
 DATE_TIME.method("ToLongTimeString()")(lambda self: format_date(self, "T"))

@@ -153,6 +153,9 @@ def parse(text: str, *, keep_blanks: bool = False) -> Node:
     return document
 
 
+_START_TAG = re.compile(rb"<(?:[^\"'/>]|\"[^\"]*\"|'[^']*')*(/?)>")
+
+
 class _Builder:
     """Builds the tree from expat's events."""
 
@@ -161,7 +164,7 @@ class _Builder:
         self.keep_blanks = keep_blanks
         self.text: list[str] = []
         self.in_cdata = False
-        self.started_at = -1
+        self.source = b""
         self.parser = expat.ParserCreate()
         self.parser.ordered_attributes = True
         self.parser.buffer_text = True
@@ -177,8 +180,9 @@ class _Builder:
         self.parser.XmlDeclHandler = self.declaration
 
     def run(self, text: str) -> None:
+        self.source = text.encode("utf-8")
         try:
-            self.parser.Parse(text.encode("utf-8"), True)
+            self.parser.Parse(self.source, True)
         except expat.ExpatError as problem:
             raise XmlException(
                 f"{expat.ErrorString(problem.code).capitalize()}. Line {problem.lineno}, position "
@@ -209,13 +213,13 @@ class _Builder:
             node.attributes.append(made)
         self.add(node)
         self.open.append(node)
-        self.started_at = self.parser.CurrentByteIndex
+        # `<a/>` is written back in the short form, `<a></a>` is not.
+        tag = _START_TAG.match(self.source, self.parser.CurrentByteIndex)
+        node.empty = tag is not None and tag[1] == b"/"
 
     def end(self, _name: str) -> None:
         self.flush()
-        # `<a/>` ends where it starts: such an element is written back in the short form.
-        self.open.pop().empty = self.parser.CurrentByteIndex == self.started_at
-        self.started_at = -1
+        self.open.pop()
 
     def cdata(self) -> None:
         self.flush()
