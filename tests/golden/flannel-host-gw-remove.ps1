@@ -19,7 +19,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
+  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -536,7 +536,7 @@ function Start-DetachedRun {
   Write-FileText $path $run.Text
   Write-StateJson "detached\$id.json" @{
     id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
     deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
   $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
@@ -589,7 +589,8 @@ function Assert-NoFailure {
   foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
+    if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
+    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
   }
 }
 
@@ -644,13 +645,16 @@ function Invoke-Guarded {
   try { [void]@(Invoke-Block $step 'Detached') }
   catch {
     $state = 'failed'
-    $message = $_.Exception.GetBaseException().Message
+    $problem = ConvertTo-Problem $_ 'DetachedFailed'
+    $message = $problem.message
+    $Status.hint = "$($problem.id) DetachedFailed"
   }
   $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
   if (-not $lost) { return @{ State = $state; Message = $message } }
   Undo-Rewiring $Status.guard
   $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
-  @{ State = 'restored'; Message = "$lost was lost and the change taken back; $message $after".Trim() }
+  if ($after) { $after = "still lost: $after" }
+  @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
 
 function Wait-Network {
@@ -1813,6 +1817,8 @@ function Restore-Service {
   $was = $Former.definition
   Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
     'depend=', (ConvertTo-DependList $was.depends))
+  # Windows forgot the password of any other account.
+  if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
   Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
   Restore-ServiceParameters $Former
   if ($Former.running) { Start-Service -Name $Former.name }

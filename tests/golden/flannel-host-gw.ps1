@@ -20,7 +20,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '0c0112514cd850dc760cbde240c6b741143c510bb0bde2454fb26a8d9afbb707'
+  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
 }
 
 # What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
@@ -471,6 +471,10 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Wait-RunningAgent -Wanted $network -Seconds 30
   if (Test-PodNetwork -Wanted $network) { Enable-Forwarding -Wanted $network }
   else { Start-Rewiring -Wanted $network -Guard $guard }
+}; Boot = {
+  # Its agent makes the network when it is missing: after each restart (an overlay), or after one that came before
+  # winboot's own run had made it.
+  Protect-Address -Awaited { -not (Test-PodNetwork -Wanted $network) } -Seconds 900
 }; Detached = {
   Start-NetworkAgent -Wanted $network -Seconds 180
   Enable-Forwarding -Wanted $network
@@ -726,9 +730,18 @@ function Invoke-Boot {
   Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
   Clear-OldFiles
+  Remove-CutRuns
   foreach ($step in $script:Run.Steps) {
     try { [void]@(Invoke-Block $step 'Boot') }
     catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+  }
+}
+
+function Remove-CutRuns {
+  # A detached run ends its own task; one that a restart cut off cannot.
+  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), '*.json')) {
+    $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+    if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
   }
 }
 
@@ -859,7 +872,7 @@ function Start-DetachedRun {
   Write-FileText $path $run.Text
   Write-StateJson "detached\$id.json" @{
     id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
+    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
     deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
   $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
@@ -896,6 +909,13 @@ function Set-Task {
   [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
 }
 
+function Remove-Task {
+  param([string]$Name)
+  if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+  }
+}
+
 function New-SystemTask {
   param([string]$Command, [int]$Seconds, $Trigger)
   # -EncodedCommand is not subject to the execution policy and needs no quoting.
@@ -917,7 +937,8 @@ function Assert-NoFailure {
   foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
+    if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
+    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
   }
 }
 
@@ -972,13 +993,16 @@ function Invoke-Guarded {
   try { [void]@(Invoke-Block $step 'Detached') }
   catch {
     $state = 'failed'
-    $message = $_.Exception.GetBaseException().Message
+    $problem = ConvertTo-Problem $_ 'DetachedFailed'
+    $message = $problem.message
+    $Status.hint = "$($problem.id) DetachedFailed"
   }
   $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
   if (-not $lost) { return @{ State = $state; Message = $message } }
   Undo-Rewiring $Status.guard
   $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
-  @{ State = 'restored'; Message = "$lost was lost and the change taken back; $message $after".Trim() }
+  if ($after) { $after = "still lost: $after" }
+  @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
 
 function Wait-Network {
@@ -1608,6 +1632,29 @@ function Save-FormerValue {
   }
   $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
   [IO.File]::AppendAllText((Get-FormerPath), "$note`n")
+}
+
+# The machine's own static address while somebody makes, or after a restart remakes, a network on its adapter. Their work
+# is left alone; only what the machine had before is put back.
+
+function Protect-Address {
+  # Watches until the network has stood for two minutes without costing the machine its address.
+  param([scriptblock]$Awaited, [int]$Seconds)
+  $snapshot = Read-StateJson 'network.json'
+  if ($null -eq $snapshot -or -not $snapshot.static) { return }
+  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+  $calm = [DateTime]::UtcNow.AddSeconds(120)
+  for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
+    $waiting = @(Find-Address $snapshot.ip).Count -eq 0
+    if ($waiting) { Restore-NetworkSnapshot $snapshot }
+    # That costs a question to the cluster.
+    elseif ($round % 5 -eq 0) {
+      $script:Run.Cache = @{}
+      $waiting = & $Awaited
+    }
+    if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
+    Start-Sleep -Milliseconds 2000
+  }
 }
 
 # The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
@@ -2888,6 +2935,7 @@ function Get-ServiceDifference {
   Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
   Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
   Compare-Wanted -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
+  Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
   Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
   Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
   # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
@@ -2909,13 +2957,14 @@ function Test-RestartDisrupts {
 function Read-Service {
   param([string]$Name)
   $path = Get-ServicePath $Name
-  $is = @{ command_line = $null; start = $null; depends = $null; environment = $null; recovery = $null; failure_flag = $null }
+  $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
   if (-not (Test-RegistryKey $path)) { return $is }
   $is.command_line = Read-Registry $path 'ImagePath'
   $start = [int](Read-Registry $path 'Start')
   $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
   if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
   $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
+  $is.account = Read-Registry $path 'ObjectName'
   $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
   $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
   $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
@@ -2958,7 +3007,7 @@ function Set-ServiceDefinition {
   $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
   $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
   Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-    'depend=', (ConvertTo-DependList $Service.depends), 'DisplayName=', $Service.display)
+    'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
   Invoke-ServiceControl @('description', $name, $Service.description)
   Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
   Invoke-ServiceControl @('failureflag', $name, '0')

@@ -11,7 +11,7 @@ function Start-DetachedRun {
     Write-FileText $path $run.Text
     Write-StateJson "detached\$id.json" @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
         deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
     }
     $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
@@ -76,7 +76,8 @@ function Assert-NoFailure {
     foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)"
+        if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
+        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
 }
 
@@ -131,13 +132,16 @@ function Invoke-Guarded {
     try { [void]@(Invoke-Block $step 'Detached') }
     catch {
         $state = 'failed'
-        $message = $_.Exception.GetBaseException().Message
+        $problem = ConvertTo-Problem $_ 'DetachedFailed'
+        $message = $problem.message
+        $Status.hint = "$($problem.id) DetachedFailed"
     }
     $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     if (-not $lost) { return @{ State = $state; Message = $message } }
     Undo-Rewiring $Status.guard
     $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
-    @{ State = 'restored'; Message = "$lost was lost and the change taken back; $message $after".Trim() }
+    if ($after) { $after = "still lost: $after" }
+    @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
 
 function Wait-Network {

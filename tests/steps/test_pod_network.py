@@ -1,0 +1,193 @@
+"""The pods' network: made in a detached run, kept while it is right, and taken away again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.lab.hands import Hand, endpoint, forwarding_off, network, remove_network, replace, stop
+from tests.lab.site import Site
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec_of
+from tests.steps.nodes import Node
+from winboot.lab.programs import hcn
+
+STEP = "pod-network"
+SUBNET_ENV = r"C:\run\flannel\subnet.env"
+CBR0 = "HNS network cbr0"
+EP = "HNS endpoint cbr0_ep"
+# Both make what they keep in HNS anew when the network is another one.
+ABOVE = ("flanneld", "kube-proxy")
+
+
+def test_a_node_whose_operator_makes_the_network_has_no_such_step():
+    assert STEP not in Bench(spec=a_spec_of("calico")).look(STEP).states
+
+
+@pytest.mark.parametrize(
+    ("profile", "whats"),
+    [
+        ("flannel-host-gw", {CBR0, EP, f"file {SUBNET_ENV}: subnet"}),
+        ("win-bridge", {"HNS network l2bridge", "HNS endpoint l2bridge_ep"}),
+        ("azure", {"HNS network ext"}),
+    ],
+)
+def test_a_bare_machine_lacks_the_network_and_what_belongs_to_it(profile: str, whats: set[str]):
+    found = Bench(spec=a_spec_of(profile)).look(STEP).step(STEP)["differences"]
+
+    assert {one["what"] for one in found} == whats
+    assert all(one["disrupts"] for one in found), "sessions break when it is made"
+
+
+def test_it_is_taken_away_and_made_again_by_its_agent(node: Node):
+    assert node.undo(STEP).states == {STEP: "changed"}
+    assert node.machine.hns.networks == {}
+    assert {CBR0, EP} <= set(node.look(STEP).differences(STEP))
+    assert node.change(STEP).states == {STEP: "ok"}, "the detached run has done it"
+    assert node.machine.hns.by_name(node.machine.hns.networks, "cbr0") is not None
+    assert node.machine.reachable()
+
+
+def test_it_is_taken_away_and_made_again_by_winboot_where_there_is_no_agent(joined: Callable[[str], Node]):
+    node = joined("own network")
+    assert node.undo(STEP).states == {STEP: "changed"}
+    assert node.machine.hns.networks == {}
+    assert node.change(STEP).states == {STEP: "ok"}
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def test_a_network_that_was_there_before_is_not_winboots_to_take_away(node: Node):
+    """Joined by somebody else: winboot found it as it should be and noted nothing."""
+    node.machine.files.delete(rf"C:\ProgramData\winboot\former\{STEP}.jsonl")
+
+    assert node.undo(STEP).states == {STEP: "ok"}
+    assert node.differs == []
+
+
+def other_type(found: dict[str, Any]) -> None:
+    found["Type"] = "L2Tunnel"
+
+
+def other_address(found: dict[str, Any]) -> None:
+    found["ManagementIP"] = "169.254.17.42"
+
+
+@pytest.mark.parametrize(
+    ("hand", "whats"),
+    [
+        (network(other_type), {f"{CBR0}: type"}),
+        (network(other_address), {f"{CBR0}: management address"}),
+        (endpoint(lambda hns, found: hns.detach(found)), {f"{EP}: attached to the host"}),
+        (endpoint(lambda hns, found: hns.remove_endpoint(found)), {EP}),
+        (replace(SUBNET_ENV, "FLANNEL_SUBNET=10", "FLANNEL_SUBNET=11"), {f"file {SUBNET_ENV}: subnet"}),
+        (forwarding_off("10.0.1.11"), {"forwarding on the interface of 10.0.1.11"}),
+    ],
+    ids=["type", "management address", "detached", "no endpoint", "subnet.env", "forwarding"],
+)
+def test_what_is_otherwise_is_told_and_put_right(node: Node, hand: Hand, whats: set[str]):
+    node.after(hand)
+
+    assert set(node.look(STEP).differences(STEP)) == whats
+    node.change(STEP)
+    assert node.look(STEP).states == {STEP: "ok"}
+    node.change(*ABOVE)
+    node.site.settle(90)
+    assert node.differs == []
+
+
+def test_forwarding_alone_needs_no_detached_run_and_disturbs_nobody(node: Node):
+    node.after(forwarding_off("10.0.1.11"))
+
+    told = node.run(STEP, facts={"NodeIsLive": True})
+
+    assert (told.states, told.ended) == ({STEP: "changed"}, "complete")
+    assert node.differs == []
+
+
+def test_a_live_node_keeps_a_wrong_network_until_it_is_drained(node: Node):
+    node.after(network(other_address))
+
+    problem = node.run(STEP, facts={"NodeIsLive": True}).problem(STEP)
+
+    assert (problem.id, f"{CBR0}: management address" in problem.message) == ("NeedsDrain", True)
+
+
+def theirs(kind: str) -> Hand:
+    """Somebody's network, on the same adapter where there can be one."""
+
+    def hand(site: Site) -> None:
+        subnet = {"AddressPrefix": "172.20.0.0/16", "GatewayAddress": "172.20.0.1"}
+        uplink = {} if kind == "NAT" else {"NetworkAdapterName": "Ethernet"}
+        hcn.call(
+            site.machine,
+            "POST",
+            "/networks/",
+            {"Name": "theirs", "Type": kind, "Subnets": [subnet], **uplink},
+        )
+        site.settle(10)
+
+    return hand
+
+
+def test_networks_of_others_stay(joined: Callable[[str], Node]):
+    node = joined("own network").after(network(other_address, "l2bridge"), theirs("NAT"))
+
+    node.change(STEP)
+
+    assert {one["Name"] for one in node.machine.hns.networks.values()} == {"l2bridge", "theirs"}
+
+
+def test_a_network_of_another_kind_on_the_adapter_is_named_before_anything_is_cut(
+    joined: Callable[[str], Node],
+):
+    node = joined("own credential")
+    node.undo(STEP)
+    node.after(theirs("Transparent"))
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert problem.id == "NetworkConflict"
+    assert problem.message.startswith("the HNS network theirs on Ethernet is of type Transparent")
+    assert "Remove-HnsNetwork" in problem.hint
+
+
+def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_where_to_read(node: Node):
+    """It gets no answer from the API server, or may not read its Node: its log says which."""
+    node.undo(STEP)
+    node.after(stop("flanneld"), replace(r"C:\k\flanneld.kubeconfig", "10.0.0.10", "10.9.9.9"))
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert problem.id == "DetachedFailed"
+    assert f"{CBR0} is missing" in problem.message
+    assert "log of the network agent" in problem.hint
+
+
+def test_hns_that_refuses_is_told_with_its_own_words(joined: Callable[[str], Node]):
+    node = joined("own network")
+    node.undo(STEP)
+    node.machine.hns.fail_next(0x80070057, "The parameter is incorrect.")
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert problem.id == "DetachedFailed"
+    assert "HNS refused POST /networks/: The parameter is incorrect." in problem.message
+    assert "event log" in problem.hint
+
+
+def test_one_that_is_gone_already_is_no_trouble_for_an_undo(node: Node):
+    node.after(remove_network())
+
+    assert node.undo(STEP).states == {STEP: "changed"}
+    assert node.file(rf"C:\ProgramData\winboot\former\{STEP}.jsonl") is None
+
+
+def test_one_that_an_older_profile_brought_is_left_to_a_person(node: Node):
+    """Nothing of today's profile says how it is taken away without losing the machine."""
+    problem = node.undo("dynamic-ports", forgotten=STEP).problem(STEP)
+
+    assert (problem.id, problem.message) == ("NetworkLeft", "the HNS network cbr0 is still there")
+    assert "Remove-HnsNetwork" in problem.hint
+    node.change("dynamic-ports")
