@@ -1,0 +1,182 @@
+"""Many nodes by the command itself, over WinRM: what happens to one stays its own, and is told in report and exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from winboot.cli import run
+from winboot.cli.staging import PASSWORD_VARIABLE, stage
+from winboot.lab.up import Lab
+
+OFF, REFUSING, FAILING = "win-1", "win-2", "win-3"
+WRONG: Final = "WINBOOT_TEST_WRONG_PASSWORD"
+# Without the downloads and everything after them a node costs a fraction.
+FIRST_STEPS: Final = ("--only", "computer-name,windows-features,directories,firewall-rules,dynamic-ports")
+# What an idle node costs: two to log in, three to open the session; the end is not waited for.
+FLOOR: Final = ["", "", "Create", "Receive", "Receive", "Command", "Receive", "Delete"]
+K: Final = r"C:\k"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command said: its exit code, the nodes of its report by name, and the run."""
+
+    code: int
+    nodes: Mapping[str, Any]
+    last: Mapping[str, Any]
+
+    def steps(self, node: str) -> dict[str, str]:
+        """A node's steps and how they ended."""
+        return {step["step"]: step["state"] for step in self.nodes[node]["steps"]}
+
+
+class Fleet:
+    """A lab with its files, and the command on them."""
+
+    def __init__(self, lab: Lab, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.lab = lab
+        self.folder = folder
+        self._capsys = capsys
+        stage(lab, folder)
+
+    def __call__(self, command: str, *words: str) -> Told:
+        """Run `winboot COMMAND` as a program would, and read its answer."""
+        for node in self.lab.nodes.values():
+            node.endpoint.recount()
+        self._capsys.readouterr()
+        inventory = str(self.folder / "inventory.yaml")
+        code = run([command, "-i", inventory, "-o", "json", "--report", str(self.folder / "r.html"), *words])
+        lines = [json.loads(line) for line in self._capsys.readouterr().out.splitlines()]
+        nodes = {line["node"]: line for line in lines if line["kind"] == "node"}
+        return Told(code, nodes, lines[-1])
+
+    def requests(self, node: str) -> list[str]:
+        """What the machine was asked by the last command."""
+        return [seen.action for seen in self.lab.nodes[node].endpoint.requests]
+
+    @property
+    def page(self) -> str:
+        """The HTML page of the last command."""
+        return (self.folder / "r.html").read_text(encoding="utf-8")
+
+    def give_password(self, node: str, variable: str) -> None:
+        """The inventory names another place for a node's password."""
+        path = self.folder / "inventory.yaml"
+        inventory = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for group in inventory["groups"].values():
+            if node in group["hosts"]:
+                group["hosts"][node]["connection"]["password"] = {"env": variable}
+        path.write_text(yaml.safe_dump(inventory), encoding="utf-8")
+
+
+@pytest.fixture
+def fleet_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[int], Fleet]]:
+    """Makes a fleet of so many bare machines; it goes with the test."""
+    labs: list[Lab] = []
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv(WRONG, "not the password")
+    monkeypatch.setenv(PASSWORD_VARIABLE, "the lab sets it")
+
+    def make(nodes: int) -> Fleet:
+        labs.append(Lab(nodes=nodes))
+        return Fleet(labs[-1], tmp_path, capsys)
+
+    yield make
+    for lab in labs:
+        lab.close()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "only"),
+    [
+        pytest.param(4, (), id="four, everything"),
+        pytest.param(20, FIRST_STEPS, id="twenty, the first steps"),
+        pytest.param(20, (), id="twenty, everything", marks=pytest.mark.nightly),
+    ],
+)
+def test_one_is_off_one_refuses_one_fails_and_the_others_join(
+    fleet_of: Callable[[int], Fleet], nodes: int, only: tuple[str, ...]
+) -> None:
+    fleet = fleet_of(nodes)
+    lab = fleet.lab
+    others = [name for name in lab.nodes if name not in (OFF, REFUSING, FAILING)]
+    lab.farm.down(lab.nodes[OFF].endpoint)
+    fleet.give_password(REFUSING, WRONG)
+    # A file of that name: the folder cannot be made, and what builds on it cannot be done.
+    lab.nodes[FAILING].machine.files.write(K, b"somebody's")
+
+    joined = fleet("join", *only)
+
+    assert joined.code == 3 == joined.last["exit_code"]
+    assert sorted(joined.nodes) == sorted(lab.nodes)
+    off, refusing, failing = (joined.nodes[name] for name in (OFF, REFUSING, FAILING))
+    assert (off["failure"]["name"], off["failure"]["exit_code"]) == ("Unreachable", 69)
+    assert (refusing["failure"]["name"], refusing["failure"]["exit_code"]) == ("LoginRefused", 77)
+    assert (failing["outcome"], failing["failure"]) == ("failed", None)
+    assert joined.steps(FAILING)["directories"] == "failed"
+    assert joined.steps(FAILING)["firewall-rules"] == "changed"
+    # One wrong password is one failed login: more would lock an account.
+    assert len(fleet.requests(REFUSING)) == 2
+    for name in others:
+        node = joined.nodes[name]
+        assert (node["outcome"], node["failure"], node["reboots"]) == ("changed", None, 1)
+        assert node["ready"] is (not only)
+    assert all(f">{name}<" in fleet.page for name in lab.nodes)
+    assert "LoginRefused" in fleet.page
+
+    # Alone, each has its own code; nobody else is asked anything.
+    assert fleet("join", "--limit", OFF, *only).code == 69
+    assert fleet("join", "--limit", REFUSING, *only).code == 77
+    assert fleet("join", "--limit", FAILING, *only).code == 1
+    assert not any(fleet.requests(name) for name in lab.nodes if name != FAILING)
+
+    lab.farm.up(lab.nodes[OFF].endpoint)
+    fleet.give_password(REFUSING, PASSWORD_VARIABLE)
+    lab.nodes[FAILING].machine.files.delete(K)
+    mended = fleet("join", "--limit", f"{OFF},{REFUSING},{FAILING}", *only)
+    assert mended.code == 0
+    assert {node["outcome"] for node in mended.nodes.values()} == {"changed"}
+
+    # All of them again: one look each, and nothing else.
+    again = fleet("join", *only)
+    assert (again.code, again.last["changed"]) == (0, 0)
+    assert [node["pipelines"] for node in again.nodes.values()] == [1] * nodes
+    assert {node["outcome"] for node in again.nodes.values()} == {"ok"}
+    for name in lab.nodes:
+        assert within_the_floor(fleet.requests(name)), fleet.requests(name)
+    assert not [refusal for node in lab.nodes.values() for refusal in node.refusals]
+
+
+def within_the_floor(requests: list[str]) -> bool:
+    """One login, one session, one pipeline; how often its output is asked for is a matter of how long a look takes."""
+    kept = [
+        action
+        for at, action in enumerate(requests)
+        if action != "Receive" or requests[at - 1] != "Receive" or "Command" not in requests[:at]
+    ]
+    return kept == FLOOR
+
+
+def test_a_plan_finds_changes_before_the_join_and_none_after_it(fleet_of: Callable[[int], Fleet]) -> None:
+    fleet = fleet_of(1)
+
+    before = fleet("plan")
+    joined = fleet("join")
+    sent = sum(seen.received for seen in fleet.lab.nodes["win-1"].endpoint.requests)
+    after = fleet("plan")
+    again = fleet("join")
+
+    assert (before.code, joined.code, after.code, again.code) == (2, 0, 0, 0)
+    assert (joined.nodes["win-1"]["outcome"], joined.nodes["win-1"]["ready"]) == ("changed", True)
+    assert (again.last["changed"], again.nodes["win-1"]["pipelines"]) == (0, 1)
+    assert within_the_floor(fleet.requests("win-1")), fleet.requests("win-1")
+    assert sum(seen.received for seen in fleet.lab.nodes["win-1"].endpoint.requests) < sent / 3
