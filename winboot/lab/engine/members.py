@@ -587,6 +587,8 @@ def _try_invoke(value: Value, name: str, arguments: Sequence[Value], runtime: Ru
         accessor = kind.find(key[4:])
         if type(accessor) is Property:
             return True, _accessor(accessor, key[:3], bare, arguments, runtime)
+        if type(accessor) is Method and key == "get_item":
+            return True, call(accessor, (bare,), arguments, runtime, kind)
     if key == "foreach":
         return True, _for_each(value, arguments, runtime)
     if key == "where":

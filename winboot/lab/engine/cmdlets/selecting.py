@@ -582,6 +582,10 @@ class MeasureObject:
 # -- Compare-Object
 
 
+_Compared = tuple[Value, list[Value]]
+_NO_LIMIT = 2**31 - 1
+
+
 @cmdlet(
     "Compare-Object",
     """
@@ -601,49 +605,54 @@ class CompareObject:
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        if call.has("SyncWindow"):
-            call.refuse("-SyncWindow")
+        self.window: int = call["SyncWindow"] if call.has("SyncWindow") else _NO_LIMIT
         self.keys = expressions(call, call.items("Property"), ())
-        self.difference: list[Value] = []
+        self.references = deque((item, self._values(item)) for item in call.items("ReferenceObject"))
+        # What finds no partner in its turn waits here, as long as the window lets it.
+        self.waiting: dict[str, list[_Compared]] = {"<=": [], "=>": []}
 
     def process(self) -> None:
-        self.difference.extend(self.call.items("DifferenceObject"))
+        for item in self.call.items("DifferenceObject"):
+            self._turn((item, self._values(item)))
 
     def end(self) -> None:
-        call = self.call
-        waiting = [(item, self._values(item)) for item in call.items("ReferenceObject")]
-        # Reference and difference objects are taken in pairs; what finds no partner yet waits in a backlog.
-        left: list[tuple[Value, list[Value]]] = []
-        right: list[tuple[Value, list[Value]]] = []
-        others = [(item, self._values(item)) for item in self.difference]
-        for number in range(max(len(waiting), len(others))):
-            mine = waiting[number] if number < len(waiting) else None
-            theirs = others[number] if number < len(others) else None
-            if mine is not None and theirs is not None and self._same(mine, theirs):
-                self._write(mine, "==")
-                continue
-            if theirs is not None:
-                self._match(theirs, left, right, "theirs")
-            if mine is not None:
-                self._match(mine, right, left, "mine")
-        for entry in right:
-            self._write(entry, "=>")
-        for entry in left:
-            self._write(entry, "<=")
+        while self.references:
+            self._turn(None)
+        for side in ("=>", "<="):
+            for entry in self.waiting[side]:
+                self._write(entry, side)
 
-    def _match(
-        self,
-        entry: tuple[Value, list[Value]],
-        backlog: list[tuple[Value, list[Value]]],
-        own: list[tuple[Value, list[Value]]],
-        _whose: str,
-    ) -> None:
+    def _turn(self, theirs: _Compared | None) -> None:
+        """The next difference object and the next reference object."""
+        mine = self.references.popleft() if self.references else None
+        if mine is not None and theirs is not None and self._same(mine, theirs):
+            self._write(mine, "==")
+            return
+        known = self._partner(theirs, "<=")
+        if known is not None:
+            self._write(known, "==")
+            theirs = None
+        if mine is not None and self._partner(mine, "=>") is not None:
+            self._write(mine, "==")
+            mine = None
+        self._wait(theirs, "=>")
+        self._wait(mine, "<=")
+
+    def _partner(self, entry: _Compared | None, side: str) -> _Compared | None:
+        """The equal object that waits on the other side; it waits no longer."""
+        backlog = self.waiting[side]
         for number, known in enumerate(backlog):
-            if self._same(entry, known):
-                del backlog[number]
-                self._write(entry, "==")
-                return
-        own.append(entry)
+            if entry is not None and self._same(entry, known):
+                return backlog.pop(number)
+        return None
+
+    def _wait(self, entry: _Compared | None, side: str) -> None:
+        if entry is None:
+            return
+        backlog = [*self.waiting[side], entry]
+        while len(backlog) > max(self.window, 0):
+            self._write(backlog.pop(0), side)
+        self.waiting[side] = backlog
 
     def _values(self, item: Value) -> list[Value]:
         if not self.keys:
@@ -651,13 +660,13 @@ class CompareObject:
         found = [key.read(item, self.call.scope) for key in self.keys]
         return [None if value is None else plain(value[0]) for value in found]
 
-    def _same(self, left: tuple[Value, list[Value]], right: tuple[Value, list[Value]]) -> bool:
+    def _same(self, left: _Compared, right: _Compared) -> bool:
         case = self.call.flag("CaseSensitive")
         return all(
             order(a, b, self.call.scope, case=case) == 0 for a, b in zip(left[1], right[1], strict=True)
         )
 
-    def _write(self, entry: tuple[Value, list[Value]], side: str) -> None:
+    def _write(self, entry: _Compared, side: str) -> None:
         call = self.call
         if side == "==":
             if not call.flag("IncludeEqual"):

@@ -15,7 +15,6 @@ from winboot.lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
     InvalidOperationException,
-    KeyNotFoundException,
 )
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import (
@@ -622,7 +621,7 @@ for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
 
     def _generic_get(self: Dictionary, key: Value) -> Value:
         if not self.has(_needs_key(key)):
-            raise KeyNotFoundException
+            raise Refusal("member", "Dictionary.Item()", "of a key that is not there")
         return self.get(key)
 
     def _try_get(self: Dictionary, key: Value, out: Value) -> bool:
@@ -639,6 +638,8 @@ for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
     _kind.constructor(
         "System.Collections.IDictionary dictionary, System.Collections.IEqualityComparer comparer"
     )(_make_from)
+    _kind.members.pop("item")
+    _kind.method("Item(TKey key)")(_generic_get)
     _kind.method("void Add(TKey key, TValue value)")(_generic_add)
     _kind.method("Remove(TKey key)")(lambda self, key: self.drop(_needs_key(key)))
     _kind.method("ContainsKey(TKey key)")(lambda self, key: self.has(_needs_key(key)))
