@@ -22,6 +22,7 @@
       Superseded                     exit 75   another run has taken over
       BudgetExhausted                exit 4
       Interrupted                    exit 130
+      InternalError                  exit 1    a bug in winboot itself, kept to the node it happened to
 
 A class answers three questions: what to tell the reader next (`hint`), how to exit (`exit_code`), and whether trying
 the same thing again can help (`worth_retrying`). Text is never parsed to decide.
@@ -174,3 +175,7 @@ class Interrupted(WinbootError):
     """Ctrl-C or SIGTERM."""
 
     exit_code = 130
+
+
+class InternalError(WinbootError):
+    """A bug in winboot itself: nothing that a class above expects."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ from winboot.cluster.identity import same_machine
 from winboot.cluster.labels import cordoned_by_us
 from winboot.cluster.labels import differences as label_differences
 from winboot.compat.platform import check_skew
-from winboot.errors import ClusterError, InvalidInput, NodeFailed, WinbootError, WrongMachine
+from winboot.errors import ClusterError, InternalError, InvalidInput, NodeFailed, WinbootError, WrongMachine
 from winboot.events import Difference, Problem, StepDone
 from winboot.journal import Journal
 from winboot.plan import Plan, make_plan
@@ -156,22 +157,34 @@ class Work:
         )
 
     def guarded(self, work: Callable[[Work], NodeReport]) -> NodeReport:
-        """Do the work; an expected error becomes this node's outcome and nobody else's."""
+        """Do the work; an error becomes this node's outcome and nobody else's, be it expected or a bug."""
         clock = time.monotonic()
         try:
             report = work(self)
         except WinbootError as error:
             self.journal.write("failed", {"name": type(error).__name__, "problem": error.problem})
             report = self.report(Failure.of(error))
+        except Exception as error:  # noqa: BLE001 - a bug at one node must not cost the others their report
+            report = self.report(Failure.of(self._bug(error)))
         finally:
             self.drive.close()
             self.journal.close()
         return replace(report, seconds=time.monotonic() - clock)
 
+    def _bug(self, error: Exception) -> InternalError:
+        self.journal.write("bug", {"traceback": "".join(traceback.format_exception(error))})
+        return InternalError(
+            f"{self.name}: a bug in winboot itself: {type(error).__name__}: {error}",
+            hint=f"Report it with {self.journal.path}; running the command again loses nothing.",
+            node=self.name,
+        )
+
     def report(self, failure: Failure | None = None) -> NodeReport:
         """What has happened so far, as this node's part of the report."""
         tally = self.drive.tally
         whys = {step.name: step.why for step in self.plan.steps}
+        if self.journal.problem:
+            self.notes.append(self.journal.problem)
         return NodeReport(
             node=self.name,
             address=self.spec.machine.address,

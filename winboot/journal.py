@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
+from winboot.errors import UsageError
 from winboot.secret import Secret
 
 
@@ -27,31 +28,51 @@ def default_folder() -> Path:
 
 
 class Journal:
-    """Appends records to one file, each with a time stamp; safe to use from several threads."""
+    """Appends records to one file, each with a time stamp; safe to use from several threads.
+
+    Raises UsageError where the file cannot be made. A record that cannot be written later (a full disk) is told in
+    `problem` and stops nothing.
+    """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = threading.Lock()
         self._hidden: set[str] = set()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.problem = ""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"the journal {path} cannot be written: {error.strerror}",
+                hint="Name another folder in the environment variable WINBOOT_STATE.",
+            ) from error
         self._file: TextIO = os.fdopen(descriptor, "a", encoding="utf-8")
         self.path = path
 
     def hide(self, secret: Secret) -> None:
         """Never write this value, whoever says it."""
-        value = secret.reveal()
-        # Inside a JSON string the same value may stand escaped.
-        self._hidden |= {value, json.dumps(value)[1:-1]}
+        forms = {secret.reveal()}
+        # Inside a JSON string it stands escaped, and again where an event quotes a JSON text.
+        for _ in range(3):
+            forms |= {json.dumps(form, ensure_ascii=plain)[1:-1] for form in forms for plain in (True, False)}
+        self._hidden |= forms
 
     def write(self, kind: str, data: Mapping[str, object]) -> None:
         """Append one record: `{"at": seconds since the epoch, "kind": …, …data}`."""
         line = json.dumps({"at": round(time.time(), 3), "kind": kind, **data}, default=str)
         with self._lock:
-            for value in self._hidden:
+            for value in sorted(self._hidden, key=len, reverse=True):
                 line = line.replace(value, "***")
-            self._file.write(line + "\n")
-            self._file.flush()
+            try:
+                self._file.write(line + "\n")
+                self._file.flush()
+            except OSError as error:
+                self.problem = f"the journal {self.path} is not complete: {error.strerror}"
 
     def close(self) -> None:
         """Close the file; further writes are an error."""
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            # What was not flushed is gone; `write` has tried it already.
+            self.problem = f"the journal {self.path} is not complete: {error.strerror}"

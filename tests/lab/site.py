@@ -203,7 +203,7 @@ class Controller:
         self.pipelines: list[Mapping[str, object]] = []
         self.scripts: list[str] = []
         self.run = uuid.uuid4().hex[:12]
-        self._world = World(
+        self.world = World(
             connect=lambda spec: Direct(self, spec),
             cluster=lambda spec: Inside(self),
             listener=self.ears,
@@ -215,11 +215,11 @@ class Controller:
 
     def join(self, **options: Any) -> Report:
         """`winboot join`, on the lab's time."""
-        return join(self.site.specs(), self._world, self._options(**options))
+        return join(self.site.specs(), self.world, self._options(**options))
 
     def plan(self, **options: Any) -> Report:
         """`winboot plan`."""
-        return survey(self.site.specs(), self._world, self._options(**options))
+        return survey(self.site.specs(), self.world, self._options(**options))
 
     @property
     def journal(self) -> Path:

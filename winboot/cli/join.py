@@ -87,6 +87,8 @@ def _run(
         result = join_nodes(chosen, world, tuned(options), command=command)
     show(result, output)
     save(result, report)
+    if result.exit_code:
+        typer.echo(f"journal: {world.journals / world.run}", err=True)
     raise typer.Exit(EXIT_INTERRUPTED if world.stop.requested else result.exit_code)
 
 

@@ -51,17 +51,33 @@ _FORMS = {".html": html, ".htm": html, ".json": json_lines, ".jsonl": json_lines
 
 
 def check_report_path(path: Path | None) -> None:
-    """Refuse a report file whose form cannot be told from its name, before any work is done."""
-    if path is not None and path.suffix.lower() not in _FORMS:
+    """Refuse a report file that could not be written at the end, or whose form its name does not tell, before any
+    work is done.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in _FORMS:
         raise UsageError(
             f"--report {path}: the ending {path.suffix!r} says no form",
             hint="Use .html, .json, .jsonl or .xml.",
         )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"--report {path} cannot be written: {error.strerror}", hint="Name another file.")
 
 
 def save(report: Report, path: Path | None) -> None:
     """Write the report file, if one is wanted."""
     if path is None:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_FORMS[path.suffix.lower()](report), encoding="utf-8")
+    try:
+        path.write_text(_FORMS[path.suffix.lower()](report), encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(path, error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import signal
 import socket
 import tempfile
@@ -122,7 +123,7 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
         listener=listener,
         journals=default_folder() / "runs",
         run=uuid.uuid4().hex[:12],
-        holder=f"{getpass.getuser()}@{socket.gethostname()}",
+        holder=_holder(),
         stop=stop,
     )
     try:
@@ -130,6 +131,15 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
             yield world, lambda options: _tuned(options, specs)
     finally:
         clusters.close()
+
+
+def _holder() -> str:
+    """Who works on a node, in the words of this machine. A container's user may have no name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 @contextmanager

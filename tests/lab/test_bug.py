@@ -1,0 +1,37 @@
+"""A bug in winboot itself at one node: that node's failure, with a place to look, and nobody else's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.lab.site import NodePlan, Site
+from winboot.spec import NodeSpec
+from winboot.transport.base import Transport
+
+
+def test_a_bug_at_one_node_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its traceback stands in the journal, and nowhere else."""
+    site = Site(tmp_path, NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2022", "10.0.1.12"))
+    controller = site.controller()
+    usual = controller.world.connect
+
+    def connect(spec: NodeSpec) -> Transport:
+        if spec.node.name == "win-2":
+            raise LookupError("what nobody thought of")
+        return usual(spec)
+
+    monkeypatch.setattr(controller, "world", replace(controller.world, connect=connect))
+
+    report = controller.join()
+
+    good, bad = report.nodes
+    assert (good.failure, good.ready) == (None, True)
+    assert bad.failure is not None
+    assert "a bug in winboot itself: LookupError: what nobody thought of" in bad.failure.message
+    assert report.exit_code == 3
+    journal = controller.journal / "win-2.jsonl"
+    assert str(journal) in bad.failure.hint
+    assert "Traceback" in journal.read_text(encoding="utf-8")
