@@ -664,7 +664,9 @@ function Wait-Network {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
   }
-  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
+  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
+  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
@@ -1453,15 +1455,25 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
+  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
+  # called again until nothing is missing, and the last trouble is told by who gives up.
   param($Snapshot)
-  $index = Find-Uplink $Snapshot
-  if ($null -eq $index) { return }
-  $at = @{ InterfaceIndex = $index }
+  $script:Run['Trouble'] = ''
+  try {
+    $index = Find-Uplink $Snapshot
+    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
+  }
+  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
+}
+
+function Set-NetworkAsBefore {
+  param($Snapshot, [int]$Index)
+  $at = @{ InterfaceIndex = $Index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $index
-  Restore-Routes -Snapshot $Snapshot -Index $index
+  Restore-Link -Snapshot $Snapshot -Index $Index
+  Restore-Routes -Snapshot $Snapshot -Index $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
     if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {

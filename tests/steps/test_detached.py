@@ -96,6 +96,19 @@ def test_a_static_address_that_was_lost_on_the_way_is_put_back(bench: Bench):
     assert "0.0.0.0/0" in {route.prefix for route in bench.machine.network.routes}
 
 
+def test_an_address_that_windows_does_not_take_at_once_is_put_back_a_moment_later(bench: Bench):
+    text = a_text(
+        "Remove-NetIPAddress -IPAddress '10.0.0.21' -Confirm:$false; [IO.File]::WriteAllText($flag, '')"
+    )
+    told = bench.run_text(text)
+    adapter = bench.machine.network.holder("10.0.0.21")
+    assert told.ended == "detached" and adapter is not None
+    adapter.settled = bench.machine.time.seconds + 15
+
+    assert go_on(bench, text).step("bounce")["state"] == "ok"
+    assert bench.machine.network.holder("10.0.0.21") is not None
+
+
 def test_a_machine_that_does_not_come_back_takes_the_change_back_and_says_what_was_lost(bench: Bench):
     text = a_text("[IO.File]::WriteAllText('C:\\ProgramData\\tried', '')").replace("= 5985", "= 5999")
 

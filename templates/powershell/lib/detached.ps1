@@ -151,7 +151,9 @@ function Wait-Network {
         Restore-NetworkSnapshot $Snapshot
         -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
     }
-    if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
+    if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from winboot.lab.windows.machine import Machine
 
 INTERFACES = SERVICES + r"\Tcpip\Parameters\Interfaces"
+# How long the interface of a new virtual switch refuses addresses.
+SETTLING = 0.8
 PERSISTENT_ROUTES = SERVICES + r"\Tcpip\Parameters\PersistentRoutes"
 
 Origin = Literal["Manual", "Dhcp", "WellKnown", "Link"]
@@ -102,6 +104,8 @@ class Adapter:
     vlan: int = 0
     ipv6: bool = True
     wireless: bool = False
+    # Until then, in lab time, Windows is still at it and takes no address from others.
+    settled: float = 0.0
 
     @property
     def dns_servers(self) -> list[str]:
@@ -377,6 +381,7 @@ class Network:
         # The driver below goes on tagging; the new interface speaks IPv6 whatever the old one did.
         virtual.mtu, virtual.category = adapter.mtu, adapter.category
         self._strip(adapter)
+        virtual.settled = self._machine.time.seconds + SETTLING
         self._replumbed(adapter, virtual)
         return virtual
 

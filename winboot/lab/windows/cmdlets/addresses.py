@@ -167,6 +167,9 @@ def new_address(call: Call) -> None:
     if adapter is None:
         return
     network = call.machine.network
+    if call.machine.time.seconds < adapter.settled:
+        call.fail(windows_error(call, 1168, "Element not found.", category="ObjectNotFound"))
+        return
     ip = str(ipaddress.ip_address(call.text("IPAddress")))
     if any(d.ip == ip for a in network.adapters for d in a.addresses):
         target = "MSFT_NetIPAddress:ROOT/StandardCimv2/MSFT_NetIPAddress"
