@@ -119,9 +119,12 @@ class Site:
 
     def _as_lab(self) -> Any:
         """As much of a `winboot.lab.up.Lab` as staging its files takes."""
-        endpoint = SimpleNamespace(settings=SimpleNamespace(address="127.0.0.1"), http_port=5985)
         kubeconfig = SimpleNamespace(write_admin_kubeconfig=self._write_kubeconfig)
-        nodes = {plan.name: SimpleNamespace(endpoint=endpoint) for plan in self.plans}
+        settings = SimpleNamespace(address="127.0.0.1")
+        nodes = {
+            plan.name: SimpleNamespace(endpoint=SimpleNamespace(settings=settings, http_port=port))
+            for port, plan in enumerate(self.plans, 5985)
+        }
         return SimpleNamespace(
             plans=self.plans,
             nodes=nodes,
