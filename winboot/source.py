@@ -25,6 +25,8 @@ _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+# Aliases of aliases multiply; an inventory of five thousand hosts has a quarter of this.
+MOST_NODES: Final = 200_000
 _KNOWN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}"
     for kind in ("null", "bool", "int", "float", "timestamp", "str", "seq", "map", "merge", "value")
@@ -284,6 +286,7 @@ class _Reader:
         self.file = file
         self.complaints: list[Complaint] = []
         self._open: set[int] = set()
+        self._left = MOST_NODES
 
     def document(self, documents: Sequence[yaml.Node]) -> Table:
         if not documents:
@@ -301,6 +304,11 @@ class _Reader:
         place = self._place(node)
         if node.tag not in _KNOWN_TAGS:
             self._complain(node, f"the tag {node.tag} is not known here", "a value without a tag")
+        self._left -= 1
+        if self._left == 0:
+            self._complain(node, f"more than {MOST_NODES} values, with those behind aliases", "fewer aliases")
+        if self._left <= 0:
+            return Table(place)
         if id(node) in self._open:
             self._complain(node, "an alias that contains itself", "an alias to a finished value")
             return Table(place)

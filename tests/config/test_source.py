@@ -83,6 +83,13 @@ def test_an_alias_inside_itself_is_refused() -> None:
     assert "contains itself" in _problems("a: &a [*a]\n")[0]
 
 
+def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None:
+    """Each line doubles the one before."""
+    lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
+
+    assert "fewer aliases" in _problems("\n".join(lines))[0]
+
+
 def test_a_file_that_is_empty_holds_an_empty_map() -> None:
     """And one that holds a list is refused."""
     assert raw(compose("# nothing\n", "f.yaml")) == {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from winboot.cli.options import DEFAULT_INVENTORY, Output, OutputForm
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
 
 if TYPE_CHECKING:
     from winboot.source import Complaint
@@ -18,15 +18,16 @@ EXIT_INVALID = 64
 
 def check(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Inventories and profiles; default: inventory.yaml here.")
+        list[Path] | None, typer.Argument(help="Inventories and profiles; default: the inventory.")
     ] = None,
+    inventory: InventoryFile = DEFAULT_INVENTORY,
     output: OutputForm = Output.table,
 ) -> None:
     """Check inventories and profiles, and the scripts they make: each complaint has its place and what was expected."""
     from winboot.errors import UsageError
 
     wrong = False
-    for file in files or [DEFAULT_INVENTORY]:
+    for file in files or [inventory]:
         if not file.exists():
             raise UsageError(f"there is no file {file}", hint="Name an inventory or a profile.")
         complaints = _complaints(file)

@@ -20,7 +20,10 @@ class Output(StrEnum):
 InventoryFile = Annotated[
     Path,
     typer.Option(
-        "--inventory", "-i", help="The inventory: which machines, how to reach them, which profile."
+        "--inventory",
+        "-i",
+        envvar="WINBOOT_INVENTORY",
+        help="The inventory: which machines, how to reach them, which profile.",
     ),
 ]
 Limit = Annotated[

@@ -70,8 +70,9 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
         pod_cidrs=_free(wanted.cluster.pod_cidr) or own.pod_cidrs,
         service_cidrs=_free(wanted.cluster.service_cidr) or own.service_cidrs,
         flannel=backend if network.cni == "flannel" else None,
-        # Who brings Calico makes no difference to what is there in the end.
-        calico=network.cni == "calico",
+        # Whether its operator or a person brings Calico makes no difference to what is there in the end.
+        calico=network.cni == "calico" and not wanted.solution.makes_own,
+        calico_nodes=wanted.solution.makes_own,
     )
 
 
