@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -60,6 +61,10 @@ class Runtime(Protocol):
 
     def call_with_underbar(self, block: Any, item: Value, arguments: Sequence[Value] = ()) -> Value:
         """Run a script block with `$_` set to an item."""
+
+
+RUNTIME: ContextVar[Runtime | None] = ContextVar("the evaluator that runs in this thread", default=None)
+"""For conversions, which get no runtime of their own: a cast to FileInfo looks at the machine's files."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from winboot.lab.engine import convert as conversion
 from winboot.lab.engine.convert import NOT_CONVERTED, cast, convert, to_bool, to_string
-from winboot.lab.engine.dotnet import OBJECT, DotNetType, Method, Property, Runtime
+from winboot.lab.engine.dotnet import OBJECT, RUNTIME, DotNetType, Method, Property, Runtime
 from winboot.lab.engine.exceptions import (
     ArgumentOutOfRangeException,
     DotNetException,
@@ -1085,12 +1085,20 @@ def _make_object(target: DotNetType, value: Value) -> Value:
         return _from_properties(target, value, leading)
     for overload in constructors.overloads:
         types = overload.types(target)
-        if overload.least <= 1 <= len(overload.slots) and _accepts(types[0], value) and not overload.effect:
+        if overload.least <= 1 <= len(overload.slots) and _accepts(types[0], value):
+            before = (_runtime_of(target), *leading) if overload.effect else leading
             try:
-                return overload.function(*leading, convert(value, types[0]))
+                return overload.function(*before, convert(value, types[0]))
             except DotNetException as cause:
                 raise conversion.failure(value, target, "InvalidCastConstructorException", cause) from None
     return NOT_CONVERTED
+
+
+def _runtime_of(target: DotNetType) -> Runtime:
+    runtime = RUNTIME.get()
+    if runtime is None:
+        raise Refusal("type", target.name, "made by a cast outside a script")
+    return runtime
 
 
 def _is_open(kind: DotNetType) -> bool:

@@ -11,6 +11,8 @@ import re
 import uuid
 from decimal import Decimal, InvalidOperation
 
+from winboot.lab.engine.door import ask_one
+from winboot.lab.engine.dotnet import RUNTIME
 from winboot.lab.engine.exceptions import (
     ArgumentException,
     ArgumentOutOfRangeException,
@@ -307,10 +309,19 @@ def parse_date_offset(text: str) -> tuple[DateTime, int | None]:
             f"{word.start()}."
         )
     if re.fullmatch(_TIME, bare) and ":" in bare:
-        raise Refusal("value", text, "a time without a date means today")
+        return parse_date_offset(f"{_today(text)} {bare}")
     if not bare or bare.isdigit():
         raise FormatException(BAD_DATE)
     raise Refusal("value", text, "text as a date")
+
+
+def _today(text: str) -> str:
+    """The machine's date: what a time without a date belongs to."""
+    runtime = RUNTIME.get()
+    if runtime is None:
+        raise Refusal("value", text, "a time without a date, outside a script")
+    moment = DateTime.of(ask_one(runtime, "clock.now", utc=True), UTC).to_local()
+    return f"{moment.datetime():%Y-%m-%d}"
 
 
 def _date_from(match: re.Match[str]) -> tuple[DateTime, int | None]:

@@ -15,6 +15,7 @@ from winboot.lab.engine.commands import Script
 from winboot.lab.engine.compiler import commands as _commands  # these three teach the compiler its nodes
 from winboot.lab.engine.compiler import expressions as _expressions
 from winboot.lab.engine.compiler import statements as _statements
+from winboot.lab.engine.dotnet import RUNTIME
 from winboot.lab.engine.errors import as_runtime, record_of
 from winboot.lab.engine.exceptions import DotNetException
 from winboot.lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopUpstream
@@ -86,6 +87,7 @@ def run_in(
     ]
     before = PROCESS_DIRECTORY.set(session.locations.process_directory)
     zone = ZONE.set(zone_ticks(session.machine))
+    runtime = RUNTIME.set(session.top)
     try:
         code = compiled(text)
         stage = BlockStage(
@@ -113,4 +115,5 @@ def run_in(
     finally:
         PROCESS_DIRECTORY.reset(before)
         ZONE.reset(zone)
+        RUNTIME.reset(runtime)
     return Ended("completed")
