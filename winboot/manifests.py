@@ -56,7 +56,10 @@ def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
     objects = []
     if any(spec.kube_proxy.wanted and spec.kube_proxy.kubeconfig is None for spec in specs):
         objects.append(_binding("winboot:node-proxier", "system:node-proxier"))
-    if any(spec.network.agent is not None for spec in specs):
+    if any(spec.network.solution.makes_own for spec in specs):
+        # The roles come with Calico's own manifests.
+        objects += [_binding(f"winboot:{role}", role) for role in ("calico-node", "calico-cni-plugin")]
+    if any(spec.network.net_conf is not None for spec in specs):
         rules = [
             {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},

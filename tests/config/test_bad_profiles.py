@@ -291,6 +291,9 @@ BAD: list[tuple[str, str, str]] = [
     ("artifacts: {source: §'http://mirror.corp.example'}", "warning", "in the clear"),
     ("artifacts: {sha256: {kubectl.exe: §12}}", "error", "64 hexadecimal digits"),
     ("network: {cni: azure}\n§artifacts: {source: upstream}", "error", "azure_cni"),
+    ("network: {cni: calico}\nartifacts: {§calico: 3.32.0}", "error", "operator brings its programs"),
+    ("artifacts: {§calico: 3.32.0}", "error", "the network is flannel"),
+    ("services: {overrides: {calico-node: §sc}}", "error", "1053"),
     ("steps: [{name: §My Step, look: l.ps1, change: c.ps1}]", "error", "lower case words with dashes"),
     ("steps: [{name: mine, look: §no-such.ps1, change: c.ps1}]", "error", "is no file"),
 ]

@@ -30,12 +30,13 @@ def _profile(minor: str, network: Network, manager: str) -> str:
     }
     if network.cni == "calico":
         keys["managed_by"] = network.managed_by
+    artifacts = "calico: 3.32.0" if network.makes_own else "azure_cni: 1.6.18"
     chosen = ", ".join(f"{key}: {value}" for key, value in keys.items() if value)
     return f"""
 kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}
 network: {{{chosen}}}
 services: {{manager: {manager}}}
-artifacts: {{azure_cni: 1.6.18}}
+artifacts: {{{artifacts}}}
 """
 
 

@@ -420,7 +420,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -461,7 +461,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -489,7 +489,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
   $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -513,6 +513,14 @@ function Restore-BootTask {
   param([object]$Former)
   Remove-Task $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
+}
+
+# The network that Calico's agent makes, and the host's endpoint in it.
+
+function Restore-CalicoNetwork {
+  # The service is gone by now, and the switch below stays.
+  param([object]$Former)
+  if (-not $Former.existed) { Remove-PodNetwork $Former.name }
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.

@@ -492,7 +492,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-Reservations -Store $store -Reservations $reservations
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -540,7 +540,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -570,7 +570,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kube-proxy'
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
   $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'

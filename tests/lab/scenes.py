@@ -51,6 +51,7 @@ class Scene:
             return ClusterPlan()
         profile = yaml.safe_load(self.file.read_text(encoding="utf-8"))
         network, cluster = profile["network"], profile["cluster"]
+        own = "calico" in profile.get("artifacts", {})
         backend = {"Type": network.get("mode") or "host-gw"}
         if backend["Type"] == "vxlan":
             backend |= {"VNI": 4096, "Port": 4789}
@@ -60,7 +61,8 @@ class Scene:
             service_cidrs=_several(cluster["service_cidr"]),
             flannel=backend if network["cni"] == "flannel" else None,
             # Who brings Calico makes no difference to what is there in the end.
-            calico=network["cni"] == "calico",
+            calico=network["cni"] == "calico" and not own,
+            calico_nodes=own,
         )
 
 
@@ -160,6 +162,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     ),
     "azure": Scene(profile="azure"),
     "operator": Scene(profile="calico"),
+    "own calico": Scene(profile="calico-node"),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }
 

@@ -152,6 +152,13 @@ SOLUTIONS: Final = (
     ),
     Solution("calico-services", {"cni": "calico", "managed_by": "winboot"}, somebody=_calico_services),
     Solution(
+        "calico-node",
+        {"cni": "calico", "managed_by": "winboot"},
+        lambda: ClusterPlan(flannel=None, calico_nodes=True),
+        wishes={"artifacts": {"calico": "3.32.0"}},
+        services=("containerd", "kubelet", "calico-node", "kube-proxy"),
+    ),
+    Solution(
         "none",
         {"cni": "none"},
         wishes={"kube_proxy": {"managed_by": "operator"}},
@@ -287,6 +294,7 @@ CNI_CONF: Final = {
     "win-overlay": "10-win-overlay.conflist",
     "azure": "10-azure.conflist",
     "calico-services": "10-calico.conf",
+    "calico-node": "10-calico.conf",
 }
 
 
@@ -476,9 +484,29 @@ MUTATIONS: Final = (
         "the kubelet's credential",
         r"C:\\CalicoWindows\\calico-kube-config",
         r"C:\\k\\kubeconfig",
-        'clusterinformations.crd.projectcalico.org "default" is forbidden',
+        'clusterinformations.* "default" is forbidden|cannot get resource "clusterinformations"',
     ),
     _anywhere("calico-services", "wrong endpoint", "Calico_ep", "Wrong_ep", "HNS endpoint Wrong_ep"),
+    _in_conf(
+        "calico-node", "wrong plugin", '"type": "calico"', '"type": "wrong"', r'failed to find plugin "wrong"'
+    ),
+    _anywhere(
+        "calico-node",
+        "wrong name",
+        "name = 'Calico'",
+        "name = 'Wrong'",
+        "after 180 seconds: HNS network Wrong",
+    ),
+    _anywhere(
+        "calico-node", "another VNI", "VXLAN_VNI=4096", "VXLAN_VNI=4097", "HNS network Calico: VNI is 4097"
+    ),
+    _anywhere(
+        "calico-node",
+        "node name in upper case",
+        "'NODENAME=win-1'",
+        "'NODENAME=WIN-X'",
+        'nodes "WIN-X"|not found',
+    ),
     _anywhere(
         "none-with-kube-proxy",
         "wrong name",

@@ -168,6 +168,7 @@ def test_a_solution_is_chosen_by_the_profiles_keys() -> None:
     assert choose("flannel", "vxlan").id == "flannel-vxlan"
     assert choose("calico").id == "calico-vxlan"
     assert choose("calico", None, "winboot").id == "calico-vxlan-services"
+    assert choose("calico", None, "winboot", installs=True).id == "calico-vxlan-node"
     assert modes("flannel") == ("host-gw", "vxlan")
     assert modes("none") == ()
     with pytest.raises(ValueError, match="no network flannel"):

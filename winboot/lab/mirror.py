@@ -83,6 +83,12 @@ SHAPES: Final[tuple[Shape, ...]] = (
         ("azure-vnet-telemetry.exe", "azure-vnet-telemetry"),
     ),
     _shape(
+        rf"calico-windows-{_VERSION}\.zip",
+        ("CalicoWindows/calico-node.exe", "calico-node"),
+        ("CalicoWindows/cni/calico.exe", "calico"),
+        ("CalicoWindows/cni/calico-ipam.exe", "calico-ipam"),
+    ),
+    _shape(
         rf"nssm-{_VERSION}\.zip",
         ("nssm-{version}/win32/nssm.exe", "nssm"),
         ("nssm-{version}/win64/nssm.exe", "nssm"),

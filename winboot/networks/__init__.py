@@ -8,7 +8,7 @@ from typing import Final
 from winboot.errors import UsageError
 from winboot.networks.azure import AZURE_BRIDGE, AZURE_TUNNEL
 from winboot.networks.base import Choices, Known, Network
-from winboot.networks.calico import CALICO_OPERATOR, CALICO_SERVICES
+from winboot.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
 from winboot.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
 from winboot.networks.others import NONE, OVN
 from winboot.networks.reference import WIN_BRIDGE, WIN_OVERLAY
@@ -25,6 +25,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
     AZURE_TUNNEL,
     CALICO_OPERATOR,
     CALICO_SERVICES,
+    CALICO_OWN,
     NONE,
     OVN,
 )
@@ -35,10 +36,14 @@ def modes(cni: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.mode for one in NETWORKS if one.cni == cni and one.mode))
 
 
-def choose(cni: str, mode: str | None = None, managed_by: str | None = None) -> Network:
+def choose(
+    cni: str, mode: str | None = None, managed_by: str | None = None, *, installs: bool = False
+) -> Network:
     """The solution for the profile's keys; what is None takes the first that fits. ValueError where nothing
-    fits."""
+    fits. `installs`: the profile names the version of an agent that winboot shall bring."""
     for network in NETWORKS:
+        if network.makes_own is not (installs and managed_by == "winboot"):
+            continue
         if network.cni == cni and mode in (None, network.mode) and managed_by in (None, network.managed_by):
             return network
     raise ValueError(f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}")

@@ -118,12 +118,18 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The service that builds the network: its name, program, arguments and environment."""
+    """The service that builds the network: its name, program, arguments (flags, or words as they stand) and environment.
+
+    `runs` names the program that does the work where `program` only starts it.
+    """
 
     service: str
+    display: str
     program: str
     arguments: Mapping[str, Text]
     environment: Mapping[str, str]
+    words: tuple[str, ...] = ()
+    runs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,8 @@ class Network:
     can_route        whether winboot may make the routes to the pods of other nodes (`network.routes: winboot`)
     first_switch     an empty network that is made before the solution's plugin makes its own, so that the
                      adapter is rewired at the join and not with the first pod
+    first_vni        the virtual network of that one, where it is an overlay
+    makes_own        its agent makes the pod network above the first switch, as soon as it runs
     artifacts        names of the downloads that hold its programs
     fixes            packs of registry values (names of the compatibility data) without which it does not work
     features         what Windows must be able to do (names of the compatibility data)
@@ -168,6 +176,8 @@ class Network:
     source_vip_endpoint: str | None = None
     can_route: bool = False
     first_switch: str | None = None
+    first_vni: int = 0
+    makes_own: bool = False
     fixes: tuple[str, ...] = ()
     ports: tuple[PortRule, ...] = ()
     features: tuple[str, ...] = ()

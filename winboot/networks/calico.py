@@ -1,11 +1,11 @@
-"""Calico with VXLAN, in two forms: run by its operator in HostProcess pods, or by services a person
-installed."""
+"""Calico with VXLAN, in three forms: run by its operator in HostProcess pods, by a service of winboot's, or by services
+that a person installed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from winboot.networks.base import Choices, ClusterNeed, Data, Network, Owners, PortRule
+from winboot.networks.base import Agent, Choices, ClusterNeed, Data, Network, Owners, PortRule
 
 _NODENAME_FILE = "C:/CalicoWindows/nodename"
 # Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read the resources of Calico's IPAM.
@@ -17,7 +17,16 @@ def _policy(value: Mapping[str, Data]) -> Data:
     return {"Name": "EndpointPolicy", "Value": value}
 
 
-def _conf(choices: Choices) -> Mapping[str, Data]:
+def _by_hand_conf(choices: Choices) -> Mapping[str, Data]:
+    return _conf(choices, _NODENAME_FILE, _KUBECONFIG)
+
+
+def _own_conf(choices: Choices) -> Mapping[str, Data]:
+    nodename = choices.paths["calico_nodename"].replace("\\", "/")
+    return _conf(choices, nodename, choices.paths["calico_kubeconfig"])
+
+
+def _conf(choices: Choices, nodename: str, kubeconfig: str) -> Mapping[str, Data]:
     routes = [
         _policy({"Type": "SDNROUTE", "DestinationPrefix": cidr, "NeedEncap": True})
         for cidr in choices.service_cidrs
@@ -34,9 +43,9 @@ def _conf(choices: Choices) -> Mapping[str, Data]:
         "windows_loopback_DSR": choices.dsr,
         "capabilities": {"dns": True},
         "DNS": {"Nameservers": list(choices.dns_service_ips), "Search": [f"svc.{choices.dns_domain}"]},
-        "nodename_file": _NODENAME_FILE,
+        "nodename_file": nodename,
         "datastore_type": "kubernetes",
-        "kubernetes": {"kubeconfig": _KUBECONFIG},
+        "kubernetes": {"kubeconfig": kubeconfig},
         "ipam": {"type": "calico-ipam"},
         "policies": [
             _policy({"Type": "OutBoundNAT", "ExceptionList": list(choices.service_cidrs)}),
@@ -110,7 +119,7 @@ CALICO_SERVICES = Network(
         kube_proxy="winboot",
     ),
     conf_file="10-calico.conf",
-    cni_conf=_conf,
+    cni_conf=_by_hand_conf,
     plugins=("calico", "calico-ipam"),
     source_vip=True,
     source_vip_endpoint=_ENDPOINT,
@@ -118,6 +127,81 @@ CALICO_SERVICES = Network(
     features=("overlay",),
     needs=(
         *_NEEDS,
+        ClusterNeed(
+            "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
+        ),
+    ),
+    source=_SOURCE,
+)
+
+
+def _agent(choices: Choices) -> Agent:
+    """calico-node makes the network and ends; then Felix, the same program, keeps routes and policies.
+
+    It answers no service manager. Where the first part fails the command ends, and NSSM begins again.
+    """
+    program = choices.paths["calico_node"]
+    return Agent(
+        service="calico-node",
+        display="Calico network agent",
+        program=choices.paths["cmd"],
+        arguments={},
+        words=("/c", f"{program} -startup && {program} -felix"),
+        runs=program,
+        environment={
+            "CALICO_DATASTORE_TYPE": "kubernetes",
+            "CALICO_K8S_NODE_REF": choices.node_name,
+            "CALICO_NETWORKING_BACKEND": "vxlan",
+            "CALICO_NODENAME_FILE": choices.paths["calico_nodename"],
+            "FELIX_FELIXHOSTNAME": choices.node_name,
+            "FELIX_LOGSEVERITYFILE": "none",
+            "FELIX_LOGSEVERITYSYS": "none",
+            "FELIX_METADATAADDR": "none",
+            "FELIX_VXLANVNI": str(choices.vni),
+            "IP": "autodetect",
+            "KUBECONFIG": choices.paths["calico_kubeconfig"],
+            "KUBE_NETWORK": f"{choices.network_name}.*",
+            "NODENAME": choices.node_name,
+            "USE_POD_CIDR": "false",
+            "VXLAN_VNI": str(choices.vni),
+        },
+    )
+
+
+CALICO_OWN = Network(
+    id="calico-vxlan-node",
+    cni="calico",
+    mode="vxlan",
+    managed_by="winboot",
+    what="Calico's node agent as a service of winboot's, which installs it with its plug-ins and runs kube-proxy",
+    hns_type="Overlay",
+    default_name="Calico",
+    owners=Owners(
+        hns_network="agent",
+        binaries="winboot",
+        cni_conf="winboot",
+        ipam_store="agent",
+        routes="agent",
+        kube_proxy="winboot",
+    ),
+    conf_file="10-calico.conf",
+    cni_conf=_own_conf,
+    agent=_agent,
+    plugins=("calico", "calico-ipam"),
+    artifacts=("calico",),
+    source_vip=True,
+    source_vip_endpoint=_ENDPOINT,
+    # Without it the first overlay rewires the adapter while nobody watches over the address.
+    first_switch="External",
+    first_vni=9999,
+    makes_own=True,
+    ports=_PORTS,
+    features=("overlay",),
+    needs=(
+        *_NEEDS,
+        ClusterNeed(
+            "calico-rbac", "calico-node and its plug-ins speak with the node's certificate: manifests rbac"
+        ),
         ClusterNeed(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
         ),

@@ -88,6 +88,7 @@ def _vxlan_net_conf(choices: Choices) -> Mapping[str, Data]:
 def _agent(choices: Choices) -> Agent:
     return Agent(
         service="flanneld",
+        display="flannel network agent",
         program=choices.paths["flanneld"],
         arguments={
             "kube-subnet-mgr": "1",

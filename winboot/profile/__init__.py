@@ -51,7 +51,12 @@ class Profile(Model):
     @property
     def solution(self) -> Network:
         """The network solution as a value."""
-        return networks.choose(self.network.cni, self.network.mode, self.network.managed_by)
+        return networks.choose(
+            self.network.cni,
+            self.network.mode,
+            self.network.managed_by,
+            installs=self.network.cni == "calico" and self.artifacts.calico is not None,
+        )
 
 
 def load_profile(path: Path) -> Profile:

@@ -111,7 +111,14 @@ class Draft:
         if self.network is None:
             return None
         try:
-            return networks.choose(self.network.cni, self.network.mode, self.network.managed_by)
+            return networks.choose(
+                self.network.cni,
+                self.network.mode,
+                self.network.managed_by,
+                installs=self.network.cni == "calico"
+                and self.artifacts is not None
+                and self.artifacts.calico is not None,
+            )
         except ValueError:
             return None
 
@@ -433,8 +440,8 @@ def _services(draft: Draft) -> Iterator[Complaint]:
             yield draft.at(
                 path, f"winboot runs no service {name!r}", " | ".join(sections.SERVICES), meant, key=True
             )
-        if name == "flanneld" and manager == "sc":
-            yield draft.at(path, "flanneld cannot be a service by itself (error 1053)", "nssm")
+        if name in sections.NSSM_ALONE and manager == "sc":
+            yield draft.at(path, f"{name} cannot be a service by itself (error 1053)", "nssm")
     kubelet = services.overrides.get("kubelet") or services.manager
     config = draft.kubelet.config if draft.kubelet else {}
     if kubelet == "nssm" and config.get("shutdownGracePeriod"):
@@ -588,6 +595,16 @@ def _artifacts(draft: Draft) -> Iterator[Complaint]:
         yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
     if draft.network and draft.network.cni == "azure" and artifacts.azure_cni is None:
         yield draft.at(("artifacts",), "no version of Azure CNI is named", "azure_cni: its version", key=True)
+    if artifacts.calico is not None and draft.network is not None:
+        if draft.network.cni != "calico":
+            yield draft.at(
+                ("artifacts", "calico"), f"the network is {draft.network.cni}", "drop it", key=True
+            )
+        elif draft.network.managed_by != "winboot":
+            wrong = "Calico's operator brings its programs itself"
+            yield draft.at(
+                ("artifacts", "calico"), wrong, "network.managed_by: winboot, or drop it", key=True
+            )
 
 
 def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:

@@ -25,7 +25,9 @@ from winboot.profile.values import (
 )
 from winboot.source import Wrong
 
-SERVICES = ("containerd", "kubelet", "kube-proxy", "flanneld")
+SERVICES = ("containerd", "kubelet", "kube-proxy", "flanneld", "calico-node")
+# Programs that answer no service manager.
+NSSM_ALONE = ("flanneld", "calico-node")
 Manager = Literal["sc", "nssm"]
 Flags = dict[str, str | None]
 
@@ -109,7 +111,8 @@ class Network(Model):
     )
     managed_by: Literal["winboot", "operator"] | None = Field(
         default=None,
-        description="calico: operator (HostProcess pods) or winboot (services installed by hand)",
+        description="calico: operator (HostProcess pods) or winboot (services: its own with artifacts.calico, else those "
+        "that somebody installed)",
     )
     vxlan: Vxlan | None = Field(default=None, description="for overlays: vni, port, mac_prefix")
     network_name: str | None = Field(
@@ -165,7 +168,7 @@ class Services(Model):
 
     manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
     overrides: dict[str, Manager | None] = Field(
-        default={}, description="service → manager; flanneld is always nssm"
+        default={}, description="service → manager; flanneld and calico-node are always nssm"
     )
 
 
@@ -352,6 +355,9 @@ class Artifacts(Model):
     flannel: AnyVersion | None = Field(default=None, description="default 0.27.4")
     flannel_cni: str | None = Field(default=None, description="default 1.7.1-flannel1")
     azure_cni: AnyVersion | None = Field(default=None, description="needed for cni: azure")
+    calico: AnyVersion | None = Field(
+        default=None, description="cni: calico, managed_by: winboot: this version is installed and run"
+    )
     crictl: AnyVersion | None = Field(
         default=None, description="default: the first patch of the Kubernetes minor"
     )

@@ -61,10 +61,15 @@ def _network(profile: Profile, paths: Paths) -> Iterator[tuple[str, str, dict[st
         "flannel-cni": section.flannel_cni or FLANNEL_CNI,
         "azure-cni": str(section.azure_cni or ""),
         "flannel": str(section.flannel or FLANNEL),
+        "calico": str(section.calico or ""),
     }
     plugins = {one: rf"{paths.cni_bin}\{one}.exe" for one in solution.plugins}
+    agents = {
+        "flannel": {"flanneld": paths.flanneld},
+        "calico": {**plugins, "calico-node": paths.calico_node},
+    }
     for name in solution.artifacts:
-        yield name, versions[name], {"flanneld": paths.flanneld} if name == "flannel" else plugins
+        yield name, versions[name], agents.get(name, plugins)
 
 
 def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs: dict[str, str]) -> Artifact:

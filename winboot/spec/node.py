@@ -28,6 +28,10 @@ class Paths:
     crictl: str = r"C:\k\crictl.exe"
     nssm: str = r"C:\k\nssm.exe"
     flanneld: str = r"C:\k\flanneld.exe"
+    calico_node: str = r"C:\k\calico-node.exe"
+    calico_kubeconfig: str = r"C:\k\calico.kubeconfig"
+    calico_nodename: str = r"C:\k\calico-nodename"
+    cmd: str = r"C:\Windows\System32\cmd.exe"
     kubelet_root: str = r"C:\var\lib\kubelet"
     kubelet_config: str = r"C:\var\lib\kubelet\config.yaml"
     kubelet_pki: str = r"C:\var\lib\kubelet\pki"
@@ -166,8 +170,8 @@ class ServiceSpec:
     """One Windows service, whatever manages it.
 
     `arguments` are the program's own; with `log_runner` the manager starts kube-log-runner, which starts the
-    program. `restart_ms` are the delays of the recovery actions, `reset_s` the time after which the count
-    starts again.
+    program. `runs` is the one that does the work where `program` only starts it. `restart_ms` are the delays of
+    the recovery actions, `reset_s` the time after which the count starts again.
     """
 
     name: str
@@ -181,6 +185,7 @@ class ServiceSpec:
     depends_on: tuple[str, ...]
     environment: Mapping[str, str]
     priority_class: str | None = None
+    runs: str = ""
     restart_ms: tuple[int, ...] = (10_000, 30_000, 60_000)
     reset_s: int = 900
 

@@ -16,7 +16,7 @@ from winboot.errors import InvalidInput
 from winboot.inventory import Machine
 from winboot.networks.base import Choices, Known, Network, PortRule, Text
 from winboot.profile import Profile, facts_of
-from winboot.profile.sections import Vxlan
+from winboot.profile.sections import NSSM_ALONE, Vxlan
 from winboot.spec import artifacts as downloads
 from winboot.spec import components
 from winboot.spec.node import (
@@ -99,11 +99,11 @@ def unresolved(spec: NodeSpec) -> tuple[str, ...]:
 
 
 def manager_of(profile: Profile, service: str) -> Manager:
-    """What manages a service. flanneld never answers the Service Control Manager, so it takes NSSM."""
+    """What manages a service. A program that never answers the Service Control Manager takes NSSM."""
     chosen = profile.services.overrides.get(service)
     if chosen is not None:
         return chosen
-    return "nssm" if service == "flanneld" else profile.services.manager
+    return "nssm" if service in NSSM_ALONE else profile.services.manager
 
 
 def _node(profile: Profile, machine: Machine) -> NodeObjectSpec:
@@ -273,13 +273,14 @@ def _services(
         services.append(
             _service(
                 agent.service,
-                "flannel network agent",
+                agent.display,
                 manager_of(profile, agent.service),
                 agent.program,
-                _words(agent.arguments),
+                (*_words(agent.arguments), *agent.words),
                 paths,
                 depends_on=("kubelet",),
                 environment=dict(agent.environment),
+                runs=agent.runs,
             )
         )
     if kube_proxy.wanted:
@@ -328,6 +329,7 @@ def _service(
     *,
     depends_on: tuple[str, ...],
     environment: dict[str, str],
+    runs: str = "",
 ) -> ServiceSpec:
     return ServiceSpec(
         name=name,
@@ -341,6 +343,7 @@ def _service(
         log_runner=manager == "sc",
         depends_on=depends_on,
         environment=environment,
+        runs=runs,
     )
 
 

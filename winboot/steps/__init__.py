@@ -7,6 +7,7 @@ from typing import Final
 from winboot.steps.address_guard import ADDRESS_GUARD
 from winboot.steps.artifacts import ARTIFACTS
 from winboot.steps.azure_state import AZURE_STATE
+from winboot.steps.calico_node import CALICO_NODE
 from winboot.steps.cni_config import CNI_CONFIG
 from winboot.steps.computer_name import COMPUTER_NAME
 from winboot.steps.containerd import CONTAINERD
@@ -62,6 +63,7 @@ STEPS: Final[tuple[Step, ...]] = (
     FLANNELD_CONFIG,
     FLANNELD,
     POD_NETWORK,
+    CALICO_NODE,
     AZURE_STATE,
     POD_ROUTES,
     OPERATOR_NETWORK,

@@ -50,7 +50,7 @@ def _users(spec: NodeSpec) -> dict[str, list[str]]:
     """Which services run a program, by its path in lower case: they have to start anew when it is replaced."""
     users: dict[str, list[str]] = {}
     for service in spec.services.all:
-        programs = [service.program]
+        programs = [service.runs or service.program]
         if service.log_runner:
             programs.append(spec.paths.kube_log_runner)
         if service.manager == "nssm":

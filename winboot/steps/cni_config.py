@@ -26,7 +26,7 @@ CNI_CONFIG = Step(
     name="cni-config",
     why="a node is Ready as soon as this file is there, so it comes after the network it names",
     inputs=_inputs,
-    needs=("registration", "ipam-reservations", "pod-network", "operator-network"),
+    needs=("registration", "ipam-reservations", "pod-network", "calico-node", "operator-network"),
     wanted=_wanted,
     files=_files,
 )

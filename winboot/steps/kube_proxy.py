@@ -33,6 +33,13 @@ KUBE_PROXY = Step(
     name="kube-proxy",
     why="services have no address on this node without it; it starts after the HNS network that it programs",
     inputs=_inputs,
-    needs=("kube-proxy-config", "pod-network", "operator-network", "artifacts", "firewall-rules"),
+    needs=(
+        "kube-proxy-config",
+        "pod-network",
+        "calico-node",
+        "operator-network",
+        "artifacts",
+        "firewall-rules",
+    ),
     wanted=kube_proxy_wanted,
 )

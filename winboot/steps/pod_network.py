@@ -15,12 +15,14 @@ FIRST_SWITCH: Final = {"prefix": "192.168.255.0/30", "gateway": "192.168.255.1"}
 def network_table(spec: NodeSpec) -> dict[str, object]:
     """The wanted network as `lib/pod_network.ps1` compares it: the pods' own, or the first switch below it."""
     network, solution = spec.network, spec.network.solution
-    agent = network.agent
+    # What makes its own network above the first switch does so in its own step, with nothing to lose any more.
+    agent = None if solution.makes_own else network.agent
+    vni = solution.first_vni if solution.first_switch else network.vni
     table: dict[str, object] = {
         "name": solution.first_switch or network.network_name,
         "type": solution.hns_type or "",
         "subnets": [FIRST_SWITCH] if solution.first_switch else _subnets(spec),
-        "vni": network.vni if solution.hns_type == "Overlay" else 0,
+        "vni": vni if solution.hns_type == "Overlay" else 0,
         "endpoint": network.host_endpoint or "",
         "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
         "subnet_env": spec.paths.subnet_env if agent is not None else "",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.lab.cluster.kinds import (
+    CALICO,
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CONFIGMAPS,
@@ -40,6 +41,8 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
         yield NAMESPACES, {"metadata": {"name": name}, "status": {"phase": "Active"}}
     if plan.calico:
         yield DAEMONSETS, _calico_daemon_set()
+    if plan.calico or plan.calico_nodes:
+        yield CALICO, {"metadata": {"name": "default"}, "spec": {"datastoreReady": True}}
     yield from _roles(plan)
     yield from _accounts(plan)
     yield from _config_maps(plan, ca_pem)
@@ -128,6 +131,7 @@ def _roles(plan: ClusterPlan) -> Iterator[tuple[Kind, Object]]:
             {"nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/version"], "verbs": ["get"]}
         ],
         "kubeadm:get-nodes": [_rule([""], ["nodes"], ["get"])],
+        "calico-node": [_rule([CALICO.group], [CALICO.plural], ["get"]), _rule([""], ["nodes"], _READ)],
         "flannel": [
             _rule([""], ["pods"], ["get"]),
             _rule([""], ["nodes"], _READ),
@@ -166,6 +170,8 @@ def _roles(plan: ClusterPlan) -> Iterator[tuple[Kind, Object]]:
     if plan.grant_nodes:
         bindings.append(("winboot:node-proxier", "system:node-proxier", _group("system:nodes")))
         bindings.append(("winboot:flannel", "flannel", _group("system:nodes")))
+    if plan.calico_nodes:
+        bindings.append(("winboot:calico-node", "calico-node", _group("system:nodes")))
     for name, role, subject in bindings:
         yield CLUSTERROLEBINDINGS, _binding({"name": name}, "ClusterRole", role, subject)
     yield from _public_role()

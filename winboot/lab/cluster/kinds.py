@@ -30,6 +30,7 @@ class Kind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+_CALICO = "crd.projectcalico.org"
 _RBAC = "rbac.authorization.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
@@ -70,6 +71,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         namespaced=False,
         subresources=("approval", "status"),
     ),
+    Kind(_CALICO, "v1", "clusterinformations", "ClusterInformation", namespaced=False),
     Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
     Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
     Kind(_RBAC, "v1", "roles", "Role", namespaced=True),
@@ -106,6 +108,7 @@ LEASES: Final = kind_of("leases", "coordination.k8s.io")
 CSRS: Final = kind_of("certificatesigningrequests", "certificates.k8s.io")
 DAEMONSETS: Final = kind_of("daemonsets", "apps")
 BUDGETS: Final = kind_of("poddisruptionbudgets", "policy")
+CALICO: Final = kind_of("clusterinformations", _CALICO)
 CLUSTERROLES: Final = kind_of("clusterroles", _RBAC)
 CLUSTERROLEBINDINGS: Final = kind_of("clusterrolebindings", _RBAC)
 ROLES: Final = kind_of("roles", _RBAC)

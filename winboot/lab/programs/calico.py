@@ -7,8 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from winboot.lab.cluster import ApiFailure
 from winboot.lab.programs import hcn
 from winboot.lab.programs.base import GoError, Run
+from winboot.lab.programs.kubeclient import KubeClient, load_kubeconfig
+from winboot.lab.programs.outside import Outside
 from winboot.lab.programs.plugins import HostLocal, WinOverlay
 from winboot.lab.windows.programs_api import image_bytes
 
@@ -93,9 +96,27 @@ class Calico(WinOverlay):
 
     about = "Calico CNI plugin"
 
+    def __init__(self, outside: Outside) -> None:
+        super().__init__()
+        self._outside = outside
+
+    def _ask_datastore(self, run: Run, conf: dict[str, Any]) -> None:
+        """Calico's resources are read with the kubeconfig that the configuration names. A node's certificate may not
+        read them by itself; what a person's file may is none of this stand-in's business."""
+        path = (conf.get("kubernetes") or {}).get("kubeconfig")
+        if path is None or b"kubelet-client" not in run.read(path, "stat"):
+            return
+        client = KubeClient(run, self._outside, load_kubeconfig(run, path))
+        try:
+            client.ask("GET", "/apis/crd.projectcalico.org/v1/clusterinformations/default")
+        except ApiFailure as e:
+            raise GoError(
+                f"error getting ClusterInformation: connection is unauthorized: {e.message}"
+            ) from None
+
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
         """As an overlay plug-in, with an address of the node's own block."""
-        _ask_datastore(run, conf)
+        self._ask_datastore(run, conf)
         network = hcn.network(run.machine, NETWORK)
         if network is None:
             raise GoError(
@@ -104,16 +125,6 @@ class Calico(WinOverlay):
         subnets = network.get("Subnets") or [{}]
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
-
-
-def _ask_datastore(run: Run, conf: dict[str, Any]) -> None:
-    """Calico's resources are read with the kubeconfig that the configuration names; no kubelet may read them."""
-    path = (conf.get("kubernetes") or {}).get("kubeconfig")
-    if path is not None and b"kubelet-client" in run.read(path, "stat"):
-        raise GoError(
-            'error getting ClusterInformation: connection is unauthorized: clusterinformations.crd.projectcalico.org "default"'
-            " is forbidden"
-        )
 
 
 class CalicoIpam(HostLocal):

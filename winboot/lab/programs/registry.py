@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from winboot.lab.programs.calico import Calico, CalicoIpam, calico_node
+from winboot.lab.programs.calico_node import CalicoNodeProgram
 from winboot.lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot.lab.programs.crictl import Crictl, Ctr
 from winboot.lab.programs.flanneld import FlanneldProgram
@@ -15,7 +16,7 @@ from winboot.lab.programs.plugins import Azure, AzureIpam, Flannel, HostLocal, W
 from winboot.lab.programs.sc import Sc
 from winboot.lab.programs.system import Curl, Netsh, Powercfg, PowerShell, Refused, Shutdown, Taskkill, W32tm
 from winboot.lab.programs.tar import Tar
-from winboot.lab.programs.wrappers import LogRunnerProgram
+from winboot.lab.programs.wrappers import CmdProgram, LogRunnerProgram
 from winboot.lab.windows.install import IN_BOX
 from winboot.lab.windows.programs_api import Program, Programs
 
@@ -25,8 +26,10 @@ def install_programs(programs: Programs, outside: Outside) -> None:
     known: dict[str, Program] = {
         "azure-vnet": Azure(),
         "azure-vnet-ipam": AzureIpam(),
-        "calico": Calico(),
+        "calico": Calico(outside),
         "calico-ipam": CalicoIpam(),
+        "calico-node": CalicoNodeProgram(outside),
+        "cmd": CmdProgram(),
         "containerd": ContainerdProgram(outside),
         "containerd-shim-runhcs-v1": ShimProgram(),
         "crictl": Crictl(),

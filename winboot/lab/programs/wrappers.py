@@ -1,4 +1,4 @@
-"""Programs that keep others running: kube-log-runner.exe, which gives them a log file."""
+"""Programs that keep others running: kube-log-runner.exe, which gives them a log file, and cmd.exe with a `&&`."""
 
 from __future__ import annotations
 
@@ -97,6 +97,85 @@ class LogRunner(Daemon):
 
     def on_stop(self) -> None:
         """Stop the child first."""
+        if self._child is not None and self._child.running:
+            self._child.ended.clear()
+            self.machine.processes.stop(self._child)
+
+
+class CmdProgram:
+    """cmd.exe /c with two commands and `&&` between them; whatever else it can do is refused."""
+
+    def is_service(self, argv: list[str]) -> bool:
+        """It answers no control manager."""
+        return False
+
+    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Cmd:
+        """A running one."""
+        return Cmd(Run(machine, process, argv, env))
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """In the foreground it does nothing here."""
+        raise Run(machine, process, argv, env, stdin).refuse("in the foreground")
+
+
+class Cmd(Daemon):
+    """The second command starts when the first has ended well; cmd ends with whatever ends first badly."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._child: Process | None = None
+        self._died: Died | None = None
+        self._second = ""
+
+    def on_start(self) -> Died | None:
+        """Take the line apart; the first command runs at the next tick, as it would beside its starter."""
+        words = self.run.argv[1:]
+        parts = words[1].split(" && ") if len(words) == 2 and words[0].lower() == "/c" else []
+        if len(parts) != 2:
+            raise self.run.refuse(" ".join(words))
+        self._first, self._second = parts
+        return None
+
+    def on_tick(self) -> Died | None:
+        """The first command, then the life of the second."""
+        if self._child is not None or self._died is not None:
+            return self._died
+        directory = self.process.directory
+        try:
+            first = self.machine.processes.spawn(
+                self._first,
+                token=self.process.token,
+                environment=dict(self.run.env),
+                directory=directory,
+                parent=self.process.pid,
+            )
+            ended = self.machine.processes.run(first)
+            for line in (ended.stdout + ended.stderr).decode("utf-8").splitlines():
+                self.sink(line)
+            if ended.code != 0:
+                return Died(ended.code)
+            self._child = start(
+                self.machine,
+                self._second,
+                parent=self.process,
+                env=self.run.env,
+                directory=directory,
+                sink=self.sink,
+                ended=self._ended,
+                priority=self.process.priority,
+            )
+        except Failure as e:
+            self.sink(e.problem.message)
+            return Died(1)
+        return self._died
+
+    def _ended(self, died: Died) -> None:
+        self._died = died
+
+    def on_stop(self) -> None:
+        """Whoever stops it stops the whole tree."""
         if self._child is not None and self._child.running:
             self._child.ended.clear()
             self.machine.processes.stop(self._child)
