@@ -420,7 +420,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -461,7 +461,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -489,7 +489,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
   $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -513,14 +513,6 @@ function Restore-BootTask {
   param([object]$Former)
   Remove-Task $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
-}
-
-# The network that Calico's agent makes, and the host's endpoint in it.
-
-function Restore-CalicoNetwork {
-  # The service is gone by now, and the switch below stays.
-  param([object]$Former)
-  if (-not $Former.existed) { Remove-PodNetwork $Former.name }
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.
@@ -672,9 +664,7 @@ function Wait-Network {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
   }
-  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
-  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
-  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
+  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
 }
 
 function Get-MissingLink {
@@ -1303,9 +1293,7 @@ function Read-ServiceParameter {
   param([string]$Service, [string]$Name)
   $path = (Get-ServicePath $Service) + '\Parameters'
   if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-  $value = Read-Registry $path $Name
-  if ($value -is [array]) { return , $value }
-  $value
+  , (Read-Registry $path $Name)
 }
 
 function Test-NssmService {
@@ -1463,25 +1451,15 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
-  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
-  # called again until nothing is missing, and the last trouble is told by who gives up.
   param($Snapshot)
-  $script:Run['Trouble'] = ''
-  try {
-    $index = Find-Uplink $Snapshot
-    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
-  }
-  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
-}
-
-function Set-NetworkAsBefore {
-  param($Snapshot, [int]$Index)
-  $at = @{ InterfaceIndex = $Index }
+  $index = Find-Uplink $Snapshot
+  if ($null -eq $index) { return }
+  $at = @{ InterfaceIndex = $index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $Index
-  Restore-Routes -Snapshot $Snapshot -Index $Index
+  Restore-Link -Snapshot $Snapshot -Index $index
+  Restore-Routes -Snapshot $Snapshot -Index $index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
     if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
@@ -1575,6 +1553,13 @@ function Get-PodCidr {
 
 # The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
 
+function Find-Interface {
+  # Where an address lives, for its family.
+  param([string]$Address)
+  $family = Get-AddressFamily $Address
+  foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+}
+
 function Get-AddressFamily {
   param([string]$Address)
   if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
@@ -1582,9 +1567,9 @@ function Get-AddressFamily {
 
 function Restore-Forwarding {
   param([object]$Former)
-  $found = @(Find-Address $Former.address)
-  if ($found.Count -eq 0) { return }
-  Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Former.address) -Forwarding Disabled
+  foreach ($interface in Find-Interface $Former.address) {
+    Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
+  }
 }
 
 function Remove-PodNetwork {
@@ -1642,23 +1627,20 @@ function Join-Arguments {
   param([string[]]$Arguments = @())
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
-    $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
-    '"' + $escaped + '"'
+    '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
   }
-  @($parts) -join ' '
+  $parts -join ' '
 }
 
 function Invoke-Program {
   param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-  $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
-  $start.WorkingDirectory = [Environment]::SystemDirectory
-  $start.UseShellExecute = $false
-  $start.CreateNoWindow = $true
-  $start.RedirectStandardInput = $true
-  $start.RedirectStandardOutput = $true
-  $start.RedirectStandardError = $true
-  # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
-  $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+  $start = [Diagnostics.ProcessStartInfo]@{
+    FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+    RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
+    UseShellExecute = $false; CreateNoWindow = $true
+    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+    StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+  }
   $process = [Diagnostics.Process]::Start($start)
   try {
     # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
@@ -1677,18 +1659,16 @@ function Invoke-Program {
 function Assert-Program {
   param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
   $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
-  if ($ended.ExitCode -ne 0) {
-    $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
-    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
-  }
-  $ended.Output
+  if ($ended.ExitCode -eq 0) { return $ended.Output }
+  $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
+  if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+  Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
 }
 
 function Get-SystemProgram {
   # Never by the search path of a session.
   param([string]$Name)
-  [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
+  "$([Environment]::SystemDirectory)\$Name"
 }
 
 # Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
@@ -1709,9 +1689,8 @@ function Read-Registry {
 function Test-RegistryKey {
   param([string]$Path)
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -eq $key) { return $false }
-  $key.Dispose()
-  $true
+  if ($null -ne $key) { $key.Dispose() }
+  $null -ne $key
 }
 
 function Write-Registry {
@@ -1729,8 +1708,7 @@ function Write-Registry {
     'QWord' { $typed = [long]$Value }
     default { $typed = [string]$Value }
   }
-  $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
-  try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
+  [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
 function Restore-Registry {
@@ -1855,7 +1833,7 @@ function Restore-PowerPlan {
 
 function Get-StatePath {
   param([string]$Name = '')
-  [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
+  [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
 
 function Initialize-StateFolder {
@@ -1876,9 +1854,7 @@ function Write-Journal {
     [IO.File]::Delete($older)
     [IO.File]::Move($path, $older)
   }
-  $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
-  $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-  [IO.File]::AppendAllText($path, $entry)
+  [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
 }
 
 function Read-StateJson {
@@ -1914,7 +1890,7 @@ function Get-HolderText {
 function Save-Fence {
   param([string]$Holder)
   $script:Run.Fence = (Get-Fence) + 1
-  $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
+  $now = [DateTime]::UtcNow.ToString('s') + 'Z'
   Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
@@ -1938,16 +1914,15 @@ function Wait-Mutex {
   param([int]$Seconds)
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
-    $lock = $null
-    # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
-    try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
-    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-    if ($null -ne $lock) {
+    try {
+      $lock = [Threading.Mutex]::new($false, 'Global\winboot')
       # A holder that died leaves the mutex abandoned: then it is ours.
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
     }
+    # One that another account made cannot be opened: it is held, and goes away when that process lets go.
+    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
   } while ([DateTime]::UtcNow -lt $until)
 }
 
@@ -1969,8 +1944,7 @@ function Get-RunningDetached {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
     if ($null -eq $status -or $status.state -ne 'running') { continue }
     # One whose machine went down, or whose time is long over, runs no more.
-    $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
-    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
+    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
   }
 }
 

@@ -492,7 +492,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-Reservations -Store $store -Reservations $reservations
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -540,7 +540,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -570,7 +570,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kube-proxy'
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
   $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -1012,9 +1012,7 @@ function Wait-Network {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
   }
-  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
-  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
-  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
+  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
 }
 
 function Get-MissingLink {
@@ -2074,9 +2072,7 @@ function Read-ServiceParameter {
   param([string]$Service, [string]$Name)
   $path = (Get-ServicePath $Service) + '\Parameters'
   if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-  $value = Read-Registry $path $Name
-  if ($value -is [array]) { return , $value }
-  $value
+  , (Read-Registry $path $Name)
 }
 
 function Set-ServiceParameters {
@@ -2088,16 +2084,10 @@ function Set-ServiceParameters {
   }
   foreach ($name in $Service.parameters.Keys) {
     $value = $Service.parameters[$name]
-    if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String'; continue }
-    Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
+    $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
+    if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String' }
+    else { Write-Registry -Path $path -Name $name -Value $value -Kind $kind }
   }
-}
-
-function Get-ParameterKind {
-  param($Value)
-  if ($Value -is [int]) { return 'DWord' }
-  if ($Value -is [array]) { return 'MultiString' }
-  'ExpandString'
 }
 
 function Test-NssmWanted {
@@ -2284,25 +2274,15 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
-  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
-  # called again until nothing is missing, and the last trouble is told by who gives up.
   param($Snapshot)
-  $script:Run['Trouble'] = ''
-  try {
-    $index = Find-Uplink $Snapshot
-    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
-  }
-  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
-}
-
-function Set-NetworkAsBefore {
-  param($Snapshot, [int]$Index)
-  $at = @{ InterfaceIndex = $Index }
+  $index = Find-Uplink $Snapshot
+  if ($null -eq $index) { return }
+  $at = @{ InterfaceIndex = $index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $Index
-  Restore-Routes -Snapshot $Snapshot -Index $Index
+  Restore-Link -Snapshot $Snapshot -Index $index
+  Restore-Routes -Snapshot $Snapshot -Index $index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
     if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
@@ -2464,12 +2444,11 @@ function Get-PodNetworkDifference {
   param($Wanted)
   $networks = @(Get-HnsObject networks $Wanted.name)
   $what = "HNS network $($Wanted.name)"
-  if ($networks.Count -ne 1) {
-    $is = $null
-    if ($networks.Count -gt 1) { $is = "$($networks.Count) of that name" }
+  if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
+  else {
+    $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
     New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
   }
-  else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
   if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
   if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
 }
@@ -2482,9 +2461,8 @@ function Get-NetworkFault {
   $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
   $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
   Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
-  Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
-    -Want (Complete-Text '<<node_ip>>') @flags
-  if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) @flags }
+  Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') -Want (Complete-Text '<<node_ip>>') @flags
+  if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
 }
 
 function Get-NetworkVni {
@@ -2498,25 +2476,31 @@ function Get-HostEndpointDifference {
   $what = "HNS endpoint $($Wanted.endpoint)"
   $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
-  $is = $null
-  if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
+  $is = if ($endpoints.Count -gt 0) { [string](Read-Member $endpoints[0] 'IPAddress') }
   Compare-Wanted -What $what -Is $is -Want $address -Disrupts
   if ($is -ne $address) { return }
-  if (@(Find-Address $address).Count -eq 0) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+  if (-not (Find-Address $address)) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
   foreach ($one in Get-ForwardingAddress $Wanted) {
-    $forwarding = Read-Forwarding $one
-    if ($null -eq $forwarding) { continue }
-    Compare-Wanted -What "forwarding on the interface of $one" -Is $forwarding -Want 'Enabled'
+    foreach ($interface in Find-Interface $one) {
+      Compare-Wanted -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
+    }
   }
 }
 
 function Get-ForwardingAddress {
   param($Wanted)
   if ($Wanted.endpoint -eq '') { return }
-  foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
+  foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
     $address = Expand-Known $text
-    if ($null -ne $address) { $address }
+    if ($address) { $address }
   }
+}
+
+function Find-Interface {
+  # Where an address lives, for its family.
+  param([string]$Address)
+  $family = Get-AddressFamily $Address
+  foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
 function Get-AddressFamily {
@@ -2524,32 +2508,22 @@ function Get-AddressFamily {
   if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
-function Read-Forwarding {
-  param([string]$Address)
-  $found = @(Find-Address $Address)
-  if ($found.Count -eq 0) { return }
-  (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Address)).Forwarding.ToString()
-}
-
 function Enable-Forwarding {
   param($Wanted)
   foreach ($address in Get-ForwardingAddress $Wanted) {
-    if ((Read-Forwarding $address) -ne 'Disabled') { continue }
-    $index = @(Find-Address $address)[0].InterfaceIndex
-    Save-FormerValue 'Forwarding' $address @{ address = $address }
-    Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
+    foreach ($interface in Find-Interface $address) {
+      if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
+      Save-FormerValue 'Forwarding' $address @{ address = $address }
+      Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Enabled
+    }
   }
 }
 
 function Get-SubnetFileDifference {
   # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
   param([string]$Path)
-  $is = $null
-  $text = Read-FileText $Path
-  if ($null -ne $text) {
-    $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
-    if ($match.Success) { $is = $match.Groups[1].Value }
-  }
+  $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
+  $is = if ($match.Success) { $match.Groups[1].Value }
   $known = Get-Known
   $want = '(known after join)'
   if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
@@ -2559,16 +2533,15 @@ function Get-SubnetFileDifference {
 function Test-PodNetwork {
   # True when nothing is left that only making the network anew can mend.
   param($Wanted)
-  @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts }).Count -eq 0
+  -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
 }
 
 function Start-Rewiring {
   param($Wanted, $Guard)
   Assert-Uplink $Wanted
-  Save-FormerValue 'PodNetwork' $Wanted.name @{
-    name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
-  }
-  Start-DetachedRun -Guard $Guard -Seconds 300
+  $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
+  Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
+  Start-DetachedRun -Guard $Guard
 }
 
 function Assert-Uplink {
@@ -2586,17 +2559,17 @@ function Assert-Uplink {
 function Get-UplinkName {
   # Where a switch has the address already, the adapter below it has given the switch's interface its name.
   param($Address)
-  if ($Address.alias -match '^vEthernet \((.+)\)$' -and
-    @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
+  if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
   $Address.alias
 }
 
 function Wait-RunningAgent {
   param($Wanted, [int]$Seconds)
-  [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test {
-      $script:Run.Cache = @{}
-      (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
-    })
+  $clear = {
+    $script:Run.Cache = @{}
+    (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
+  }
+  [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test $clear)
 }
 
 function Start-NetworkAgent {
@@ -2604,9 +2577,7 @@ function Start-NetworkAgent {
   Save-RestartNeed 'kube-proxy'
   Stop-RunningService $Wanted.agent
   # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-  if (@(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
-    Remove-PodNetwork $Wanted.name
-  }
+  if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
   [void](Wait-NodeAddress)
   Start-CurrentService $Wanted.agent
   Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
@@ -2620,12 +2591,11 @@ function Wait-NodeAddress {
     $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
   }
   if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
-  Stop-Step 'NoAddress' 'this machine has no settled address after 60 seconds'
+  Stop-Step 'NoAddress' "this machine has no settled address after 60 seconds $($script:Run['Trouble'])".Trim()
 }
 
 function Restore-Uplink {
-  # A static address may be lost. Put back at once, HNS still finds it; later it makes do with one of its own
-  # invention.
+  # A static address may be lost. Put back at once, HNS still finds it; later it invents one of its own.
   if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
@@ -2812,23 +2782,20 @@ function Join-Arguments {
   param([string[]]$Arguments = @())
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
-    $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
-    '"' + $escaped + '"'
+    '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
   }
-  @($parts) -join ' '
+  $parts -join ' '
 }
 
 function Invoke-Program {
   param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-  $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
-  $start.WorkingDirectory = [Environment]::SystemDirectory
-  $start.UseShellExecute = $false
-  $start.CreateNoWindow = $true
-  $start.RedirectStandardInput = $true
-  $start.RedirectStandardOutput = $true
-  $start.RedirectStandardError = $true
-  # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
-  $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+  $start = [Diagnostics.ProcessStartInfo]@{
+    FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+    RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
+    UseShellExecute = $false; CreateNoWindow = $true
+    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+    StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+  }
   $process = [Diagnostics.Process]::Start($start)
   try {
     # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
@@ -2847,18 +2814,16 @@ function Invoke-Program {
 function Assert-Program {
   param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
   $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
-  if ($ended.ExitCode -ne 0) {
-    $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
-    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
-  }
-  $ended.Output
+  if ($ended.ExitCode -eq 0) { return $ended.Output }
+  $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
+  if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+  Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
 }
 
 function Get-SystemProgram {
   # Never by the search path of a session.
   param([string]$Name)
-  [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
+  "$([Environment]::SystemDirectory)\$Name"
 }
 
 # Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
@@ -2879,9 +2844,8 @@ function Read-Registry {
 function Test-RegistryKey {
   param([string]$Path)
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -eq $key) { return $false }
-  $key.Dispose()
-  $true
+  if ($null -ne $key) { $key.Dispose() }
+  $null -ne $key
 }
 
 function Read-RegistryKind {
@@ -2917,8 +2881,7 @@ function Write-Registry {
     'QWord' { $typed = [long]$Value }
     default { $typed = [string]$Value }
   }
-  $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
-  try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
+  [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
 # Secrets come as SecureStrings and are opened only where they are written.
@@ -3132,7 +3095,7 @@ function Set-PageFile {
 
 function Get-StatePath {
   param([string]$Name = '')
-  [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
+  [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
 
 function Initialize-StateFolder {
@@ -3148,9 +3111,7 @@ function Write-Journal {
     [IO.File]::Delete($older)
     [IO.File]::Move($path, $older)
   }
-  $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
-  $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-  [IO.File]::AppendAllText($path, $entry)
+  [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
 }
 
 function Read-StateJson {
@@ -3186,7 +3147,7 @@ function Get-HolderText {
 function Save-Fence {
   param([string]$Holder)
   $script:Run.Fence = (Get-Fence) + 1
-  $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
+  $now = [DateTime]::UtcNow.ToString('s') + 'Z'
   Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
@@ -3210,16 +3171,15 @@ function Wait-Mutex {
   param([int]$Seconds)
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
-    $lock = $null
-    # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
-    try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
-    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-    if ($null -ne $lock) {
+    try {
+      $lock = [Threading.Mutex]::new($false, 'Global\winboot')
       # A holder that died leaves the mutex abandoned: then it is ours.
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
     }
+    # One that another account made cannot be opened: it is held, and goes away when that process lets go.
+    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
   } while ([DateTime]::UtcNow -lt $until)
 }
 
@@ -3241,8 +3201,7 @@ function Get-RunningDetached {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
     if ($null -eq $status -or $status.state -ne 'running') { continue }
     # One whose machine went down, or whose time is long over, runs no more.
-    $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
-    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
+    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
   }
 }
 

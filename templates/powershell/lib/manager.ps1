@@ -5,9 +5,7 @@ function Read-ServiceParameter {
     param([string]$Service, [string]$Name)
     $path = (Get-ServicePath $Service) + '\Parameters'
     if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-    $value = Read-Registry $path $Name
-    if ($value -is [array]) { return , $value }
-    $value
+    , (Read-Registry $path $Name)
 }
 
 function Set-ServiceParameters {
@@ -19,16 +17,10 @@ function Set-ServiceParameters {
     }
     foreach ($name in $Service.parameters.Keys) {
         $value = $Service.parameters[$name]
-        if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String'; continue }
-        Write-Registry -Path $path -Name $name -Value $value -Kind (Get-ParameterKind $value)
+        $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
+        if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String' }
+        else { Write-Registry -Path $path -Name $name -Value $value -Kind $kind }
     }
-}
-
-function Get-ParameterKind {
-    param($Value)
-    if ($Value -is [int]) { return 'DWord' }
-    if ($Value -is [array]) { return 'MultiString' }
-    'ExpandString'
 }
 
 function Test-NssmWanted {

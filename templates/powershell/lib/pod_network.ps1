@@ -4,12 +4,11 @@ function Get-PodNetworkDifference {
     param($Wanted)
     $networks = @(Get-HnsObject networks $Wanted.name)
     $what = "HNS network $($Wanted.name)"
-    if ($networks.Count -ne 1) {
-        $is = $null
-        if ($networks.Count -gt 1) { $is = "$($networks.Count) of that name" }
+    if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
+    else {
+        $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
         New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
     }
-    else { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
     if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
 }
@@ -22,9 +21,8 @@ function Get-NetworkFault {
     $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
     Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
-    Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
-        -Want (Complete-Text '<<node_ip>>') @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) @flags }
+    Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') -Want (Complete-Text '<<node_ip>>') @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
 }
 
 function Get-NetworkVni {
@@ -38,25 +36,31 @@ function Get-HostEndpointDifference {
     $what = "HNS endpoint $($Wanted.endpoint)"
     $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
-    $is = $null
-    if ($endpoints.Count -gt 0) { $is = [string](Read-Member $endpoints[0] 'IPAddress') }
+    $is = if ($endpoints.Count -gt 0) { [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
     if ($is -ne $address) { return }
-    if (@(Find-Address $address).Count -eq 0) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    if (-not (Find-Address $address)) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
     foreach ($one in Get-ForwardingAddress $Wanted) {
-        $forwarding = Read-Forwarding $one
-        if ($null -eq $forwarding) { continue }
-        Compare-Wanted -What "forwarding on the interface of $one" -Is $forwarding -Want 'Enabled'
+        foreach ($interface in Find-Interface $one) {
+            Compare-Wanted -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
+        }
     }
 }
 
 function Get-ForwardingAddress {
     param($Wanted)
     if ($Wanted.endpoint -eq '') { return }
-    foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>') + @($Wanted.endpoint_v6 | Where-Object { $_ })) {
+    foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
         $address = Expand-Known $text
-        if ($null -ne $address) { $address }
+        if ($address) { $address }
     }
+}
+
+function Find-Interface {
+    # Where an address lives, for its family.
+    param([string]$Address)
+    $family = Get-AddressFamily $Address
+    foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
 function Get-AddressFamily {
@@ -64,39 +68,29 @@ function Get-AddressFamily {
     if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
-function Read-Forwarding {
-    param([string]$Address)
-    $found = @(Find-Address $Address)
-    if ($found.Count -eq 0) { return }
-    (Get-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Address)).Forwarding.ToString()
-}
-
 function Enable-Forwarding {
     param($Wanted)
     foreach ($address in Get-ForwardingAddress $Wanted) {
-        if ((Read-Forwarding $address) -ne 'Disabled') { continue }
-        $index = @(Find-Address $address)[0].InterfaceIndex
-        Save-FormerValue 'Forwarding' $address @{ address = $address }
-        Set-NetIPInterface -InterfaceIndex $index -AddressFamily (Get-AddressFamily $address) -Forwarding Enabled
+        foreach ($interface in Find-Interface $address) {
+            if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
+            Save-FormerValue 'Forwarding' $address @{ address = $address }
+            Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Enabled
+        }
     }
 }
 
 function Restore-Forwarding {
     param([object]$Former)
-    $found = @(Find-Address $Former.address)
-    if ($found.Count -eq 0) { return }
-    Set-NetIPInterface -InterfaceIndex $found[0].InterfaceIndex -AddressFamily (Get-AddressFamily $Former.address) -Forwarding Disabled
+    foreach ($interface in Find-Interface $Former.address) {
+        Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
+    }
 }
 
 function Get-SubnetFileDifference {
     # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
     param([string]$Path)
-    $is = $null
-    $text = Read-FileText $Path
-    if ($null -ne $text) {
-        $match = [regex]::Match($text, '(?m)^FLANNEL_SUBNET=(\S+)')
-        if ($match.Success) { $is = $match.Groups[1].Value }
-    }
+    $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
+    $is = if ($match.Success) { $match.Groups[1].Value }
     $known = Get-Known
     $want = '(known after join)'
     if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
@@ -106,16 +100,15 @@ function Get-SubnetFileDifference {
 function Test-PodNetwork {
     # True when nothing is left that only making the network anew can mend.
     param($Wanted)
-    @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts }).Count -eq 0
+    -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
 }
 
 function Start-Rewiring {
     param($Wanted, $Guard)
     Assert-Uplink $Wanted
-    Save-FormerValue 'PodNetwork' $Wanted.name @{
-        name = $Wanted.name; agent = $Wanted.agent; existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
-    }
-    Start-DetachedRun -Guard $Guard -Seconds 300
+    $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
+    Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
+    Start-DetachedRun -Guard $Guard
 }
 
 function Assert-Uplink {
@@ -133,17 +126,17 @@ function Assert-Uplink {
 function Get-UplinkName {
     # Where a switch has the address already, the adapter below it has given the switch's interface its name.
     param($Address)
-    if ($Address.alias -match '^vEthernet \((.+)\)$' -and
-        @(Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue).Count -gt 0) { return $Matches[1] }
+    if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
     $Address.alias
 }
 
 function Wait-RunningAgent {
     param($Wanted, [int]$Seconds)
-    [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test {
-            $script:Run.Cache = @{}
-            (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
-        })
+    $clear = {
+        $script:Run.Cache = @{}
+        (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
+    }
+    [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test $clear)
 }
 
 function Start-NetworkAgent {
@@ -151,9 +144,7 @@ function Start-NetworkAgent {
     Save-RestartNeed 'kube-proxy'
     Stop-RunningService $Wanted.agent
     # The agent keeps a network that has the right subnet, whatever else is wrong with it.
-    if (@(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' }).Count -gt 0) {
-        Remove-PodNetwork $Wanted.name
-    }
+    if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
     [void](Wait-NodeAddress)
     Start-CurrentService $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
@@ -167,12 +158,11 @@ function Wait-NodeAddress {
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
     if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
-    Stop-Step 'NoAddress' 'this machine has no settled address after 60 seconds'
+    Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Restore-Uplink {
-    # A static address may be lost. Put back at once, HNS still finds it; later it makes do with one of its own
-    # invention.
+    # A static address may be lost. Put back at once, HNS still finds it; later it invents one of its own.
     if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 

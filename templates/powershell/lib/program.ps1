@@ -5,23 +5,20 @@ function Join-Arguments {
     param([string[]]$Arguments = @())
     $parts = foreach ($argument in $Arguments) {
         if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
-        $escaped = $argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1'
-        '"' + $escaped + '"'
+        '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
     }
-    @($parts) -join ' '
+    $parts -join ' '
 }
 
 function Invoke-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $start = [Diagnostics.ProcessStartInfo]::new($Path, (Join-Arguments $Arguments))
-    $start.WorkingDirectory = [Environment]::SystemDirectory
-    $start.UseShellExecute = $false
-    $start.CreateNoWindow = $true
-    $start.RedirectStandardInput = $true
-    $start.RedirectStandardOutput = $true
-    $start.RedirectStandardError = $true
-    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
-    $start.StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
+        UseShellExecute = $false; CreateNoWindow = $true
+        # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+        StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+    }
     $process = [Diagnostics.Process]::Start($start)
     try {
         # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
@@ -40,16 +37,14 @@ function Invoke-Program {
 function Assert-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
-    if ($ended.ExitCode -ne 0) {
-        $said = ($ended.ErrorOutput + ' ' + $ended.Output).Trim()
-        if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-        Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
-    }
-    $ended.Output
+    if ($ended.ExitCode -eq 0) { return $ended.Output }
+    $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
+    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
 }
 
 function Get-SystemProgram {
     # Never by the search path of a session.
     param([string]$Name)
-    [IO.Path]::Combine([Environment]::SystemDirectory, $Name)
+    "$([Environment]::SystemDirectory)\$Name"
 }

@@ -16,9 +16,8 @@ function Read-Registry {
 function Test-RegistryKey {
     param([string]$Path)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return $false }
-    $key.Dispose()
-    $true
+    if ($null -ne $key) { $key.Dispose() }
+    $null -ne $key
 }
 
 function Read-RegistryKind {
@@ -54,8 +53,7 @@ function Write-Registry {
         'QWord' { $typed = [long]$Value }
         default { $typed = [string]$Value }
     }
-    $key = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($Path)
-    try { $key.SetValue($Name, $typed, [Microsoft.Win32.RegistryValueKind]$Kind) } finally { $key.Dispose() }
+    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
 function Restore-Registry {

@@ -2,7 +2,7 @@
 
 function Get-StatePath {
     param([string]$Name = '')
-    [IO.Path]::Combine([Environment]::GetEnvironmentVariable('ProgramData'), 'winboot', $Name)
+    [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
 
 function Initialize-StateFolder {
@@ -23,9 +23,7 @@ function Write-Journal {
         [IO.File]::Delete($older)
         [IO.File]::Move($path, $older)
     }
-    $stamp = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ss.fffZ', [Globalization.CultureInfo]::InvariantCulture)
-    $entry = '{"at":"' + $stamp + '","event":' + $Line + "}`n"
-    [IO.File]::AppendAllText($path, $entry)
+    [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
 }
 
 function Read-StateJson {
@@ -61,7 +59,7 @@ function Get-HolderText {
 function Save-Fence {
     param([string]$Holder)
     $script:Run.Fence = (Get-Fence) + 1
-    $now = [DateTime]::UtcNow.ToString('yyyy-MM-ddTHH:mm:ssZ', [Globalization.CultureInfo]::InvariantCulture)
+    $now = [DateTime]::UtcNow.ToString('s') + 'Z'
     Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
@@ -85,16 +83,15 @@ function Wait-Mutex {
     param([int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
-        $lock = $null
-        # A mutex that another account made cannot be opened: it is held, and goes away when that process lets go.
-        try { $lock = [Threading.Mutex]::new($false, 'Global\winboot') }
-        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-        if ($null -ne $lock) {
+        try {
+            $lock = [Threading.Mutex]::new($false, 'Global\winboot')
             # A holder that died leaves the mutex abandoned: then it is ours.
             try { if ($lock.WaitOne(1000)) { return $lock } }
             catch [Threading.AbandonedMutexException] { return $lock }
             $lock.Dispose()
         }
+        # One that another account made cannot be opened: it is held, and goes away when that process lets go.
+        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
     } while ([DateTime]::UtcNow -lt $until)
 }
 
@@ -116,7 +113,6 @@ function Get-RunningDetached {
         $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
         if ($null -eq $status -or $status.state -ne 'running') { continue }
         # One whose machine went down, or whose time is long over, runs no more.
-        $inTime = [DateTime]::UtcNow.Ticks -lt [long]$status.deadline
-        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and $inTime) { return $status }
+        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
     }
 }
