@@ -18,6 +18,7 @@ def play(nodes: int, reports: Path) -> int:
     from winboot.join import Options, join, survey
     from winboot.lab.up import Lab
 
+    reports.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="winboot-demo-") as folder, Lab(nodes=nodes) as lab:
         staged = stage(lab, Path(folder))
         specs = load_targets(staged.inventory, ())
