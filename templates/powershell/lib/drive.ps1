@@ -125,7 +125,7 @@ function Assert-Needs {
     if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
         Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
     }
-    Stop-Step 'PendingReboot' "it goes on after the restart that these steps asked for: $names"
+    Stop-Step 'PendingReboot' "it goes on after the restart of the machine; it builds on $names"
 }
 
 function Get-ChangeResult {
