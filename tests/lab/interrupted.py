@@ -50,11 +50,23 @@ def _power(controller: Controller) -> None:
     machine.after(30, machine.power_on, lasting=True)
 
 
+def _restart(controller: Controller) -> None:
+    """Somebody restarts the machine in the middle of what comes next, if anything does."""
+    site = controller.site
+
+    def strike() -> None:
+        if controller is site.controllers[-1]:
+            site.machine.reboot()
+
+    site.machine.faults.at_statement(40, strike)
+
+
 STRIKES: dict[str, Strike] = {
     "the controller is killed and its script with it": _dies_and_the_script_stops,
     "the controller is killed and its script goes on": _dies_and_the_script_goes_on,
     "the connection breaks": _cut,
     "the machine loses its power": _power,
+    "somebody restarts the machine in mid-step": _restart,
 }
 
 
