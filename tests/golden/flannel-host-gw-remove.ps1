@@ -420,7 +420,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -461,7 +461,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -489,7 +489,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
   $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -513,6 +513,14 @@ function Restore-BootTask {
   param([object]$Former)
   Remove-Task $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
+}
+
+# The network that Calico's agent makes, and the host's endpoint in it.
+
+function Restore-CalicoNetwork {
+  # The service is gone by now, and the switch below stays.
+  param([object]$Former)
+  if (-not $Former.existed) { Remove-PodNetwork $Former.name }
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.
@@ -664,7 +672,9 @@ function Wait-Network {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
   }
-  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
+  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
+  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
@@ -1401,7 +1411,7 @@ function Find-PhysicalAdapter {
 
 function Read-Vlan {
   param([string[]]$Names)
-  if ($Names.Count -eq 0) { return '' }
+  if (-not $Names) { return '' }
   $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
   if ($found.Count -eq 0) { return '' }
   [string]@($found[0].RegistryValue)[0]
@@ -1451,15 +1461,25 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
+  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
+  # called again until nothing is missing, and the last trouble is told by who gives up.
   param($Snapshot)
-  $index = Find-Uplink $Snapshot
-  if ($null -eq $index) { return }
-  $at = @{ InterfaceIndex = $index }
+  $script:Run['Trouble'] = ''
+  try {
+    $index = Find-Uplink $Snapshot
+    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
+  }
+  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
+}
+
+function Set-NetworkAsBefore {
+  param($Snapshot, [int]$Index)
+  $at = @{ InterfaceIndex = $Index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $index
-  Restore-Routes -Snapshot $Snapshot -Index $index
+  Restore-Link -Snapshot $Snapshot -Index $Index
+  Restore-Routes -Snapshot $Snapshot -Index $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
     if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {

@@ -492,7 +492,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-Reservations -Store $store -Reservations $reservations
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -540,7 +540,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -570,7 +570,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFiles -Files $files -Service 'kube-proxy'
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
   $service = Complete-Service -Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
@@ -1012,7 +1012,9 @@ function Wait-Network {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
   }
-  if (-not (Wait-Until -Seconds 120 -Pause 3000 -Test $intact)) { Get-MissingLink -Snapshot $Snapshot -Guard $Guard }
+  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
+  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
@@ -2224,7 +2226,7 @@ function Find-PhysicalAdapter {
 
 function Read-Vlan {
   param([string[]]$Names)
-  if ($Names.Count -eq 0) { return '' }
+  if (-not $Names) { return '' }
   $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
   if ($found.Count -eq 0) { return '' }
   [string]@($found[0].RegistryValue)[0]
@@ -2274,15 +2276,25 @@ function Find-Uplink {
 }
 
 function Restore-NetworkSnapshot {
+  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
+  # called again until nothing is missing, and the last trouble is told by who gives up.
   param($Snapshot)
-  $index = Find-Uplink $Snapshot
-  if ($null -eq $index) { return }
-  $at = @{ InterfaceIndex = $index }
+  $script:Run['Trouble'] = ''
+  try {
+    $index = Find-Uplink $Snapshot
+    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
+  }
+  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
+}
+
+function Set-NetworkAsBefore {
+  param($Snapshot, [int]$Index)
+  $at = @{ InterfaceIndex = $Index }
   if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $index
-  Restore-Routes -Snapshot $Snapshot -Index $index
+  Restore-Link -Snapshot $Snapshot -Index $Index
+  Restore-Routes -Snapshot $Snapshot -Index $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
     if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
@@ -2591,7 +2603,7 @@ function Wait-NodeAddress {
     $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
   }
   if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
-  Stop-Step 'NoAddress' "this machine has no settled address after 60 seconds $($script:Run['Trouble'])".Trim()
+  Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Restore-Uplink {
@@ -3211,18 +3223,23 @@ function Get-SurroundingNotices {
   param([bool]$OwnMacs)
   $encryption = Get-DiskEncryption
   if ($encryption -ne 'on') {
-    New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules do not keep the keys of the node on a copied disk' -Policy
+    New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
   }
-  $port = Get-PortSetting
   # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
-  if ($OwnMacs -and $port -ne '') {
+  $port = ''
+  switch -Regex ((Get-MachineIdentity).Model) {
+    'VMware' { $port = 'forged transmits, MAC address changes, and promiscuous mode or MAC learning accepted by the port group' }
+    '^Virtual Machine' { $port = 'MacAddressSpoofing on, by Set-VMNetworkAdapter on the Hyper-V host' }
+  }
+  if ($OwnMacs -and $port) {
     New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
   }
   foreach ($name in Get-ScanFilter) {
-    New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers and CNI files left alone by it' -Policy
+    New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers left alone by it' -Policy
   }
-  if (Test-TeamedAdapter) {
-    New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch on such a team is not supported' -Policy
+  $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
+  if ($teamed.Count -gt 0) {
+    New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
   }
 }
 
@@ -3232,37 +3249,20 @@ function Get-DiskEncryption {
   $drive = [Environment]::SystemDirectory.Substring(0, 2)
   $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
   if ($volumes.Count -eq 0) { return 'not installed' }
-  if ($volumes[0].ProtectionStatus -eq 1) { return 'on' }
-  'off'
-}
-
-function Get-PortSetting {
-  switch -Regex ((Get-MachineIdentity).Model) {
-    'VMware' { return 'the port group accepts forged transmits, MAC address changes, and promiscuous mode or MAC learning' }
-    'Virtual' { return 'MacAddressSpoofing is on: Set-VMNetworkAdapter on the Hyper-V host' }
-  }
-  ''
+  if ($volumes[0].ProtectionStatus -eq 1) { 'on' } else { 'off' }
 }
 
 function Get-ScanFilter {
   # A scanner that holds the files of a layer open makes it fail to unpack. Defender's own has a step.
   $path = 'SYSTEM\CurrentControlSet\Services'
   $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
-  try {
-    foreach ($name in $services.GetSubKeyNames()) {
-      try { $group = Read-Registry "$path\$name" 'Group' }
-      # Some products let nobody look at their keys.
-      catch [Security.SecurityException] { continue }
-      if ($name -ne 'WdFilter' -and $group -eq 'FSFilter Anti-Virus') { $name }
-    }
+  foreach ($name in $services.GetSubKeyNames()) {
+    try { $group = Read-Registry "$path\$name" 'Group' }
+    # Some products let nobody look at their keys.
+    catch [Security.SecurityException] { continue }
+    if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
   }
-  finally { $services.Dispose() }
-}
-
-function Test-TeamedAdapter {
-  $address = Get-NodeAddress
-  if ($null -eq $address) { return $false }
-  @(Get-NetAdapter -InterfaceIndex $address.index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' }).Count -gt 0
+  $services.Dispose()
 }
 
 #endregion

@@ -141,6 +141,16 @@ def test_a_join_that_just_ended_does_not_stop_an_undo(bench: Bench):
     assert told.step("bounce")["state"] == "ok"
 
 
+def test_a_machine_without_an_adapter_of_its_own_has_no_vlan_to_keep(bench: Bench):
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    uplink.physical = False
+
+    told = go_on(bench, a_text("[IO.File]::WriteAllText($flag, '')"))
+
+    assert told.step("bounce")["state"] == "ok"
+
+
 def test_a_vlan_that_was_lost_on_the_way_is_put_back(bench: Bench):
     uplink = bench.machine.network.management()
     assert uplink is not None

@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
+from collections.abc import Callable
+
+import pytest
+
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
-from winboot.hints import hint_for
+from winboot.hints import HINTS, hint_for
+from winboot.lab.windows.network import Route
 from winboot.lab.windows.snapshot import diff
 
 
@@ -112,7 +117,7 @@ def on(hypervisor: Any) -> Bench:
 @pytest.mark.parametrize(
     ("hypervisor", "setting"),
     [
-        ("hyper-v", "MacAddressSpoofing is on"),
+        ("hyper-v", "MacAddressSpoofing on"),
         ("vmware", "forged transmits, MAC address changes, and promiscuous mode or MAC learning"),
     ],
 )
@@ -155,3 +160,70 @@ def test_a_node_that_runs_is_not_told_of_its_surroundings_again(bench: Bench):
     found = bench.run(mode="Look", facts={"NodeIsLive": True}).differences("node-preflight")
 
     assert "BitLocker" not in found
+
+
+VERSION = r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
+
+
+def client(bench: Bench) -> None:
+    bench.machine.registry.set(VERSION, "InstallationType", "String", "Client")
+
+
+def second_way_out(bench: Bench) -> None:
+    network = bench.machine.network
+    adapter = network.add_adapter("Ethernet 2", "a second card")
+    network.add_route(Route("0.0.0.0/0", "10.1.0.1", adapter.index))
+
+
+def no_way_out(bench: Bench) -> None:
+    bench.world.close("10.0.0.10", 6443)
+    bench.machine.network.routes.clear()
+
+
+@pytest.mark.parametrize(
+    ("do", "id_", "message", "next_step"),
+    [
+        (client, "NotServer", "this is Windows Client, not Windows Server", "Windows Server only"),
+        (second_way_out, "DefaultRoutes", "default routes lead through 2 adapters", "gateway on one adapter"),
+        (no_way_out, "NoAddress", "no IPv4 address of this machine can be the node address", "node_ip"),
+    ],
+    ids=["a client Windows", "two gateways", "no address"],
+)
+def test_a_machine_that_cannot_become_a_node_says_why(
+    bench: Bench, do: Callable[[Bench], None], id_: str, message: str, next_step: str
+):
+    do(bench)
+
+    problem = bench.look().problem("node-preflight")
+
+    assert (problem.id, problem.message) == (id_, message)
+    assert next_step in problem.hint
+
+
+def test_all_that_is_wrong_is_told_at_once_each_with_its_next_step(bench: Bench):
+    client(bench)
+    second_way_out(bench)
+
+    problem = bench.look().problem("node-preflight")
+
+    assert problem.id == "NotServer"
+    assert "; default routes lead through 2 adapters" in problem.message
+    assert HINTS["NotServer"] in problem.hint
+    assert HINTS["DefaultRoutes"] in problem.hint
+
+
+def test_a_login_whose_token_was_filtered_is_named(bench: Bench):
+    filtered = bench.machine.accounts.token("Administrator", elevated=False)
+
+    told = bench.run_text(bench.text(), mode="Look", token=filtered)
+
+    problem = told.problem("node-preflight")
+    assert problem.id == "NotAdministrator"
+    assert "has no administrator token here" in problem.message
+    assert "LocalAccountTokenFilterPolicy" in problem.hint
+
+
+def test_a_32_bit_powershell_sees_another_windows(bench: Bench):
+    text = bench.text().replace("[Environment]::Is64BitProcess", "$false")
+
+    assert bench.run_text(text, mode="Look").problem("node-preflight").id == "Not64Bit"

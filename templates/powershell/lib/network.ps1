@@ -83,7 +83,7 @@ function Find-PhysicalAdapter {
 
 function Read-Vlan {
     param([string[]]$Names)
-    if ($Names.Count -eq 0) { return '' }
+    if (-not $Names) { return '' }
     $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
     if ($found.Count -eq 0) { return '' }
     [string]@($found[0].RegistryValue)[0]
