@@ -39,7 +39,6 @@ HINTS: Final[Mapping[str, str]] = {
     "KubeProxyUnwell": (
         "Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding."
     ),
-    "LanguageMode": "AppLocker or Device Guard restricts scripts: allow this account, or use another one.",
     "NeedsDrain": (
         "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
     ),

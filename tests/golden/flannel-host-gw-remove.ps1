@@ -1322,8 +1322,16 @@ function Restore-ServiceParameters {
 
 function Restore-ComputerName {
   param([object]$Former)
-  Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
-  New-Reboot
+  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+  if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
+    Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
+    New-Reboot
+    return
+  }
+  # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
+  $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
+  Write-Registry -Path "${names}ComputerName" -Name 'ComputerName' -Value $Former.name -Kind 'String'
+  Write-Registry -Path $network -Name 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
 }
 
 # Which address is the node's, and what must still be there after HNS rewired the adapter.

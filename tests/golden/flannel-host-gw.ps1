@@ -631,6 +631,7 @@ function Install-Artifacts {
 
 function Install-Artifact {
   param($Artifact)
+  if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
   $archive = "$folder\$($Artifact.file)"
@@ -666,7 +667,6 @@ function Install-Member {
 function Receive-Artifact {
   param($Artifact, [string]$Path)
   $want = $Artifact['sha256']
-  if (-not $want) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $part = "$Path.part"
   for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
     # The first attempts go on where an earlier one ended; the last ones start from nothing.
@@ -2721,10 +2721,6 @@ function Test-Session {
   $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
   if (-not $administrator) {
     New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
-  }
-  $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
-  if ($mode -ne 'FullLanguage') {
-    New-PreflightProblem 'LanguageMode' "PowerShell runs in $mode mode"
   }
 }
 

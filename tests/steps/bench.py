@@ -12,6 +12,7 @@ from winboot.lab.engine.values import SecureString
 from winboot.lab.node import powershell
 from winboot.lab.programs import install_programs
 from winboot.lab.programs.outside import Outside
+from winboot.lab.windows.accounts import Token
 from winboot.lab.windows.clock import LabTime
 from winboot.lab.windows.machine import Machine
 from winboot.lab.windows.programs_api import Programs
@@ -74,9 +75,11 @@ class Rig:
         secrets: Mapping[str, str] | None = None,
     ) -> Told:
         """Run the script of these steps (and the preflight) and read what it tells."""
-        plan = make_plan(self.spec, STEPS, only=names)
-        text = render(plan, self.spec, undo=mode == "Undo").text
-        return self.run_text(text, mode=mode, facts=facts, secrets=secrets)
+        return self.run_text(self.text(*names, mode=mode), mode=mode, facts=facts, secrets=secrets)
+
+    def text(self, *names: str, mode: str = "Change") -> str:
+        """The script of these steps and the preflight."""
+        return render(make_plan(self.spec, STEPS, only=names), self.spec, undo=mode == "Undo").text
 
     def run_text(
         self,
@@ -85,12 +88,13 @@ class Rig:
         mode: str = "Change",
         facts: Mapping[str, object] | None = None,
         secrets: Mapping[str, str] | None = None,
+        token: Token | None = None,
     ) -> Told:
-        """Run a script in a network logon of its own."""
+        """Run a script in a network logon of its own: the Administrator's, or whose token it is."""
         texts = {name: SecureString(value) for name, value in (secrets or {}).items()}
         arguments = {"Mode": mode, "RunId": "r1", "Facts": dict(facts or {}), "Secrets": texts}
         output: list[object] = []
-        session = self.machine.session("Administrator")
+        session = self.machine.session("Administrator", token=token)
         try:
             with self.machine.acting():
                 ended = run_script(session, text, arguments, emit=lambda stream, value: output.append(value))

@@ -1,6 +1,7 @@
 """Download the programs, check their hashes and put them in their places."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
@@ -153,3 +154,15 @@ def test_undo_puts_back_a_program_that_was_there_before(site: Site):
     site.undo(STEP)
 
     assert site.file(r"C:\k\kubectl.exe") == b"theirs" * 20000
+
+
+def test_without_a_hash_nothing_is_downloaded(site: Site):
+    spec = site.spec
+    site.spec = replace(spec, artifacts=tuple(replace(one, sha256=None) for one in spec.artifacts))
+
+    problem = site.run(STEP, "directories").problem(STEP)
+
+    assert problem.id == "HashMissing"
+    assert problem.message.startswith("no sha256 is known for ")
+    assert "winboot init" in problem.hint
+    assert site.mirror.log == []

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from winboot.problems import problems
 from winboot.script import templates_root
 from winboot.steps import STEPS
 from winboot.steps.page import steps_page, with_table
@@ -23,10 +24,38 @@ def test_a_step_says_why_in_one_sentence_without_a_full_stop(step):
     assert not step.why.endswith(".")
 
 
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_a_step_has_a_test_that_runs_it(step):
+    path = Path(__file__).parent / f"test_{step.stem}.py"
+
+    assert path.is_file(), f"tests/steps/{path.name} is missing: docs/how-to-add-a-step.md says what it holds"
+    text = path.read_text(encoding="utf-8")
+    assert f'"{step.name}"' in text
+    runs = (".run(", ".look(", ".change(") if step.side == "node" else (".join(", ".plan(")
+    assert any(one in text for one in runs), "a test of what the step is given is not yet one of the step"
+
+
 def test_no_template_is_without_its_step():
     templates = {path.name.removesuffix(".ps1.j2") for path in (templates_root() / "steps").iterdir()}
 
     assert templates == {step.stem for step in NODE_SIDE}
+
+
+def test_the_page_names_every_step_with_its_reason_and_what_it_builds_on():
+    page = (ROOT / "docs" / "steps.md").read_text(encoding="utf-8")
+
+    for step in STEPS:
+        line = next(one for one in page.splitlines() if one.startswith(f"| `{step.name}` |"))
+        assert step.why in line
+        assert all(f"`{need}`" in line for need in step.needs)
+
+
+@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.id)
+def test_a_problem_that_a_script_can_name_is_met_in_a_test(problem):
+    """Where the step fails with it, or where it is the reason for which a detached run failed."""
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_problems.py"]
+
+    assert any(f'"{problem.id}"' in path.read_text(encoding="utf-8") for path in tests)
 
 
 def test_the_page_of_steps_is_the_one_that_is_written_from_them():

@@ -36,3 +36,32 @@ def test_a_second_run_before_the_restart_asks_for_it_again(bench: Bench):
     bench.run(STEP)
 
     assert bench.run(STEP).ended == "reboot"
+
+
+def test_undo_gives_the_former_name_back_with_a_restart(bench: Bench):
+    bench.run(STEP)
+    bench.reboot()
+
+    told = bench.undo(STEP)
+
+    assert (told.states[STEP], told.ended) == ("changed", "reboot")
+    bench.reboot()
+    assert bench.look(STEP).differences(STEP) == {"computer name": ("WIN-OLD", "WIN-A1")}
+
+
+def test_undo_before_the_restart_takes_the_rename_back(bench: Bench):
+    bench.run(STEP)
+
+    assert bench.undo(STEP).states[STEP] == "changed"
+    bench.reboot()
+    assert bench.machine.name == "WIN-OLD"
+
+
+def test_a_member_of_a_domain_keeps_its_name(bench: Bench):
+    """Its account in the domain would be left behind."""
+    bench.machine.power.join_domain("corp.example", netbios="CORP")
+
+    told = bench.run(STEP)
+
+    assert told.states == {STEP: "ok"}, "told, not counted"
+    assert told.differences(STEP) == {"computer name": ("WIN-OLD (domain member)", "WIN-A1")}

@@ -18,3 +18,28 @@ def test_exclusions_are_added_once_and_taken_away_again():
     assert bench.run(STEP).states == {STEP: "ok"}
     bench.undo(STEP)
     assert bench.look(STEP).states == {STEP: "would-change"}
+
+
+def test_a_bare_machine_scans_all_of_it():
+    found = Bench(spec=a_spec(**WANTED)).look(STEP).differences(STEP)
+
+    assert r"Defender exclusion process C:\k\kubelet.exe" in found
+    assert all(one == (None, "present") for one in found.values())
+
+
+def test_exclusions_of_others_stay():
+    bench = Bench(spec=a_spec(**WANTED))
+    bench.machine.defender.add("ExclusionPath", [r"D:\database"])
+
+    bench.run(STEP)
+    bench.undo(STEP)
+
+    assert bench.machine.defender.exclusions("ExclusionPath") == [r"D:\database"]
+
+
+def test_without_defender_there_is_nothing_to_be_excluded_from():
+    bench = Bench(spec=a_spec(**WANTED))
+    bench.machine.defender.remove()
+    bench.reboot()
+
+    assert bench.look(STEP).states == {STEP: "ok"}

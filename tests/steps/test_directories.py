@@ -73,3 +73,16 @@ def test_undo_leaves_a_folder_that_was_there_before(bench: Bench):
     bench.undo(STEP)
 
     assert bench.machine.console.invoke("file.stat", {"path": r"C:\var\log\kubelet"}).objects
+
+
+def test_a_folder_that_somebody_holds_open_is_told_with_the_reason(bench: Bench):
+    bench.run("directories")
+    path = r"C:\var\log\kubelet\kubelet.log"
+    bench.write(path, b"")
+    bench.machine.files.open(path, "Open", access=1, share=1, pid=4)
+
+    problem = bench.undo("directories").problem("directories")
+
+    assert problem.id == "FolderLeft"
+    assert r"C:\var\log\kubelet cannot be removed: " in problem.message
+    assert "restart the machine" in problem.hint

@@ -68,3 +68,19 @@ def test_undo_removes_our_rules(bench: Bench):
     bench.undo(STEP)
 
     assert len(bench.look(STEP).differences(STEP)) == 4
+
+
+def test_a_bare_machine_lets_nobody_in(bench: Bench):
+    found = bench.look("firewall-rules").differences("firewall-rules")
+
+    assert found["firewall rule winboot-kubelet"] == (None, "in TCP 10250 from Any")
+    assert all(is_ is None for is_, _ in found.values())
+
+
+def test_rules_of_others_are_left_alone(bench: Bench):
+    before = {rule.name for rule in bench.machine.firewall.local()}
+    bench.run("firewall-rules")
+    assert before < {rule.name for rule in bench.machine.firewall.local()}
+    bench.undo("firewall-rules")
+
+    assert {rule.name for rule in bench.machine.firewall.local()} == before

@@ -66,3 +66,17 @@ def test_on_a_live_node_it_waits_for_the_drain(node: Node):
     problem = node.run(STEP, facts={"NodeIsLive": True}).problem(STEP)
 
     assert (problem.id, WHAT in problem.message, "--drain" in problem.hint) == ("NeedsDrain", True, True)
+
+
+def test_what_windows_refuses_is_told_with_its_words_and_the_place_in_the_script(bench: Bench):
+    bench.machine.files.make_directory(PATH)
+
+    told = bench.run(STEP)
+    problem = told.problem(STEP)
+
+    assert (problem.id, problem.message) == (
+        "ChangeFailed",
+        "Cannot create a file when that file already exists.",
+    )
+    assert set(told.differences(STEP)) == {WHAT}, "so that the file is named"
+    assert problem.position.startswith("line ")

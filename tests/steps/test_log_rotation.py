@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from winboot import script
 from winboot.lab.engine.run import run_script
@@ -92,3 +93,34 @@ def test_what_turns_itself_over_is_only_pruned():
     assert sc["endless"] == [LOG]
     assert nssm["endless"] == []
     assert sc["logs"] == nssm["logs"]
+
+
+STEP = "log-rotation"
+WHAT = r"task \winboot\logs: command"
+
+
+def test_the_task_is_made_once_and_taken_away_again(bench: Bench):
+    assert set(bench.look(STEP).differences(STEP)) == {WHAT}
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert bench.undo(STEP).states == {STEP: "changed"}
+    assert bench.machine.tasks.find("logs", "\\winboot\\") is None
+
+
+def test_a_task_that_somebody_changed_or_disabled_is_put_right(bench: Bench):
+    bench.run(STEP)
+    task = bench.machine.tasks.find("logs", "\\winboot\\")
+    task.actions[0].arguments = "-EncodedCommand ZQB4AGkAdAA="
+    task.enabled = False
+
+    assert set(bench.look(STEP).differences(STEP)) == {WHAT, r"task \winboot\logs: state"}
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_tasks_of_others_stay(bench: Bench):
+    before = {task.path + task.name for task in bench.machine.tasks.all()}
+    bench.run(STEP)
+    bench.undo(STEP)
+
+    assert {task.path + task.name for task in bench.machine.tasks.all()} == before

@@ -1,10 +1,7 @@
 """Look whether the machine can become this node at all, before anything is written."""
 
-from typing import Any
-
-import pytest
-
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 

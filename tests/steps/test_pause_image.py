@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
 from tests.lab.hands import stop, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
+from winboot.lab.windows.machine import Machine
+from winboot.lab.windows.processes import Process
+from winboot.lab.windows.programs_api import Exit
 
 STEP = "pause-image"
 STORE = r"C:\ProgramData\containerd\root\io.containerd.metadata.v1.bolt\meta.db"
@@ -74,3 +78,24 @@ def test_a_pull_that_fails_is_told_with_what_the_registry_said(without: Node, wh
     assert problem.message.startswith(f"{image} cannot be pulled: ")
     assert reason in problem.message
     assert "runtime.registries" in problem.hint
+
+
+class Stuck:
+    """A program that waits for something for an hour."""
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        machine.time.advance_to(machine.time.seconds + 3600)
+        return Exit()
+
+
+def test_a_program_that_hangs_is_ended_and_named(without: Node):
+    without.spoiled = True
+    without.machine.programs.add("crictl", Stuck())
+
+    problem = without.change(STEP).problem(STEP)
+
+    assert problem.id == "ProgramHangs"
+    assert problem.message.startswith(r"C:\k\crictl.exe did not end within ")
+    assert "by hand" in problem.hint

@@ -12,6 +12,7 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
+from winboot.hints import HINTS
 from winboot.lab.programs import hcn
 
 STEP = "pod-network"
@@ -162,7 +163,7 @@ def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_where_t
 
     assert problem.id == "DetachedFailed"
     assert f"{CBR0} is missing" in problem.message
-    assert "log of the network agent" in problem.hint
+    assert HINTS["NoPodNetwork"] in problem.hint
 
 
 def test_hns_that_refuses_is_told_with_its_own_words(joined: Callable[[str], Node]):
@@ -174,7 +175,7 @@ def test_hns_that_refuses_is_told_with_its_own_words(joined: Callable[[str], Nod
 
     assert problem.id == "DetachedFailed"
     assert "HNS refused POST /networks/: The parameter is incorrect." in problem.message
-    assert "event log" in problem.hint
+    assert HINTS["HnsRefused"] in problem.hint
 
 
 def test_one_that_is_gone_already_is_no_trouble_for_an_undo(node: Node):

@@ -1,10 +1,12 @@
 """Let the machine trust the CAs of proxies, mirrors and registries."""
 
 import hashlib
+import ssl
 from base64 import b64decode
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
+from winboot.lab.cluster.authority import Authority
 from winboot.steps.trust_roots import TRUST_ROOTS
 
 ROOTS = {"update_hold: false": "update_hold: false\n  trust_roots: [{file: ./ca.crt}]"}
@@ -31,3 +33,25 @@ def test_a_root_is_added_once_and_taken_out_again():
     assert bench.run(STEP).states == {STEP: "ok"}
     bench.undo(STEP)
     assert bench.look(STEP).states == {STEP: "would-change"}
+
+
+def test_a_root_that_was_there_before_stays_after_an_undo():
+    bench = Bench(spec=a_spec(**ROOTS))
+    bench.run(STEP)
+    bench.machine.files.delete(r"C:\ProgramData\winboot\former\trust-roots.jsonl")
+
+    bench.undo(STEP)
+
+    assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_the_roots_of_others_are_left_alone():
+    bench = Bench(spec=a_spec(**ROOTS))
+    roots = bench.machine.sockets.certificates.setdefault("LocalMachine\\Root", {})
+    theirs = ssl.PEM_cert_to_DER_cert(Authority("somebody").pem)
+    roots[hashlib.sha1(theirs).hexdigest().upper()] = theirs
+    bench.run(STEP)
+    assert len(roots) == 2
+    bench.undo(STEP)
+
+    assert list(roots.values()) == [theirs]

@@ -35,6 +35,7 @@ function Install-Artifacts {
 
 function Install-Artifact {
     param($Artifact)
+    if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
     $folder = Get-StatePath 'downloads'
     Set-PrivateFolder $folder
     $archive = "$folder\$($Artifact.file)"
@@ -70,7 +71,6 @@ function Install-Member {
 function Receive-Artifact {
     param($Artifact, [string]$Path)
     $want = $Artifact['sha256']
-    if (-not $want) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
     $part = "$Path.part"
     for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
         # The first attempts go on where an earlier one ended; the last ones start from nothing.

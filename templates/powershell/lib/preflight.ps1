@@ -53,10 +53,6 @@ function Test-Session {
     if (-not $administrator) {
         New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
     }
-    $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
-    if ($mode -ne 'FullLanguage') {
-        New-PreflightProblem 'LanguageMode' "PowerShell runs in $mode mode"
-    }
 }
 
 function Test-Space {
