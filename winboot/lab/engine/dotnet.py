@@ -164,6 +164,7 @@ class Method:
     name: str
     overloads: list[Overload] = field(default_factory=list)
     plans: dict[Any, Any] = field(default_factory=dict)  # what overloads.py knows of calls already seen
+    left_out: frozenset[int] = frozenset()  # for so many arguments .NET has overloads that are not here
 
 
 @dataclass(slots=True)

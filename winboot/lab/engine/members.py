@@ -668,7 +668,7 @@ def new_object(kind: DotNetType, arguments: Sequence[Value], runtime: Runtime, *
         return kind.default()
     if kind.kind == "enum" and not arguments:
         return EnumValue(kind, 0)
-    if kind.kind in ("static", "abstract", "interface") or (kind.closed and "new" not in kind.refused):
+    if kind.kind in ("static", "abstract", "interface"):
         raise no_overload(name, len(arguments))
     raise Refusal("member", f"[{kind.name}]::new()")
 
@@ -682,7 +682,11 @@ def _construct(
 ) -> Value:
     if kind.is_value_type and not arguments and kind.default is not None:
         return kind.default()
-    method = constructors if name == "new" else Method(name, constructors.overloads)
+    method = (
+        constructors
+        if name == "new"
+        else Method(name, constructors.overloads, left_out=constructors.left_out)
+    )
     leading = (kind,) if kind.definition is not None else ()
     return call(method, leading, arguments, runtime, kind)
 

@@ -122,6 +122,8 @@ def _prepare(
             made for overload in method.overloads for made in _fitting(overload, count, owner)
         ]
     if not candidates:
+        if count in method.left_out:
+            raise Refusal("member", f"{method.name}()", f"with {count} arguments")
         raise no_overload(method.name, count)
     try:
         chosen = candidates[0] if len(candidates) == 1 else _best(candidates, arguments)

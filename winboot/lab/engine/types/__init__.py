@@ -19,6 +19,7 @@ from winboot.lab.engine.types import (
     linq,
     net,
     numbers,
+    overloads_left_out,
     paths,
     principals,
     process,
@@ -52,6 +53,7 @@ __all__ = [
     "linq",
     "net",
     "numbers",
+    "overloads_left_out",
     "paths",
     "principals",
     "process",
@@ -67,3 +69,5 @@ __all__ = [
     "web",
     "xml",
 ]
+
+overloads_left_out.declare()

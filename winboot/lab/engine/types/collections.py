@@ -239,7 +239,6 @@ def _range_members(kind: DotNetType, item: str) -> None:
 
     kind.method(f"LastIndexOf({item} item)")(_last_index)
     kind.method(f"IndexOf({item} item, int index)")(find_equal)
-    kind.method("void TrimToSize()")(lambda self: None)
 
 
 def _last_index(self: list[Value], value: Value) -> int:
@@ -287,6 +286,7 @@ def _array_list_remove(self: ArrayList, value: Value) -> None:
         del self[at]
 
 
+ARRAY_LIST.method("void TrimToSize()")(lambda self: None)
 ARRAY_LIST.method("ToArray()")(Array)
 ARRAY_LIST.method("ToArray(type type)")(lambda self, kind: convert(Array(self), array_of(kind)))
 ARRAY_LIST.method("Clone()")(ArrayList)
@@ -455,6 +455,10 @@ for _kind, _item in ((STACK_TYPE, "object"), (definition(STACK, 1), "T")):
     _kind.method("Peek()")(lambda self: _take(self, -1, "Stack", keep=True))
     _kind.refuses("CopyTo IsSynchronized SyncRoot Clone Synchronized")
 
+QUEUE_TYPE.constructor("int capacity")(lambda capacity: Queue())
+STACK_TYPE.constructor("int initialCapacity")(lambda capacity: Stack())
+definition(QUEUE, 1).constructor("int capacity")(lambda kind, capacity: Queue((), kind.arguments[0]))
+definition(STACK, 1).constructor("int capacity")(lambda kind, capacity: Stack((), kind.arguments[0]))
 QUEUE_TYPE.constructor("")(Queue)
 QUEUE_TYPE.constructor("System.Collections.ICollection col")(lambda source: Queue(_items(source)))
 STACK_TYPE.constructor("")(Stack)

@@ -5,6 +5,7 @@ As in .NET the facts are read once and kept until Refresh(), or until the object
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from winboot.lab.engine.door import ask, ask_one
@@ -14,6 +15,7 @@ from winboot.lab.engine.locations import parent_path
 from winboot.lab.engine.members import adds
 from winboot.lab.engine.moments import FILE_TIME_EPOCH_TICKS, UNSPECIFIED, UTC, DateTime
 from winboot.lab.engine.refusal import Refusal
+from winboot.lab.engine.types.files import fits_pattern
 from winboot.lab.engine.types.paths import full_path
 from winboot.lab.engine.values import (
     STRING,
@@ -280,26 +282,39 @@ def _move_folder(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
     self.forget()
 
 
+def _inside(runtime: Runtime, path: str, kind: str, pattern: str, *, deep: bool) -> Iterator[FileSystemInfo]:
+    """What fits in a folder, and then what fits in its folders."""
+    entries = ask(runtime, "file.list", path=path)
+    for entry in entries:
+        if kind in ("", entry["kind"]) and fits_pattern(entry["name"], pattern):
+            yield FileSystemInfo(entry["path"], entry["name"], folder=is_folder(entry), facts=entry)
+    if deep:
+        for entry in entries:
+            if entry["kind"] == "directory" and not entry["link_type"]:
+                yield from _inside(runtime, entry["path"], kind, pattern, deep=True)
+
+
 def _listed(kind: str, type_name: str) -> Any:
-    def get(runtime: Runtime, self: FileSystemInfo) -> Array:
-        found = [entry for entry in ask(runtime, "file.list", path=self.path) if kind in ("", entry["kind"])]
-        return Array(
-            (
-                FileSystemInfo(entry["path"], entry["name"], folder=is_folder(entry), facts=entry)
-                for entry in found
-            ),
-            named(type_name),
-        )
+    def get(runtime: Runtime, self: FileSystemInfo, pattern: str = "*", option: Value = None) -> Array:
+        deep = isinstance(option, EnumValue) and option.number == 1
+        return Array(_inside(runtime, self.path, kind, pattern, deep=deep), named(type_name))
 
     return get
 
 
-DIRECTORY_INFO.method("GetFiles()", effect=True)(_listed("file", "System.IO.FileInfo"))
-DIRECTORY_INFO.method("GetDirectories()", effect=True)(_listed("directory", "System.IO.DirectoryInfo"))
-DIRECTORY_INFO.method("GetFileSystemInfos()", effect=True)(_listed("", "System.IO.FileSystemInfo"))
-DIRECTORY_INFO.refuses(
-    "EnumerateFiles EnumerateDirectories EnumerateFileSystemInfos GetAccessControl SetAccessControl"
-)
+for _names, _kind, _type in (
+    ("GetFiles EnumerateFiles", "file", "System.IO.FileInfo"),
+    ("GetDirectories EnumerateDirectories", "directory", "System.IO.DirectoryInfo"),
+    ("GetFileSystemInfos EnumerateFileSystemInfos", "", "System.IO.FileSystemInfo"),
+):
+    for _name in _names.split():
+        DIRECTORY_INFO.method(
+            f"{_name}()",
+            f"{_name}(string searchPattern)",
+            f"{_name}(string searchPattern, System.IO.SearchOption searchOption)",
+            effect=True,
+        )(_listed(_kind, _type))
+DIRECTORY_INFO.refuses("GetAccessControl SetAccessControl")
 FILE_SYSTEM_INFO.refuses("GetObjectData InitializeLifetimeService GetLifetimeService CreateObjRef")
 
 

@@ -397,7 +397,7 @@ def _children(runtime: Runtime, path: str, pattern: str, deep: bool, kinds: froz
     for record in ask(runtime, "file.list", path=full):
         name = record["name"]
         child = f"{shown}\\{name}" if not shown.endswith("\\") else shown + name
-        if record["kind"] in kinds and _fits(name, pattern):
+        if record["kind"] in kinds and fits_pattern(name, pattern):
             out.append(child)
         if record["kind"] == "directory" and not record["link_type"]:
             folders.append(child)
@@ -407,7 +407,8 @@ def _children(runtime: Runtime, path: str, pattern: str, deep: bool, kinds: froz
     return out
 
 
-def _fits(name: str, pattern: str) -> bool:
+def fits_pattern(name: str, pattern: str) -> bool:
+    """Does a name fit a search pattern of System.IO?"""
     if pattern in ("*", "*.*"):
         return True
     if "[" in pattern:
