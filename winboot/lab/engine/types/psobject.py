@@ -195,9 +195,14 @@ class MemberCollection(View):
     """Properties, Members or Methods of one object."""
 
     def __init__(self, target: Value, which: str) -> None:
-        super().__init__(_SMA + "PSMemberInfoIntegratingCollection`1", lambda: list(_views(target)))
+        super().__init__(_SMA + "PSMemberInfoIntegratingCollection`1", self._all)
         self.target = target
         self.which = which
+
+    def _all(self) -> list[Value]:
+        if self.which != "Properties":
+            raise Refusal("member", f"PSObject.{self.which}", "all of them; by name it is known")
+        return list(_views(self.target))
 
 
 _MEMBERS = dotnet(_SMA + "PSMemberInfoIntegratingCollection`1")
