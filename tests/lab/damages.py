@@ -934,10 +934,7 @@ DAMAGES: tuple[Damage, ...] = (
         "HNS network l2bridge: subnets",
         "HNS endpoint l2bridge_ep",
         "routes to the pods of other nodes",
-        *(
-            f"reserved address for winboot {what}"
-            for what in ("gateway", "endpoint", "gateway-v6", "endpoint-v6")
-        ),
+        *(f"reserved address for winboot {what}" for what in ("gateway", "endpoint")),
         r"file C:\etc\cni\net.d\10-win-bridge.conflist: content",
         do=delete(KUBECONFIG),
         scene="own network",

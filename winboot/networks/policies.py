@@ -43,13 +43,18 @@ def provider_address(address: Text) -> Data:
 
 def l2bridge_policies(choices: Choices) -> list[Data]:
     """What a pod on an L2 bridge needs: no NAT inside the cluster, services and its own node through the
-    host."""
-    inside: list[Text] = [*choices.pod_cidrs, *choices.service_cidrs, Known("node_subnet")]
+    host. Of IPv4 alone: win-bridge gives a pod one address, and a policy of the other family has no place there."""
+    pods, services = _ipv4(choices.pod_cidrs), _ipv4(choices.service_cidrs)
+    inside: list[Text] = [*pods, *services, Known("node_subnet")]
     return [
         outbound_nat(inside),
-        *(encapsulated_route(cidr) for cidr in choices.service_cidrs),
+        *(encapsulated_route(cidr) for cidr in services),
         encapsulated_route(with_suffix(choices.node_ip, "/32")),
     ]
+
+
+def _ipv4(cidrs: Sequence[str]) -> list[str]:
+    return [cidr for cidr in cidrs if ":" not in cidr]
 
 
 def overlay_policies(choices: Choices) -> list[Data]:

@@ -42,11 +42,10 @@ _SOURCE = "https://github.com/containernetworking/plugins"
 
 
 def _win_bridge_conf(choices: Choices) -> Mapping[str, Data]:
+    # win-bridge takes the first address that it is given and no other: a second range would only be used up.
     ranges: list[Data] = [
         [{"subnet": Known("pod_cidr"), "rangeStart": Known("pod_first"), "gateway": Known("pod_endpoint")}]
     ]
-    if len(choices.pod_cidrs) > 1:
-        ranges.append([{"subnet": Known("pod_cidr_v6")}])
     plugin: dict[str, Data] = {
         "type": "win-bridge",
         "apiVersion": 2,
@@ -88,8 +87,6 @@ WIN_BRIDGE = Network(
         Reservation(
             Known("pod_endpoint"), "winboot", "endpoint", "the host's own endpoint, the gateway of pods"
         ),
-        Reservation(Known("pod_gateway_v6"), "winboot", "gateway-v6", "the same two in the IPv6 part"),
-        Reservation(Known("pod_endpoint_v6"), "winboot", "endpoint-v6", "the same two in the IPv6 part"),
     ),
     plugins=("win-bridge", "host-local"),
     artifacts=("cni-plugins",),

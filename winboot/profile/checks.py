@@ -300,6 +300,11 @@ def _network(draft: Draft) -> Iterator[Complaint]:
     if draft.dual_stack and not solution.dual_stack:
         wrong = f"{solution.id} carries IPv4 alone"
         yield draft.at(("cluster", "pod_cidr"), wrong, "one IPv4 network, or win-bridge, azure or none")
+    elif draft.dual_stack and solution.cni == "win-bridge":
+        wrong = (
+            "the plug-in win-bridge gives a pod its IPv4 address alone; node, routes and services speak both"
+        )
+        yield draft.at(("cluster", "pod_cidr"), wrong, "azure where pods need IPv6", warning=True)
 
 
 def _vxlan(draft: Draft, network: sections.Network, solution: networks.Network) -> Iterator[Complaint]:

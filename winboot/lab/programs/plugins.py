@@ -168,7 +168,8 @@ class WinPlugin(Plugin):
             # A namespace GUID means nothing to the old API: it looks for an endpoint that a v1 runtime would have made.
             raise GoError(f"failed to find HNSEndpoint {endpoint_name}: Endpoint {endpoint_name} not found")
         lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
-        addresses = [ipaddress.ip_interface(ip["address"]) for ip in lease["ips"]]
+        # The plug-ins know one address of a pod, the first that they are given.
+        addresses = [ipaddress.ip_interface(lease["ips"][0]["address"])]
         try:
             self._make(run, conf, network, endpoint_name, addresses)
         except GoError:
