@@ -1,4 +1,6 @@
-"""A join that is broken off at many places, each in a copy of the lab: `python -m tests.lab.interrupted EVERY STRIKE…`.
+"""A join that is broken off at many places, each in a copy of the lab.
+
+    python -m tests.lab.interrupted EVERY FIRST STRIKE…     at event FIRST and every EVERYth one after it
 
 It is a program of its own because a copy is made by a fork, which takes only one thread along: whatever lock another
 holds at that moment, it holds for ever in the copy. Servers of earlier tests have such threads; a fresh process has none,
@@ -77,10 +79,11 @@ class Interrupted:
     again from its beginning, in a copy of the bare site, and struck when it comes there.
     """
 
-    def __init__(self, site: Site, strikes: dict[str, Strike], every: int) -> None:
+    def __init__(self, site: Site, strikes: dict[str, Strike], every: int, first: int) -> None:
         self._site = site
         self._strikes = strikes
         self._every = every
+        self._first = first
         self._branches = Branches()
         self._heard = 0
         self._copy: Callable[[object], NoReturn] | None = None
@@ -89,7 +92,7 @@ class Interrupted:
     def run(self) -> dict[str, Any]:
         """What became of each copy: an empty list where it ended as it should."""
         for number in self._with_tasks:
-            if number % self._every == 0:
+            if self._is_one(number):
                 self._play_again(number)
         controller = self._site.controller()
         controller.hear = lambda line: self._hear(controller, line)
@@ -101,7 +104,7 @@ class Interrupted:
 
     def _hear(self, controller: Controller, line: str) -> None:
         self._heard += 1
-        if self._copy is not None or self._heard % self._every or _a_task_runs():
+        if self._copy is not None or not self._is_one(self._heard) or _a_task_runs():
             return
         for name, strike in self._strikes.items():
             self._copy = self._branches.split(f"{name}, at line {self._heard}: {line[:90]}")
@@ -109,6 +112,9 @@ class Interrupted:
                 controller.at_death = self._go_on
                 strike(controller)
                 return
+
+    def _is_one(self, number: int) -> bool:
+        return number >= self._first and (number - self._first) % self._every == 0
 
     def _play_again(self, number: int) -> None:
         for name, strike in self._strikes.items():
@@ -178,13 +184,14 @@ def _in_this_thread(items: Sequence[Any], work: Callable[[Any], Any], **_: objec
 
 
 def main(arguments: list[str]) -> None:
-    """Break a join off at every EVERYth event in the ways named, and print as JSON what became of each."""
-    every, *names = arguments
+    """Break a join off at some of its events in the ways named, and print as JSON what became of each."""
+    every, first, *names = arguments
     with tempfile.TemporaryDirectory() as folder:
         scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=name, dir=folder)))
         site = scenes.bare("plain")
         with mock.patch("winboot.fleet.each", _in_this_thread):
-            results = Interrupted(site, {name: STRIKES[name] for name in names}, int(every)).run()
+            strikes = {name: STRIKES[name] for name in names}
+            results = Interrupted(site, strikes, int(every), int(first)).run()
     json.dump(results, sys.stdout)
 
 
