@@ -57,6 +57,21 @@ def test_a_runtime_class_for_each_windows_version_and_isolation(tmp_path: Path) 
     ]
 
 
+def test_calicos_own_agent_gets_calicos_own_roles(tmp_path: Path) -> None:
+    """They come with Calico's manifests; only their binding to nodes is missing."""
+    node = a_spec(
+        tmp_path, profile="network: {cni: calico, managed_by: winboot}\nartifacts: {calico: 3.32.0}"
+    )
+
+    bindings = {one["metadata"]["name"]: one["roleRef"]["name"] for one in _objects(manifest("rbac", [node]))}
+
+    assert bindings == {
+        "winboot:node-proxier": "system:node-proxier",
+        "winboot:calico-node": "calico-node",
+        "winboot:calico-cni-plugin": "calico-cni-plugin",
+    }
+
+
 def test_flannels_config_map_is_one_for_the_whole_cluster(tmp_path: Path) -> None:
     """Windows' VNI and port, none of its names; two different networks are refused."""
     vxlan = a_spec(tmp_path, profile="network: {cni: flannel, mode: vxlan}")

@@ -58,7 +58,7 @@ def _dual() -> ClusterPlan:
 
 
 def _calico_services(site: Site) -> None:
-    """What a person's Calico services do: networks, endpoint and plug-ins, but no configuration."""
+    """What a person's Calico services do: networks and plug-ins, but no configuration; the endpoint comes with a pod."""
     machine = site.machine
     subnet = ipaddress.ip_network(site.node()["spec"]["podCIDR"])
     for name, prefix, gateway, vsid in (
@@ -73,13 +73,6 @@ def _calico_services(site: Site) -> None:
             return
         if not found["ManagementIP"]:
             return
-    if hcn.endpoint(machine, "Calico_ep") is None:
-        network = hcn.network(machine, "Calico")
-        assert network is not None
-        request = {"Name": "Calico_ep", "VirtualNetwork": network["ID"], "IPAddress": str(subnet[2])}
-        made = hcn.call(machine, "POST", "/endpoints/", {**request, "GatewayAddress": "0.0.0.0"})
-        host = {"SystemType": "Host", "CompartmentId": 1}
-        hcn.call(machine, "POST", f"/endpoints/{made['ID']}/attach", host)
     for name in ("calico", "calico-ipam"):
         machine.files.write(rf"C:\opt\cni\bin\{name}.exe", image_bytes(name, "3.32.0"))
     machine.files.make_directory(r"C:\CalicoWindows")
@@ -486,7 +479,13 @@ MUTATIONS: Final = (
         r"C:\\k\\kubeconfig",
         'clusterinformations.* "default" is forbidden|cannot get resource "clusterinformations"',
     ),
-    _anywhere("calico-services", "wrong endpoint", "Calico_ep", "Wrong_ep", "HNS endpoint Wrong_ep"),
+    _anywhere(
+        "calico-services",
+        "wrong network",
+        "name = 'Calico'",
+        "name = 'Wrong'",
+        "not there after 600 seconds: HNS network Wrong",
+    ),
     _in_conf(
         "calico-node", "wrong plugin", '"type": "calico"', '"type": "wrong"', r'failed to find plugin "wrong"'
     ),

@@ -1,4 +1,8 @@
-"""Wait for the pod network that somebody else brings, and look at it; nothing of it is winboot's to change."""
+"""Wait for the pod network that somebody else brings, and look at it; nothing of it is winboot's to change.
+
+But one thing is added to Calico's: its plug-in makes the host's endpoint with the first pod, and no pod comes before
+kube-proxy runs, which answers from that endpoint.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ function Wait-Operator {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while ($true) {
         $script:Run.Cache = @{}
-        $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy })
+        # The endpoint comes with the first pod only, or from the caller.
+        $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy -and $_.what -notlike 'HNS endpoint *' })
         if ($left.Count -eq 0) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { $_.what }) -join '; '

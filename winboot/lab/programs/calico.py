@@ -42,19 +42,24 @@ def calico_node(run: Run, node: Mapping[str, Any]) -> None:
     if network is None:
         _make_overlay(run, NETWORK, subnet, 4096)
         return
-    if hcn.endpoint(machine, ENDPOINT) is None:
-        request = {
-            "Name": ENDPOINT,
-            "VirtualNetwork": network["ID"],
-            "IPAddress": str(subnet[2]),
-            "GatewayAddress": "0.0.0.0",
-            "Policies": [],
-        }
-        made = hcn.call(machine, "POST", "/endpoints/", request)
-        hcn.call(
-            machine, "POST", f"/endpoints/{made['ID']}/attach", {"SystemType": "Host", "CompartmentId": 1}
-        )
+    _ensure_endpoint(run, network, str(subnet[2]))
     _install(run)
+
+
+def _ensure_endpoint(run: Run, network: Mapping[str, Any], address: str) -> None:
+    """The host's endpoint. The plug-in makes it with the first pod; the operator's pod is quicker here than it is there."""
+    if hcn.endpoint(run.machine, ENDPOINT) is not None:
+        return
+    request = {
+        "Name": ENDPOINT,
+        "VirtualNetwork": network["ID"],
+        "IPAddress": address,
+        "GatewayAddress": "0.0.0.0",
+        "Policies": [],
+    }
+    made = hcn.call(run.machine, "POST", "/endpoints/", request)
+    host = {"SystemType": "Host", "CompartmentId": 1}
+    hcn.call(run.machine, "POST", f"/endpoints/{made['ID']}/attach", host)
 
 
 def _make_overlay(run: Run, name: str, subnet: ipaddress.IPv4Network, vsid: int) -> None:
@@ -123,6 +128,7 @@ class Calico(WinOverlay):
                 f"error adding host side routes: HNS network {NETWORK} not found, is calico-node running?"
             )
         subnets = network.get("Subnets") or [{}]
+        _ensure_endpoint(run, network, str(ipaddress.IPv4Network(subnets[0]["AddressPrefix"])[2]))
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 
