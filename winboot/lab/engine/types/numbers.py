@@ -40,6 +40,7 @@ from winboot.lab.engine.formatting import dotnet_text, format_guid, format_numbe
 from winboot.lab.engine.members import adds
 from winboot.lab.engine.moments import DateTime
 from winboot.lab.engine.refusal import Refusal
+from winboot.lab.engine.types.text import is_american
 from winboot.lab.engine.values import (
     BIG_INTEGER,
     BOOLEAN,
@@ -81,7 +82,8 @@ from winboot.lab.engine.values import (
 
 
 def _text(self: Value, spec: str = "", provider: Value = None) -> str:
-    return format_number(self, spec) if spec else number_text(self)
+    text = format_number(self, spec) if spec else number_text(self)
+    return text.replace("¤", "$") if is_american(provider) else text
 
 
 def _compare_number(self: Value, other: Value) -> int:
@@ -106,7 +108,7 @@ def _number_members(kind: DotNetType) -> None:
     kind.method("ToString(string format)")(lambda self, spec: _text(self, spec or ""))
     kind.method("ToString(System.IFormatProvider provider)")(lambda self, provider: _text(self))
     kind.method("ToString(string format, System.IFormatProvider provider)")(
-        lambda self, spec, p: _text(self, spec or "")
+        lambda self, spec, provider: _text(self, spec or "", provider)
     )
     kind.method("CompareTo(object value)")(_compare_number)
     kind.method("Equals(object obj)")(_same_number)

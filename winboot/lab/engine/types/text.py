@@ -66,7 +66,7 @@ def lower(text: str) -> str:
 
 
 class Culture(Instance):
-    """System.Globalization.CultureInfo; the lab knows the invariant culture and en-US, which print alike here."""
+    """System.Globalization.CultureInfo; the lab knows the invariant culture and en-US."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -89,12 +89,23 @@ def _culture(name: str) -> Culture:
     return INVARIANT if not name else Culture("en-US")
 
 
+def is_american(provider: Value) -> bool:
+    """Is that the culture en-US, given by name? Dates and money look otherwise than to the invariant culture."""
+    return isinstance(provider, Culture) and bool(provider.name)
+
+
+def only_invariant(culture: Culture) -> None:
+    """The culture of a thread stays the invariant one, which can be set again."""
+    if culture.name:
+        raise Refusal("member", "[cultureinfo]::CurrentCulture = ...", culture.name)
+
+
 CULTURE.prop("Name", "string", lambda self: self.name)
 CULTURE.prop("LCID", "int", lambda self: _CULTURES[self.name.lower()][0])
 CULTURE.prop("DisplayName", "string", lambda self: _CULTURES[self.name.lower()][1])
 CULTURE.method("ToString()")(lambda self: self.name)
 CULTURE.static_prop("InvariantCulture", "CultureInfo", lambda: INVARIANT)
-CULTURE.static_prop("CurrentCulture", "CultureInfo", lambda: INVARIANT, lambda value: None)
+CULTURE.static_prop("CurrentCulture", "CultureInfo", lambda: INVARIANT, only_invariant)
 CULTURE.static_prop("CurrentUICulture", "CultureInfo", lambda: INVARIANT, lambda value: None)
 CULTURE.static_method("GetCultureInfo(string name)")(_culture)
 CULTURE.static_method("CreateSpecificCulture(string name)")(_culture)
@@ -545,9 +556,11 @@ def _format(template: str, values: Value) -> str:
     return format_string(_needs(template, "format"), [_shown(value) for value in values])
 
 
-STRING.static_method("Format(System.IFormatProvider provider, string format, params object[] args)")(
-    lambda provider, template, values: format_string(template, [_shown(value) for value in values])
-)
+@STRING.static_method("Format(System.IFormatProvider provider, string format, params object[] args)")
+def _format_for(provider: Value, template: str, values: Value) -> str:
+    if is_american(provider):
+        raise Refusal("member", "[System.String]::Format()", "for a named culture")
+    return _format(template, values)
 
 
 def _concat_text(value: Value) -> str:
@@ -687,8 +700,14 @@ def _set_length(self: StringBuilder, length: int) -> None:
     self.text = self.text[:length].ljust(length, "\0")
 
 
+def _capacity(self: StringBuilder) -> int:
+    if len(self.text) > self.capacity:
+        raise Refusal("member", "System.Text.StringBuilder.Capacity", "of a builder that has grown")
+    return self.capacity
+
+
 BUILDER.prop("Length", "int", lambda self: len(self.text), _set_length)
-BUILDER.prop("Capacity", "int", lambda self: max(self.capacity, len(self.text)), lambda self, value: None)
+BUILDER.prop("Capacity", "int", _capacity)
 BUILDER.method("ToString()")(lambda self: self.text)
 BUILDER.method("ToString(int startIndex, int length)")(
     lambda self, start, length: _substring(self.text, start, length)
@@ -723,7 +742,6 @@ BUILDER.method("Replace(char oldChar, char newChar)")(
     lambda self, old, new: _edit(self, _replace_char(self.text, old, new))
 )
 BUILDER.method("Clear()")(lambda self: _edit(self, ""))
-BUILDER.method("EnsureCapacity(int capacity)")(lambda self, capacity: max(capacity, len(self.text)))
 BUILDER.method("Chars(int index)")(lambda self, index: char_at(self.text, index))
 BUILDER.method("Item(int index)")(lambda self, index: char_at(self.text, index))
 
@@ -734,7 +752,7 @@ def _set_char(self: StringBuilder, index: int, letter: str) -> None:
     self.text = self.text[:index] + str(letter) + self.text[index + 1 :]
 
 
-BUILDER.refuses("MaxCapacity AppendJoin CopyTo Equals")
+BUILDER.refuses("EnsureCapacity MaxCapacity AppendJoin CopyTo Equals")
 
 # -- encodings
 

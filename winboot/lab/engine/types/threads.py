@@ -14,7 +14,7 @@ from winboot.lab.engine.exceptions import (
     declare_exception,
 )
 from winboot.lab.engine.moments import TimeSpan
-from winboot.lab.engine.types.text import INVARIANT
+from winboot.lab.engine.types.text import INVARIANT, only_invariant
 from winboot.lab.engine.values import IDISPOSABLE, Instance, Value
 
 WaitHandleCannotBeOpenedException = declare_exception(
@@ -53,7 +53,9 @@ THREAD.static_method("void Sleep(timespan timeout)", effect=True)(
     lambda runtime, span: sleep(runtime, span.ticks // 10_000)
 )
 THREAD.static_prop("CurrentThread", "System.Threading.Thread", lambda: _CURRENT)
-THREAD.prop("CurrentCulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: None)
+THREAD.prop(
+    "CurrentCulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: only_invariant(value)
+)
 THREAD.prop("CurrentUICulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: None)
 THREAD.prop("ManagedThreadId", "int", lambda self: 1)
 THREAD.prop("IsAlive", "bool", lambda self: True)

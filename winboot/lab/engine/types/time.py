@@ -37,6 +37,7 @@ from winboot.lab.engine.moments import (
     DateTimeOffset,
     TimeSpan,
 )
+from winboot.lab.engine.types.text import is_american
 from winboot.lab.engine.values import (
     ICOMPARABLE,
     IFORMATTABLE,
@@ -142,8 +143,8 @@ _UNITS = (
 
 def _adder(ticks: int) -> Callable[[DateTime, float], DateTime]:
     def add(self: DateTime, amount: float) -> DateTime:
-        # .NET Framework rounds what it adds to whole milliseconds.
-        whole = round(amount * (ticks // 10_000)) * 10_000
+        # .NET Framework rounds what it adds to whole milliseconds, halves away from zero.
+        whole = int(amount * (ticks // 10_000) + (0.5 if amount >= 0 else -0.5)) * 10_000
         return DateTime(parsing.checked_ticks(self.ticks + whole), self.kind)
 
     return add
@@ -179,14 +180,36 @@ DATE_TIME.method("Subtract(timespan value)")(
 )
 
 
-def _text(self: DateTime | DateTimeOffset, spec: str | None = None, _provider: Value = None) -> str:
+_AMERICAN = {
+    "d": "M/d/yyyy",
+    "D": "dddd, MMMM d, yyyy",
+    "t": "h:mm tt",
+    "T": "h:mm:ss tt",
+    "f": "dddd, MMMM d, yyyy h:mm tt",
+    "F": "dddd, MMMM d, yyyy h:mm:ss tt",
+    "g": "M/d/yyyy h:mm tt",
+    "G": "M/d/yyyy h:mm:ss tt",
+    "M": "MMMM d",
+    "m": "MMMM d",
+    "Y": "MMMM yyyy",
+    "y": "MMMM yyyy",
+}
+"""What the standard formats mean to the culture en-US."""
+
+
+def _text(self: DateTime | DateTimeOffset, spec: str | None = None, provider: Value = None) -> str:
+    if is_american(provider):
+        offset = " zzz" if isinstance(self, DateTimeOffset) and not spec else ""
+        return format_date(self, _AMERICAN.get(spec or "G", spec or "") + offset)
     return format_date(self, spec) if spec else str(self)
 
 
 for _kind in (DATE_TIME, DATE_TIME_OFFSET):
     _kind.method("ToString()")(_text)
     _kind.method("ToString(string format)")(_text)
-    _kind.method("ToString(System.IFormatProvider provider)")(lambda self, provider: str(self))
+    _kind.method("ToString(System.IFormatProvider provider)")(
+        lambda self, provider: _text(self, None, provider)
+    )
     _kind.method("ToString(string format, System.IFormatProvider provider)")(_text)
 DATE_TIME.method("ToUniversalTime()")(lambda self: self.to_utc())
 DATE_TIME.method("ToLocalTime()")(lambda self: self.to_local())
