@@ -946,9 +946,7 @@ function Restore-Feature {
 
 function Get-TextHash {
   param([string]$Text)
-  $algorithm = [Security.Cryptography.SHA256]::Create()
-  try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
-  finally { $algorithm.Dispose() }
+  $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
   [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
@@ -959,7 +957,7 @@ function Write-FileText {
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
   # The rules stand before the first byte of a secret does.
-  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
+  if ($Private) { Set-PrivateAccess $beside }
   [IO.File]::WriteAllText($beside, $Text)
   # Replace is one step for every reader, but it keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
@@ -967,10 +965,10 @@ function Write-FileText {
 }
 
 function Move-FileOver {
+  # A program that still runs cannot be overwritten or deleted, but it can be renamed.
   param([string]$From, [string]$To)
   $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
-    # A program that still runs cannot be overwritten or deleted, but it can be renamed.
     Remove-OldFile $old
     [IO.File]::Move($To, $old)
   }
@@ -1001,6 +999,19 @@ function Clear-OldFiles {
   if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
+function Set-PrivateAccess {
+  param([string]$Path)
+  $folder = [IO.Directory]::Exists($Path)
+  $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
+  $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
+  $security.SetAccessRuleProtection($true, $false)
+  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+    $account = [Security.Principal.SecurityIdentifier]::new($sid)
+    $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
+  }
+  Set-Acl -LiteralPath $Path -AclObject $security
+}
+
 function Restore-File {
   param([object]$Former)
   if ($null -ne $Former.bytes) {
@@ -1014,32 +1025,18 @@ function Restore-File {
   else { Remove-OldFile $Former.path }
 }
 
-function New-PrivateSecurity {
-  param($Security)
-  $Security.SetAccessRuleProtection($true, $false)
-  $inherit = 'None'
-  if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
-  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-    $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
-        [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
-  }
-  $Security
-}
-
 function Set-PrivateFolder {
   param([string]$Path)
   [void][IO.Directory]::CreateDirectory($Path)
-  if ($null -ne (Get-Strangers $Path)) {
-    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity ([Security.AccessControl.DirectorySecurity]::new()))
-  }
+  if (Get-Strangers $Path) { Set-PrivateAccess $Path }
 }
 
 function Get-Strangers {
+  # Who may do something here besides SYSTEM and Administrators.
   param([string]$Path)
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-  $known = @('S-1-5-18', 'S-1-5-32-544')
-  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
-  if ($found.Count -gt 0) { $found -join ', ' }
+  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+  if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
 }
 
 # Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
@@ -1216,17 +1213,14 @@ function Read-Known {
   $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
-    $base = Get-NetworkBase $address.ip $address.prefix_length
-    $known.node_subnet = "$base/$($address.prefix_length)"
+    $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
   }
   foreach ($cidr in Get-PodCidr) {
-    $family = ''
-    if ($cidr.Contains(':')) { $family = '_v6' }
+    $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
     $known["pod_cidr$family"] = $cidr
     # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-    $known["pod_gateway$family"] = Get-CidrAddress -Cidr $cidr -Offset 1
-    $known["pod_endpoint$family"] = Get-CidrAddress -Cidr $cidr -Offset 2
-    $known["pod_first$family"] = Get-CidrAddress -Cidr $cidr -Offset 3
+    $offset = 0
+    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
   }
   # An overlay's kube-proxy answers from an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
@@ -1265,27 +1259,26 @@ function Get-NetworkBase {
 }
 
 function Complete-Service {
-  # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
+  # With defaults, and every <<name>> filled in.
   param($Service)
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  foreach ($name in $Service.Keys) { $complete[$name] = $Service[$name] }
-  $complete.command_line = Complete-Text $complete.command_line
-  $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
-  $parameters = @{}
-  foreach ($name in $complete.parameters.Keys) {
-    $value = $complete.parameters[$name]
-    if ($value -is [string]) { $value = Complete-Text $value }
-    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
-    $parameters[$name] = $value
-  }
-  $complete.parameters = $parameters
+  foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
+  foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
   $complete
 }
 
+function Complete-Value {
+  param($Value)
+  if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
+  if ($Value -is [string]) { return (Complete-Text $Value) }
+  $Value
+}
+
 function Complete-Text {
+  # What cannot be known yet reads so.
   param([string]$Text)
   $filled = Expand-Known $Text
-  if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
+  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
 
@@ -1322,16 +1315,8 @@ function Restore-ServiceParameters {
 
 function Restore-ComputerName {
   param([object]$Former)
-  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
-    Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
-    New-Reboot
-    return
-  }
-  # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
-  $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
-  Write-Registry -Path "${names}ComputerName" -Name 'ComputerName' -Value $Former.name -Kind 'String'
-  Write-Registry -Path $network -Name 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
+  Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
+  New-Reboot
 }
 
 # Which address is the node's, and what must still be there after HNS rewired the adapter.
@@ -1555,8 +1540,7 @@ function Read-NodeObject {
     '--ignore-not-found', '--output', 'json')
   $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
   # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
-  if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
-  ConvertFrom-Json -InputObject $ended.Output
+  if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
 function Read-Member {
@@ -1572,11 +1556,13 @@ function Read-Member {
   $Object
 }
 
+function Read-Items {
+  param($Object, [string]$Name)
+  foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
+}
+
 function Get-PodCidr {
-  $node = Get-NodeObject
-  $many = Read-Member $node 'spec', 'podCIDRs'
-  if ($null -ne $many) { return @($many) }
-  Read-Member $node 'spec', 'podCIDR'
+  Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
 # The HNS network of the pods, the host's endpoint in it, and forwarding between the two.

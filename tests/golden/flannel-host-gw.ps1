@@ -631,7 +631,6 @@ function Install-Artifacts {
 
 function Install-Artifact {
   param($Artifact)
-  if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
   $archive = "$folder\$($Artifact.file)"
@@ -667,6 +666,7 @@ function Install-Member {
 function Receive-Artifact {
   param($Artifact, [string]$Path)
   $want = $Artifact['sha256']
+  if (-not $want) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $part = "$Path.part"
   for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
     # The first attempts go on where an earlier one ended; the last ones start from nothing.
@@ -782,15 +782,15 @@ function Get-CredentialFault {
   param($Credential)
   $kubeconfig = Read-FileText $Credential.kubeconfig
   if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-  $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
-  if (-not $server.Success -or $server.Groups[1].Value -cne $Credential.server) { return 'kubeconfig of another cluster' }
+  $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+  if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
   # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
   $ca = Get-PathHash $Credential.ca_path
-  if ($null -ne $ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
+  if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
   $certificate = Read-PemCertificate $Credential.certificate
   if ($null -eq $certificate) { return 'no client certificate' }
-  $name = $certificate.GetNameInfo([Security.Cryptography.X509Certificates.X509NameType]::SimpleName, $false)
-  if ($name -cne ('system:node:' + $Credential.node)) { return "client certificate of $name" }
+  $name = $certificate.GetNameInfo('SimpleName', $false)
+  if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
   if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
@@ -798,8 +798,7 @@ function Get-CredentialDifference {
   # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
   param($Credential)
   $fault = Get-CredentialFault $Credential
-  if ($null -eq $fault) { return }
-  if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
+  if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
   New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 
@@ -1371,9 +1370,7 @@ function Enable-OneFeature {
 
 function Get-TextHash {
   param([string]$Text)
-  $algorithm = [Security.Cryptography.SHA256]::Create()
-  try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
-  finally { $algorithm.Dispose() }
+  $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
   [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
@@ -1385,22 +1382,21 @@ function Get-PathHash {
 function Read-FileText {
   # With its byte order mark: ReadAllText would drop what JSON and TOML parsers stumble over.
   param([string]$Path)
-  if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
+  if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-  # Ordinal: -ceq passes over characters that have no width.
-  param([string]$Path, [string]$Text, [switch]$Disrupts)
+  # Text is null while it cannot be known. Equals: -ceq passes over characters that have no width.
+  param([string]$Path, $Text, [switch]$Disrupts)
   $is = Read-FileText $Path
-  if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
-  New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) `
-    -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts
+  if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
+  $want = if ($null -eq $Text) { '(known after join)' } else { ConvertTo-TextSummary $Text }
+  New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want $want -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {
   param($Text)
-  if ($null -eq $Text) { return $null }
-  '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
+  if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
 }
 
 function Set-FileText {
@@ -1416,7 +1412,7 @@ function Write-FileText {
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
   # The rules stand before the first byte of a secret does.
-  if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
+  if ($Private) { Set-PrivateAccess $beside }
   [IO.File]::WriteAllText($beside, $Text)
   # Replace is one step for every reader, but it keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
@@ -1424,10 +1420,10 @@ function Write-FileText {
 }
 
 function Move-FileOver {
+  # A program that still runs cannot be overwritten or deleted, but it can be renamed.
   param([string]$From, [string]$To)
   $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
-    # A program that still runs cannot be overwritten or deleted, but it can be renamed.
     Remove-OldFile $old
     [IO.File]::Move($To, $old)
   }
@@ -1463,46 +1459,43 @@ function Save-FormerFile {
   param([string]$Path)
   $former = @{ path = $Path; bytes = $null; kept = $null }
   if ([IO.File]::Exists($Path)) {
-    if ([IO.FileInfo]::new($Path).Length -le 64KB) {
-      $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path))
-    }
-    else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
+    if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
+    else { $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())" }
   }
   $before = @(Get-FormerLines).Count
   Save-FormerValue 'File' $Path $former
   # Copied only by the first note: a later call would copy our own file over the former one.
-  if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
+  if ($former.kept -and @(Get-FormerLines).Count -gt $before) {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
     [IO.File]::Copy($Path, $former.kept, $true)
   }
 }
 
-function New-PrivateSecurity {
-  param($Security)
-  $Security.SetAccessRuleProtection($true, $false)
-  $inherit = 'None'
-  if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
+function Set-PrivateAccess {
+  param([string]$Path)
+  $folder = [IO.Directory]::Exists($Path)
+  $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
+  $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
+  $security.SetAccessRuleProtection($true, $false)
   foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-    $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
-        [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
+    $account = [Security.Principal.SecurityIdentifier]::new($sid)
+    $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
   }
-  $Security
+  Set-Acl -LiteralPath $Path -AclObject $security
 }
 
 function Set-PrivateFolder {
   param([string]$Path)
   [void][IO.Directory]::CreateDirectory($Path)
-  if ($null -ne (Get-Strangers $Path)) {
-    Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity ([Security.AccessControl.DirectorySecurity]::new()))
-  }
+  if (Get-Strangers $Path) { Set-PrivateAccess $Path }
 }
 
 function Get-Strangers {
+  # Who may do something here besides SYSTEM and Administrators.
   param([string]$Path)
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-  $known = @('S-1-5-18', 'S-1-5-32-544')
-  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
-  if ($found.Count -gt 0) { $found -join ', ' }
+  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+  if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
 }
 
 # Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
@@ -1511,7 +1504,7 @@ function Get-FirewallDifference {
   param([hashtable[]]$Rules)
   foreach ($rule in $Rules) {
     $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
-    Compare-Wanted -What ('firewall rule ' + $rule.name) -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+    Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
   }
   foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
     # A Group Policy may say that local rules do not count; then ours are there and do nothing.
@@ -1523,40 +1516,37 @@ function Get-FirewallDifference {
 
 function ConvertTo-FirewallShown {
   param($Rule)
-  '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
+  $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
+  "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
 }
 
 function ConvertFrom-FirewallText {
   # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
   param([string]$Text)
   if (-not $Text) { return }
-  $direction = 'in'
-  $protocol = 'any'
-  $ports = 'any'
-  $sources = @()
+  $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
   foreach ($field in $Text.Split('|')) {
     $name, $value = $field.Split('=')
-    switch ($name) {
-      'Action' { if ($value -ne 'Allow') { return "not allowing: $value" } }
-      'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
-      'Dir' { $direction = $value.ToLowerInvariant() }
-      'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
-      { @('LPort', 'LPort2_10', 'RPort', 'RPort2_10') -contains $_ } { $ports = $value }
-      { @('RA4', 'RA6', 'RA42', 'RA62') -contains $_ } { $sources += ConvertTo-Prefix $value }
+    switch -Regex ($name) {
+      '^Action$' { if ($value -ne 'Allow') { return "not allowing: $value" } }
+      '^Active$' { if ($value -ne 'TRUE') { return 'inactive' } }
+      '^Dir$' { $rule.direction = $value.ToLowerInvariant() }
+      '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
+      '^[LR]Port(2_10)?$' { $rule.ports = $value }
+      '^RA[46]2?$' { $rule.sources += $value }
     }
   }
-  if ($sources.Count -eq 0) { $sources = @('Any') }
-  "$direction $protocol $ports from $(@($sources | Sort-Object -Unique) -join ',')"
+  if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
+  ConvertTo-FirewallShown $rule
 }
 
 function ConvertTo-Prefix {
   # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
   param([string]$Text)
   $address, $mask = $Text.Split('/')
-  if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
-    $bits = 0
-    foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
-    $mask = [string]$bits
+  if ($mask -match '\.') {
+    $bits = @($mask.Split('.') | ForEach-Object { [Convert]::ToString([int]$_, 2) }) -join ''
+    $mask = [string]$bits.Replace('0', '').Length
   }
   if (-not $mask -or $mask -eq '32') { return $address }
   "$address/$mask"
@@ -1565,18 +1555,23 @@ function ConvertTo-Prefix {
 function Set-FirewallRules {
   param([hashtable[]]$Rules)
   foreach ($rule in $Rules) {
-    if (@(Get-FirewallDifference @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
+    if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
     Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
-    if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
-    $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
+    Restore-FirewallRule $rule
     $wanted = @{
-      Name = $rule.name; DisplayName = ('Kubernetes node: ' + $rule.why); Group = 'winboot'; Direction = $direction
-      Action = 'Allow'; Protocol = $rule.protocol; Enabled = 'True'; Profile = 'Any'
+      Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
+      Direction = "$($rule.direction)bound"; Action = 'Allow'; Protocol = $rule.protocol
     }
     if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
-    if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]@($rule.sources) }
+    if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]$rule.sources }
     [void](New-NetFirewallRule @wanted)
   }
+}
+
+function Restore-FirewallRule {
+  # The names are winboot's own, so there was no rule before.
+  param([object]$Former)
+  if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }
 
 # Folders that the node needs.
@@ -1765,31 +1760,27 @@ function Get-StoreFiles {
 
 function Get-StorePath {
   param([string]$Store, [string]$Address)
-  [IO.Path]::Combine($Store, $Address.Replace(':', '_'))
+  "$Store\$($Address.Replace(':', '_'))"
 }
 
 function Read-StoreEntry {
   param([string]$Path)
-  $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-  $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
-  if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
-  $entry
+  $lines = [IO.File]::ReadAllLines($Path) + @('', '')
+  @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
 function Get-ReservationDifference {
   param([string]$Store, [object[]]$Reservations)
   foreach ($reservation in $Reservations) {
+    $holder = "$($reservation.holder) $($reservation.interface)"
     $address = Expand-Known $reservation.address
-    $what = "reserved address for $($reservation.holder) $($reservation.interface)"
-    if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
-    $want = "${address}: $($reservation.holder) $($reservation.interface)"
-    $path = Get-StorePath $Store $address
+    $want = if ($address) { "${address}: $holder" } else { '(known after join)' }
     $is = $null
-    if ([IO.File]::Exists($path)) {
-      $entry = Read-StoreEntry $path
+    if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
+      $entry = Read-StoreEntry (Get-StorePath $Store $address)
       $is = "${address}: $($entry.owner) $($entry.interface)"
     }
-    Compare-Wanted -What $what -Is $is -Want $want
+    Compare-Wanted -What "reserved address for $holder" -Is $is -Want $want
   }
   $cidrs = @(Get-PodCidr)
   if ($cidrs.Count -eq 0) { return }
@@ -1804,21 +1795,13 @@ function Get-StaleEntry {
   $sandboxes = $null
   foreach ($path in Get-StoreFiles $Store) {
     $entry = Read-StoreEntry $path
-    if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
+    if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
     # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
     if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-    if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable }
     # Without an answer from containerd nothing is known to be stale.
-    if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
+    if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
+    if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
   }
-}
-
-function Get-SandboxTable {
-  $listed = Invoke-Crictl @('pods', '--quiet', '--no-trunc')
-  if ($null -eq $listed) { return }
-  $table = @{}
-  foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
-  $table
 }
 
 function Set-Reservations {
@@ -1826,14 +1809,14 @@ function Set-Reservations {
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want a leaked address back, so it is not noted.
-  foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr))) { [IO.File]::Delete($entry.path) }
+  foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
   foreach ($reservation in $Reservations) {
     $address = Assert-Known $reservation.address
     $path = Get-StorePath $Store $address
     if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
       Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
     }
-    Set-FileText $path ($reservation.holder + "`r`n" + $reservation.interface)
+    Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
   }
 }
 
@@ -1872,17 +1855,14 @@ function Read-Known {
   $address = Get-NodeAddress
   if ($null -ne $address) {
     $known.node_ip = $address.ip
-    $base = Get-NetworkBase $address.ip $address.prefix_length
-    $known.node_subnet = "$base/$($address.prefix_length)"
+    $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
   }
   foreach ($cidr in Get-PodCidr) {
-    $family = ''
-    if ($cidr.Contains(':')) { $family = '_v6' }
+    $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
     $known["pod_cidr$family"] = $cidr
     # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-    $known["pod_gateway$family"] = Get-CidrAddress -Cidr $cidr -Offset 1
-    $known["pod_endpoint$family"] = Get-CidrAddress -Cidr $cidr -Offset 2
-    $known["pod_first$family"] = Get-CidrAddress -Cidr $cidr -Offset 3
+    $offset = 0
+    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
   }
   # An overlay's kube-proxy answers from an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
@@ -1920,13 +1900,6 @@ function Get-NetworkBase {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Get-RenderedFileDifference {
-  param([string]$Path, [string]$Text, [switch]$Disrupts)
-  $want = Expand-Known $Text
-  if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
-  New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
-}
-
 function Get-FileAbsence {
   param([string]$Path, [string]$Because)
   if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
@@ -1937,42 +1910,40 @@ function Get-RenderedFilesDifference {
   param($Files, [string]$Service = '')
   $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
   foreach ($path in $Files.Keys | Sort-Object) {
-    Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
+    Get-FileDifference -Path $path -Text (Expand-Known $Files[$path]) -Disrupts:$disrupts
   }
 }
 
 function Set-RenderedFiles {
-  # The service that reads them only at its start is noted for a restart before the first byte.
   param($Files, [string]$Service = '')
   foreach ($path in $Files.Keys | Sort-Object) {
-    if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
+    if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
     if ($Service -ne '') { Save-RestartNeed $Service }
     Set-FileText $path (Assert-Known $Files[$path])
   }
 }
 
 function Complete-Service {
-  # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
+  # With defaults, and every <<name>> filled in.
   param($Service)
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  foreach ($name in $Service.Keys) { $complete[$name] = $Service[$name] }
-  $complete.command_line = Complete-Text $complete.command_line
-  $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
-  $parameters = @{}
-  foreach ($name in $complete.parameters.Keys) {
-    $value = $complete.parameters[$name]
-    if ($value -is [string]) { $value = Complete-Text $value }
-    elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
-    $parameters[$name] = $value
-  }
-  $complete.parameters = $parameters
+  foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
+  foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
   $complete
 }
 
+function Complete-Value {
+  param($Value)
+  if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
+  if ($Value -is [string]) { return (Complete-Text $Value) }
+  $Value
+}
+
 function Complete-Text {
+  # What cannot be known yet reads so.
   param([string]$Text)
   $filled = Expand-Known $Text
-  if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
+  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
 
@@ -2362,8 +2333,7 @@ function Read-NodeObject {
     '--ignore-not-found', '--output', 'json')
   $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
   # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
-  if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
-  ConvertFrom-Json -InputObject $ended.Output
+  if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
 function Read-Member {
@@ -2381,32 +2351,21 @@ function Read-Member {
 
 function Read-Items {
   param($Object, [string]$Name)
-  $found = Read-Member $Object $Name
-  foreach ($item in $found) { if ($null -ne $item) { $item } }
+  foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-  $node = Get-NodeObject
-  $many = Read-Member $node 'spec', 'podCIDRs'
-  if ($null -ne $many) { return @($many) }
-  Read-Member $node 'spec', 'podCIDR'
+  Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
 function Get-RegistrationDifference {
   param([string]$ServingCertificate, [switch]$NeedsPodCidr)
   $node = Get-NodeObject
   $what = "node $($script:Node.node):"
-  if ($null -eq $node) {
-    New-Difference -What "$what registered" -Is $null -Want 'yes'
-  }
-  else {
-    $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
-    Compare-Wanted -What "$what machine" -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
-  }
-  if ($NeedsPodCidr -and @(Get-PodCidr).Count -eq 0) {
-    New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)'
-  }
-  if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) {
+  if ($null -eq $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
+  else { Compare-Wanted -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+  if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)' }
+  if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
     New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
   }
 }
@@ -2417,12 +2376,12 @@ function Wait-Registration {
   $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
   $registered = {
     $script:Run.Cache = @{}
-    @(Get-RegistrationDifference @wanted).Count -eq 0
+    -not (Get-RegistrationDifference @wanted)
   }
   if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
   # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
   # start anew.
-  $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) }
+  $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
   $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
   if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
     if (& $registered) { return }
@@ -2430,23 +2389,11 @@ function Wait-Registration {
     Start-CurrentService 'kubelet'
     if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
   }
-  $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })
-  Stop-Registration -Left $left -ClientCertificate $ClientCertificate -Seconds $Seconds
-}
-
-function Stop-Registration {
-  param([string[]]$Left, [string]$ClientCertificate, [int]$Seconds)
-  $names = $Left -join '; '
-  $message = "not there after $Seconds seconds: $names"
-  if (-not (Test-CurrentCertificate $ClientCertificate)) {
-    Stop-Step 'NoClientCertificate' $message
-  }
-  if ($Left.Count -eq 1 -and $names -like '*serving certificate*') {
-    Stop-Step 'ServingCsrPending' $message
-  }
-  if ($Left.Count -eq 1 -and $names -like '*pod CIDR*') {
-    Stop-Step 'NoPodCidr' $message
-  }
+  $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what }) -join '; '
+  $message = "not there after $Seconds seconds: $left"
+  if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
+  if ($left -match '^[^;]*serving certificate$') { Stop-Step 'ServingCsrPending' $message }
+  if ($left -match '^[^;]*pod CIDR$') { Stop-Step 'NoPodCidr' $message }
   Stop-Step 'NotRegistered' $message
 }
 
@@ -2721,6 +2668,10 @@ function Test-Session {
   $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
   if (-not $administrator) {
     New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
+  }
+  $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
+  if ($mode -ne 'FullLanguage') {
+    New-PreflightProblem 'LanguageMode' "PowerShell runs in $mode mode"
   }
 }
 

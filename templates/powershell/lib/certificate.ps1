@@ -24,15 +24,15 @@ function Get-CredentialFault {
     param($Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)')
-    if (-not $server.Success -or $server.Groups[1].Value -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+    if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
     $ca = Get-PathHash $Credential.ca_path
-    if ($null -ne $ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
+    if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
     $certificate = Read-PemCertificate $Credential.certificate
     if ($null -eq $certificate) { return 'no client certificate' }
-    $name = $certificate.GetNameInfo([Security.Cryptography.X509Certificates.X509NameType]::SimpleName, $false)
-    if ($name -cne ('system:node:' + $Credential.node)) { return "client certificate of $name" }
+    $name = $certificate.GetNameInfo('SimpleName', $false)
+    if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
     if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
@@ -40,8 +40,7 @@ function Get-CredentialDifference {
     # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
     param($Credential)
     $fault = Get-CredentialFault $Credential
-    if ($null -eq $fault) { return }
-    if ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path)) { return }
+    if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
     New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 

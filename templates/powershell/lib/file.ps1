@@ -2,9 +2,7 @@
 
 function Get-TextHash {
     param([string]$Text)
-    $algorithm = [Security.Cryptography.SHA256]::Create()
-    try { $bytes = $algorithm.ComputeHash([Text.UTF8Encoding]::new($false).GetBytes($Text)) }
-    finally { $algorithm.Dispose() }
+    $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
     [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
@@ -16,22 +14,21 @@ function Get-PathHash {
 function Read-FileText {
     # With its byte order mark: ReadAllText would drop what JSON and TOML parsers stumble over.
     param([string]$Path)
-    if ([IO.File]::Exists($Path)) { [Text.UTF8Encoding]::new($false).GetString([IO.File]::ReadAllBytes($Path)) }
+    if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-    # Ordinal: -ceq passes over characters that have no width.
-    param([string]$Path, [string]$Text, [switch]$Disrupts)
+    # Text is null while it cannot be known. Equals: -ceq passes over characters that have no width.
+    param([string]$Path, $Text, [switch]$Disrupts)
     $is = Read-FileText $Path
-    if ($null -ne $is -and [string]::Equals($is, $Text, [StringComparison]::Ordinal)) { return }
-    New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) `
-        -Want (ConvertTo-TextSummary $Text) -Disrupts:$Disrupts
+    if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
+    $want = if ($null -eq $Text) { '(known after join)' } else { ConvertTo-TextSummary $Text }
+    New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want $want -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {
     param($Text)
-    if ($null -eq $Text) { return $null }
-    '{0} lines, sha256 {1}' -f ([string]$Text).Split("`n").Count, (Get-TextHash $Text).Substring(0, 12)
+    if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
 }
 
 function Set-FileText {
@@ -47,7 +44,7 @@ function Write-FileText {
     $beside = "$Path.winboot-new"
     [IO.File]::WriteAllText($beside, '')
     # The rules stand before the first byte of a secret does.
-    if ($Private) { Set-Acl -LiteralPath $beside -AclObject (New-PrivateSecurity ([Security.AccessControl.FileSecurity]::new())) }
+    if ($Private) { Set-PrivateAccess $beside }
     [IO.File]::WriteAllText($beside, $Text)
     # Replace is one step for every reader, but it keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
@@ -55,10 +52,10 @@ function Write-FileText {
 }
 
 function Move-FileOver {
+    # A program that still runs cannot be overwritten or deleted, but it can be renamed.
     param([string]$From, [string]$To)
     $old = "$To.winboot-old"
     if ([IO.File]::Exists($To)) {
-        # A program that still runs cannot be overwritten or deleted, but it can be renamed.
         Remove-OldFile $old
         [IO.File]::Move($To, $old)
     }
@@ -94,18 +91,29 @@ function Save-FormerFile {
     param([string]$Path)
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
-        if ([IO.FileInfo]::new($Path).Length -le 64KB) {
-            $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path))
-        }
-        else { $former.kept = Get-StatePath ('former\files\' + (Get-TextHash $Path.ToLowerInvariant())) }
+        if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
+        else { $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())" }
     }
     $before = @(Get-FormerLines).Count
     Save-FormerValue 'File' $Path $former
     # Copied only by the first note: a later call would copy our own file over the former one.
-    if ($null -ne $former.kept -and @(Get-FormerLines).Count -gt $before) {
+    if ($former.kept -and @(Get-FormerLines).Count -gt $before) {
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
         [IO.File]::Copy($Path, $former.kept, $true)
     }
+}
+
+function Set-PrivateAccess {
+    param([string]$Path)
+    $folder = [IO.Directory]::Exists($Path)
+    $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
+    $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
+    $security.SetAccessRuleProtection($true, $false)
+    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+        $account = [Security.Principal.SecurityIdentifier]::new($sid)
+        $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
+    }
+    Set-Acl -LiteralPath $Path -AclObject $security
 }
 
 function Restore-File {
@@ -121,30 +129,16 @@ function Restore-File {
     else { Remove-OldFile $Former.path }
 }
 
-function New-PrivateSecurity {
-    param($Security)
-    $Security.SetAccessRuleProtection($true, $false)
-    $inherit = 'None'
-    if ($Security -is [Security.AccessControl.DirectorySecurity]) { $inherit = 'ContainerInherit, ObjectInherit' }
-    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-        $Security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
-                [Security.Principal.SecurityIdentifier]::new($sid), 'FullControl', $inherit, 'None', 'Allow'))
-    }
-    $Security
-}
-
 function Set-PrivateFolder {
     param([string]$Path)
     [void][IO.Directory]::CreateDirectory($Path)
-    if ($null -ne (Get-Strangers $Path)) {
-        Set-Acl -LiteralPath $Path -AclObject (New-PrivateSecurity ([Security.AccessControl.DirectorySecurity]::new()))
-    }
+    if (Get-Strangers $Path) { Set-PrivateAccess $Path }
 }
 
 function Get-Strangers {
+    # Who may do something here besides SYSTEM and Administrators.
     param([string]$Path)
     $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-    $known = @('S-1-5-18', 'S-1-5-32-544')
-    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { $known -notcontains $_ } | Sort-Object -Unique)
-    if ($found.Count -gt 0) { $found -join ', ' }
+    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+    if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
 }

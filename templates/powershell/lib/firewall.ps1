@@ -4,7 +4,7 @@ function Get-FirewallDifference {
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
         $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
-        Compare-Wanted -What ('firewall rule ' + $rule.name) -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
         # A Group Policy may say that local rules do not count; then ours are there and do nothing.
@@ -16,40 +16,37 @@ function Get-FirewallDifference {
 
 function ConvertTo-FirewallShown {
     param($Rule)
-    '{0} {1} {2} from {3}' -f $Rule.direction, $Rule.protocol, $Rule.ports, (@($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object) -join ',')
+    $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
+    "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
 }
 
 function ConvertFrom-FirewallText {
     # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
     param([string]$Text)
     if (-not $Text) { return }
-    $direction = 'in'
-    $protocol = 'any'
-    $ports = 'any'
-    $sources = @()
+    $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
     foreach ($field in $Text.Split('|')) {
         $name, $value = $field.Split('=')
-        switch ($name) {
-            'Action' { if ($value -ne 'Allow') { return "not allowing: $value" } }
-            'Active' { if ($value -ne 'TRUE') { return 'inactive' } }
-            'Dir' { $direction = $value.ToLowerInvariant() }
-            'Protocol' { if ($value -eq '6') { $protocol = 'TCP' } elseif ($value -eq '17') { $protocol = 'UDP' } else { $protocol = $value } }
-            { @('LPort', 'LPort2_10', 'RPort', 'RPort2_10') -contains $_ } { $ports = $value }
-            { @('RA4', 'RA6', 'RA42', 'RA62') -contains $_ } { $sources += ConvertTo-Prefix $value }
+        switch -Regex ($name) {
+            '^Action$' { if ($value -ne 'Allow') { return "not allowing: $value" } }
+            '^Active$' { if ($value -ne 'TRUE') { return 'inactive' } }
+            '^Dir$' { $rule.direction = $value.ToLowerInvariant() }
+            '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
+            '^[LR]Port(2_10)?$' { $rule.ports = $value }
+            '^RA[46]2?$' { $rule.sources += $value }
         }
     }
-    if ($sources.Count -eq 0) { $sources = @('Any') }
-    "$direction $protocol $ports from $(@($sources | Sort-Object -Unique) -join ',')"
+    if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
+    ConvertTo-FirewallShown $rule
 }
 
 function ConvertTo-Prefix {
     # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
     param([string]$Text)
     $address, $mask = $Text.Split('/')
-    if ($mask -match '^\d+\.\d+\.\d+\.\d+$') {
-        $bits = 0
-        foreach ($part in $mask.Split('.')) { $bits += ([Convert]::ToString([int]$part, 2) -replace '0', '').Length }
-        $mask = [string]$bits
+    if ($mask -match '\.') {
+        $bits = @($mask.Split('.') | ForEach-Object { [Convert]::ToString([int]$_, 2) }) -join ''
+        $mask = [string]$bits.Replace('0', '').Length
     }
     if (-not $mask -or $mask -eq '32') { return $address }
     "$address/$mask"
@@ -58,16 +55,15 @@ function ConvertTo-Prefix {
 function Set-FirewallRules {
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
-        if (@(Get-FirewallDifference @($rule) | Where-Object { -not $_.policy }).Count -eq 0) { continue }
+        if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
         Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
-        if (@(Get-NetFirewallRule -Name $rule.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $rule.name }
-        $direction = @{ in = 'Inbound'; out = 'Outbound' }[$rule.direction]
+        Restore-FirewallRule $rule
         $wanted = @{
-            Name = $rule.name; DisplayName = ('Kubernetes node: ' + $rule.why); Group = 'winboot'; Direction = $direction
-            Action = 'Allow'; Protocol = $rule.protocol; Enabled = 'True'; Profile = 'Any'
+            Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
+            Direction = "$($rule.direction)bound"; Action = 'Allow'; Protocol = $rule.protocol
         }
         if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
-        if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]@($rule.sources) }
+        if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]$rule.sources }
         [void](New-NetFirewallRule @wanted)
     }
 }

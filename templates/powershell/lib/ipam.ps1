@@ -11,15 +11,13 @@ function Get-StoreFiles {
 
 function Get-StorePath {
     param([string]$Store, [string]$Address)
-    [IO.Path]::Combine($Store, $Address.Replace(':', '_'))
+    "$Store\$($Address.Replace(':', '_'))"
 }
 
 function Read-StoreEntry {
     param([string]$Path)
-    $lines = @([IO.File]::ReadAllText($Path) -split '\r?\n')
-    $entry = @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = '' }
-    if ($lines.Count -gt 1) { $entry.interface = $lines[1] }
-    $entry
+    $lines = [IO.File]::ReadAllLines($Path) + @('', '')
+    @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
 function Get-StoreVip {
@@ -41,17 +39,15 @@ function Get-StoreVip {
 function Get-ReservationDifference {
     param([string]$Store, [object[]]$Reservations)
     foreach ($reservation in $Reservations) {
+        $holder = "$($reservation.holder) $($reservation.interface)"
         $address = Expand-Known $reservation.address
-        $what = "reserved address for $($reservation.holder) $($reservation.interface)"
-        if ($null -eq $address) { New-Difference -What $what -Is $null -Want '(known after join)'; continue }
-        $want = "${address}: $($reservation.holder) $($reservation.interface)"
-        $path = Get-StorePath $Store $address
+        $want = if ($address) { "${address}: $holder" } else { '(known after join)' }
         $is = $null
-        if ([IO.File]::Exists($path)) {
-            $entry = Read-StoreEntry $path
+        if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
+            $entry = Read-StoreEntry (Get-StorePath $Store $address)
             $is = "${address}: $($entry.owner) $($entry.interface)"
         }
-        Compare-Wanted -What $what -Is $is -Want $want
+        Compare-Wanted -What "reserved address for $holder" -Is $is -Want $want
     }
     $cidrs = @(Get-PodCidr)
     if ($cidrs.Count -eq 0) { return }
@@ -66,21 +62,13 @@ function Get-StaleEntry {
     $sandboxes = $null
     foreach ($path in Get-StoreFiles $Store) {
         $entry = Read-StoreEntry $path
-        if (@($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address }).Count -eq 0) { $entry; continue }
+        if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
         # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-        if ($null -eq $sandboxes) { $sandboxes = Get-SandboxTable }
         # Without an answer from containerd nothing is known to be stale.
-        if ($null -ne $sandboxes -and -not $sandboxes.ContainsKey($entry.owner)) { $entry }
+        if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
+        if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
     }
-}
-
-function Get-SandboxTable {
-    $listed = Invoke-Crictl @('pods', '--quiet', '--no-trunc')
-    if ($null -eq $listed) { return }
-    $table = @{}
-    foreach ($id in @($listed -split '\r?\n')) { if ($id -ne '') { $table[$id] = $true } }
-    $table
 }
 
 function Set-Reservations {
@@ -88,13 +76,13 @@ function Set-Reservations {
     [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want a leaked address back, so it is not noted.
-    foreach ($entry in @(Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr))) { [IO.File]::Delete($entry.path) }
+    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known $reservation.address
         $path = Get-StorePath $Store $address
         if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
             Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
         }
-        Set-FileText $path ($reservation.holder + "`r`n" + $reservation.interface)
+        Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
     }
 }

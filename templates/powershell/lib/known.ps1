@@ -33,17 +33,14 @@ function Read-Known {
     $address = Get-NodeAddress
     if ($null -ne $address) {
         $known.node_ip = $address.ip
-        $base = Get-NetworkBase $address.ip $address.prefix_length
-        $known.node_subnet = "$base/$($address.prefix_length)"
+        $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
     }
     foreach ($cidr in Get-PodCidr) {
-        $family = ''
-        if ($cidr.Contains(':')) { $family = '_v6' }
+        $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
         $known["pod_cidr$family"] = $cidr
         # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
-        $known["pod_gateway$family"] = Get-CidrAddress -Cidr $cidr -Offset 1
-        $known["pod_endpoint$family"] = Get-CidrAddress -Cidr $cidr -Offset 2
-        $known["pod_first$family"] = Get-CidrAddress -Cidr $cidr -Offset 3
+        $offset = 0
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
     }
     # An overlay's kube-proxy answers from an address of its own.
     if ($script:Node.ContainsKey('vip_by')) {
@@ -87,13 +84,6 @@ function Get-NetworkBase {
     [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Get-RenderedFileDifference {
-    param([string]$Path, [string]$Text, [switch]$Disrupts)
-    $want = Expand-Known $Text
-    if ($null -ne $want) { Get-FileDifference -Path $Path -Text $want -Disrupts:$Disrupts; return }
-    New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary (Read-FileText $Path)) -Want '(known after join)' -Disrupts:$Disrupts
-}
-
 function Get-FileAbsence {
     param([string]$Path, [string]$Because)
     if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
@@ -104,42 +94,40 @@ function Get-RenderedFilesDifference {
     param($Files, [string]$Service = '')
     $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
     foreach ($path in $Files.Keys | Sort-Object) {
-        Get-RenderedFileDifference -Path $path -Text $Files[$path] -Disrupts:$disrupts
+        Get-FileDifference -Path $path -Text (Expand-Known $Files[$path]) -Disrupts:$disrupts
     }
 }
 
 function Set-RenderedFiles {
-    # The service that reads them only at its start is noted for a restart before the first byte.
     param($Files, [string]$Service = '')
     foreach ($path in $Files.Keys | Sort-Object) {
-        if (@(Get-RenderedFileDifference -Path $path -Text $Files[$path]).Count -eq 0) { continue }
+        if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
         if ($Service -ne '') { Save-RestartNeed $Service }
         Set-FileText $path (Assert-Known $Files[$path])
     }
 }
 
 function Complete-Service {
-    # With defaults, and every <<name>> filled in; what cannot be known yet reads (known after join).
+    # With defaults, and every <<name>> filled in.
     param($Service)
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-    foreach ($name in $Service.Keys) { $complete[$name] = $Service[$name] }
-    $complete.command_line = Complete-Text $complete.command_line
-    $complete.environment = @($complete.environment | ForEach-Object { Complete-Text $_ })
-    $parameters = @{}
-    foreach ($name in $complete.parameters.Keys) {
-        $value = $complete.parameters[$name]
-        if ($value -is [string]) { $value = Complete-Text $value }
-        elseif ($value -is [array]) { $value = [string[]]@($value | ForEach-Object { Complete-Text $_ }) }
-        $parameters[$name] = $value
-    }
-    $complete.parameters = $parameters
+    foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
+    foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
     $complete
 }
 
+function Complete-Value {
+    param($Value)
+    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
+    if ($Value -is [string]) { return (Complete-Text $Value) }
+    $Value
+}
+
 function Complete-Text {
+    # What cannot be known yet reads so.
     param([string]$Text)
     $filled = Expand-Known $Text
-    if ($null -eq $filled) { return [regex]::Replace($Text, '<<[a-z0-9_]+>>', '(known after join)') }
+    if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
     $filled
 }
 

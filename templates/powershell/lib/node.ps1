@@ -11,8 +11,7 @@ function Read-NodeObject {
         '--ignore-not-found', '--output', 'json')
     $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
     # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
-    if ($ended.ExitCode -ne 0 -or $ended.Output.Trim() -eq '') { return }
-    ConvertFrom-Json -InputObject $ended.Output
+    if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
 function Read-Member {
@@ -30,32 +29,21 @@ function Read-Member {
 
 function Read-Items {
     param($Object, [string]$Name)
-    $found = Read-Member $Object $Name
-    foreach ($item in $found) { if ($null -ne $item) { $item } }
+    foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-    $node = Get-NodeObject
-    $many = Read-Member $node 'spec', 'podCIDRs'
-    if ($null -ne $many) { return @($many) }
-    Read-Member $node 'spec', 'podCIDR'
+    Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
 function Get-RegistrationDifference {
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
-    if ($null -eq $node) {
-        New-Difference -What "$what registered" -Is $null -Want 'yes'
-    }
-    else {
-        $uuid = Read-Member $node 'status', 'nodeInfo', 'systemUUID'
-        Compare-Wanted -What "$what machine" -Is $uuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
-    }
-    if ($NeedsPodCidr -and @(Get-PodCidr).Count -eq 0) {
-        New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)'
-    }
-    if ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) {
+    if ($null -eq $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
+    else { Compare-Wanted -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+    if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)' }
+    if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
         New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
     }
 }
@@ -66,12 +54,12 @@ function Wait-Registration {
     $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
     $registered = {
         $script:Run.Cache = @{}
-        @(Get-RegistrationDifference @wanted).Count -eq 0
+        -not (Get-RegistrationDifference @wanted)
     }
     if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
     # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
     # start anew.
-    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -ne '' -and -not (Test-CurrentCertificate $ServingCertificate)) }
+    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
     $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
     if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
         if (& $registered) { return }
@@ -79,22 +67,10 @@ function Wait-Registration {
         Start-CurrentService 'kubelet'
         if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
     }
-    $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what })
-    Stop-Registration -Left $left -ClientCertificate $ClientCertificate -Seconds $Seconds
-}
-
-function Stop-Registration {
-    param([string[]]$Left, [string]$ClientCertificate, [int]$Seconds)
-    $names = $Left -join '; '
-    $message = "not there after $Seconds seconds: $names"
-    if (-not (Test-CurrentCertificate $ClientCertificate)) {
-        Stop-Step 'NoClientCertificate' $message
-    }
-    if ($Left.Count -eq 1 -and $names -like '*serving certificate*') {
-        Stop-Step 'ServingCsrPending' $message
-    }
-    if ($Left.Count -eq 1 -and $names -like '*pod CIDR*') {
-        Stop-Step 'NoPodCidr' $message
-    }
+    $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what }) -join '; '
+    $message = "not there after $Seconds seconds: $left"
+    if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
+    if ($left -match '^[^;]*serving certificate$') { Stop-Step 'ServingCsrPending' $message }
+    if ($left -match '^[^;]*pod CIDR$') { Stop-Step 'NoPodCidr' $message }
     Stop-Step 'NotRegistered' $message
 }
