@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.config.scene import a_spec
 from winboot.compat import Version, check_field, check_flag, load
@@ -14,7 +16,10 @@ from winboot.compat.flags import Component
 from winboot.compat.platform import support
 from winboot.networks import NETWORKS
 from winboot.networks.base import Known, Network
+from winboot.plan import make_plan
+from winboot.script import render
 from winboot.spec import NodeSpec
+from winboot.steps import STEPS
 
 FACTS = load()
 OFFERED = [network for network in NETWORKS if not network.later]
@@ -76,6 +81,33 @@ def test_a_spec_uses_only_flags_and_fields_that_its_version_has(
             spec = a_spec(tmp_path, profile=_profile(minor, network, manager), os=os)
 
             assert _findings(spec) == []
+
+
+@pytest.mark.parametrize("minor", FACTS.minors())
+@pytest.mark.parametrize("manager", ["sc", "nssm"])
+def test_the_script_that_runs_names_only_what_its_version_has(
+    minor: str, manager: str, tmp_path: Path
+) -> None:
+    """Read from the text itself: the command lines of the services, and the configuration files that it writes."""
+    spec = a_spec(tmp_path, profile=_profile(minor, NETWORKS[0], manager))
+    version = spec.kubernetes.version
+    script = render(make_plan(spec, STEPS), spec)
+    files = {file.path: file.text for file in script.files}
+    parts: list[tuple[Component, str]] = [
+        ("kubelet", spec.paths.kubelet_config),
+        ("kube-proxy", spec.paths.kube_proxy_config),
+    ]
+    for component, path in parts:
+        (line,) = [one for one in script.text.splitlines() if f"--config={path}" in one]
+        flags = re.findall(r"--([a-z0-9-]+)=([^ '\"]*)", line[line.index("--config=") :])
+
+        assert {"config", "v"} <= {name for name, _ in flags}, line
+        for name, value in flags:
+            assert check_flag(FACTS, component, name, value, version) == [], name
+        config = yaml.safe_load(files[path])
+        assert [
+            str(one) for _, one in check_field(FACTS, component, config, version) if one.level != "info"
+        ] == []
 
 
 @pytest.mark.parametrize("minor", FACTS.minors())
