@@ -195,6 +195,10 @@ def test_what_was_lost_can_be_put_back(machine: Machine) -> None:
     machine.features.install_now("Containers")
     machine.hns.create_network({"Name": "cbr0", "Type": "L2Bridge", "Subnets": []})
     index = next(a.index for a in machine.network.adapters if a.name == "vEthernet (Ethernet)")
+    # The first watchdog's try comes too early: Windows is still at it.
+    early = machine.console.invoke("New-NetIPAddress", {"InterfaceIndex": index, "IPAddress": "10.0.0.21"})
+    assert [error.id for error in early.errors] == ["Windows System Error 1168,New-NetIPAddress"]
+    machine.settle(1)
     ask(
         machine,
         "New-NetIPAddress",
