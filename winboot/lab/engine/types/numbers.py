@@ -370,6 +370,9 @@ def _round(value: Value, digits: int = 0, mode: EnumValue | None = None) -> Valu
         )
     away = mode is not None and mode.number == 1
     if type(value) is Decimal:
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, int) and -exponent <= digits:
+            return value  # it has no digits to lose, and gets none
         step = Decimal(1).scaleb(-digits)
         return value.quantize(step, rounding=ROUND_HALF_UP if away else ROUND_HALF_EVEN)
     return _round_double(value, digits, away=away)
@@ -379,7 +382,11 @@ def _round_double(value: float, digits: int, *, away: bool) -> float:
     if not math.isfinite(value) or abs(value) >= 1e16:
         return value
     scaled = value * 10.0**digits
-    whole = math.floor(abs(scaled) + 0.5) if away else round(abs(scaled))
+    if away:
+        fraction, whole = math.modf(abs(scaled))
+        whole += fraction >= 0.5
+    else:
+        whole = round(abs(scaled))
     return math.copysign(whole / 10.0**digits, value)
 
 
@@ -409,20 +416,14 @@ def _logarithm(value: float, base: float | None = None) -> float:
         return math.log(value)
     if base <= 0 or base == 1:
         return math.nan
-    return (
-        math.log2(value)
-        if base == 2
-        else math.log10(value)
-        if base == 10
-        else math.log(value) / math.log(base)
-    )
+    return math.log(value) / math.log(base)
 
 
 MATH.static_method("Pow(double x, double y)")(_power)
 MATH.static_method("Sqrt(double d)")(lambda value: math.nan if value < 0 else math.sqrt(value))
 MATH.static_method("Log(double d)")(_logarithm)
 MATH.static_method("Log(double a, double newBase)")(_logarithm)
-MATH.static_method("Log10(double d)")(lambda value: _logarithm(value, 10.0))
+MATH.static_method("Log10(double d)")(lambda value: math.log10(value) if value > 0 else _logarithm(value))
 
 
 def _exponential(value: float) -> float:
