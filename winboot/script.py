@@ -304,6 +304,7 @@ def _library_text(used: Iterable[str]) -> str:
             continue
         if function.file != file:
             file = function.file
-            parts.append(f"{_heading(file)}\n")
+            if heading := _heading(file):
+                parts.append(f"{heading}\n")
         parts.append(function.text)
     return "\n".join(parts)

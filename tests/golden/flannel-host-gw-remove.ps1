@@ -22,7 +22,7 @@ $plan = @{
   Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
 }
 
-# What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
+# What most steps have to know of this node.
 $script:Node = @{
   node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
   kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'
@@ -32,7 +32,6 @@ $script:Node = @{
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Values = {
-  # What the machine must be before anything is written to it.
   $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
   $notice = @{ BadUpdates = @(
     @{
@@ -64,14 +63,14 @@ $steps = @(
 } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
-  # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
+  # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
   $ports = @{ Start = 33000; Count = 32536 }
 }; Undo = {
   Restore-FormerValue
 } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
-  # Private folders hold credentials: SYSTEM and Administrators only. Ours are written by this node's services alone.
+  # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
   $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @(
     'C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
     'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
@@ -225,7 +224,7 @@ image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 '
   }
-  # containerd reads these at every pull: nothing has to start anew for them.
+  # Read at every pull: nothing has to start anew for them.
   $mirrors = @{
     'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
@@ -507,7 +506,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Mode Boot: a SYSTEM task at each start of the machine.
+# Mode Boot: a task at each start of the machine.
 
 function Restore-BootTask {
   param([object]$Former)
@@ -532,10 +531,10 @@ function Restore-Exclusion {
   if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
 
-# Work that may cut its session runs as a one-shot SYSTEM task; a guard puts back a network that was lost by it.
+# Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
 
 function Start-DetachedRun {
-  # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
+  # Guard: what must hold afterwards, and what is taken away when it does not.
   param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
   $run = $script:Run
@@ -554,7 +553,7 @@ function Start-DetachedRun {
 }
 
 function New-ScriptLoader {
-  # What a task runs: it refuses a file that is no longer this script.
+  # A file that is no longer this script is refused.
   param([string]$Path, [string]$Arguments)
   @(
     "`$bytes = [IO.File]::ReadAllBytes('$Path')"
@@ -578,7 +577,7 @@ function Remove-Task {
 
 function New-SystemTask {
   param([string]$Command, [int]$Seconds, $Trigger)
-  # -EncodedCommand is not subject to the execution policy and needs no quoting.
+  # Not subject to the execution policy, and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
   $task = @{
     Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
@@ -592,8 +591,7 @@ function New-SystemTask {
 }
 
 function Assert-NoFailure {
-  # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
-  # tried again at once.
+  # A failed one fails the step once, then it is tried again; at once when a restart cut it off.
   foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
@@ -603,7 +601,7 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRuns {
-  # What an undo did is no failure of a join, and the other way round: Purpose is the mode that started them.
+  # What an undo did is no failure of a join: Purpose is the mode that started it.
   param([string]$Step, [string[]]$Purpose)
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
@@ -619,13 +617,13 @@ function Invoke-Detached {
   $id = $script:Run.Facts.Detached
   $status = Read-StateJson "detached\$id.json"
   $ended = @{ State = 'failed'; Message = '' }
-  # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  # The pipeline that started us lets go of it when its last event is out.
   $lock = Wait-Mutex -Seconds 120
   try {
     if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
     if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
     $script:Run.Fence = $status.fence
-    # That event is still on its way through the network that we are about to rewire.
+    # That event is still on its way through the network.
     Start-Sleep -Seconds 2
     $ended = Invoke-Guarded $status
   }
@@ -640,9 +638,8 @@ function Invoke-Detached {
 }
 
 function Invoke-Guarded {
-  # That nobody is connected is no reason to go back: only what the node itself can see counts.
+  # Only what the node itself can see is a reason to go back.
   param($Status)
-  # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
   $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
   Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
@@ -666,7 +663,7 @@ function Invoke-Guarded {
 }
 
 function Wait-Network {
-  # Puts back what is missing until the machine has its way out; names what is still missing at the end.
+  # Names what could not be put back.
   param($Snapshot, $Guard)
   $intact = {
     Restore-NetworkSnapshot $Snapshot
@@ -697,21 +694,19 @@ function Undo-Rewiring {
   foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
-# What a look, a change and a step that cannot go on have to say.
-
 function New-Reboot {
   [pscustomobject]@{ kind = 'reboot' }
 }
 
 function Stop-Step {
-  # Ends the step with a problem of ours, told from all others by the prefix. What to do next is the controller's to
-  # say, by the id; a step of the profile's own may send a hint, which travels as the target of the error record.
+  # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
+  # own may send one, as the target of the error record.
   param([string]$Id, [string]$Message, [string]$Hint = '')
   throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-  # The reason of an error is its innermost exception.
+  # The reason is the innermost exception.
   param($Caught, [string]$OtherwiseId)
   $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
   $at = $Caught.InvocationInfo
@@ -733,7 +728,7 @@ function Wait-Until {
   $true
 }
 
-# Drives the steps and tells the controller what happens: one JSON text per event, nothing else.
+# Drives the steps and tells what happens.
 
 function New-Run {
   param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
@@ -741,16 +736,16 @@ function New-Run {
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
     Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
-    # Steps that others must not build upon, with the id of the reason.
+    # Steps not to build upon, with the id of the reason.
     Unmet = @{}
-    # Answers that cost something and hold for one step: read once, forgotten after each change.
+    # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
     Step = ''; Fence = 0; Sequence = 0
   }
 }
 
 function Invoke-Block {
-  # The values are set anew for each block, so that blocks cannot change them for each other.
+  # Values anew for each block: none changes them for another.
   param($Step, [string]$Block)
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
@@ -759,9 +754,8 @@ function Invoke-Block {
 }
 
 function Invoke-Locked {
-  # Runs the work while holding the machine-wide mutex, or names the one who holds it.
   param([scriptblock]$Work)
-  # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
+  # Taking the mutex before a detached run under way does would supersede it.
   $running = Get-RunningDetached
   $lock = $null
   if ($null -eq $running) { $lock = Enter-Run }
@@ -883,7 +877,7 @@ function New-EndEvent {
 }
 
 function New-EventLine {
-  # ASCII only, so that no code page between here and the controller can change it.
+  # ASCII only: no code page on the way can change it.
   param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
@@ -926,7 +920,7 @@ function Invoke-ExcludedRange {
   Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
 }
 
-# Windows features, by DISM's names: far quicker than Get-WindowsFeature.
+# Features by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureState {
   param([string]$Feature)
@@ -942,7 +936,7 @@ function Restore-Feature {
   New-Reboot
 }
 
-# Files and folders: UTF-8 without a byte order mark, access rules before the first byte.
+# UTF-8 without a byte order mark.
 
 function Get-TextHash {
   param([string]$Text)
@@ -951,21 +945,21 @@ function Get-TextHash {
 }
 
 function Write-FileText {
-  # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
+  # Written beside and renamed: a power cut leaves the old file or the new one.
   param([string]$Path, [string]$Text, [switch]$Private)
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
-  # The rules stand before the first byte of a secret does.
+  # Before the first byte of a secret.
   if ($Private) { Set-PrivateAccess $beside }
   [IO.File]::WriteAllText($beside, $Text)
-  # Replace is one step for every reader, but it keeps the access rules of the old file.
+  # Replace is one step, but keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
   else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
 function Move-FileOver {
-  # A program that still runs cannot be overwritten or deleted, but it can be renamed.
+  # A program that runs cannot be overwritten, but renamed.
   param([string]$From, [string]$To)
   $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
@@ -977,7 +971,7 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-  # A file that a process still runs from gets a name of its own and waits for Clear-OldFiles.
+  # What still runs gets a name of its own and waits for Clear-OldFiles.
   param([string]$Path)
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
@@ -989,7 +983,6 @@ function Remove-OldFile {
 }
 
 function Clear-OldFiles {
-  # What nothing runs from any more goes; the rest waits for the next run, or the next boot.
   $list = Get-StatePath 'old-files.txt'
   if (-not [IO.File]::Exists($list)) { return }
   $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
@@ -1032,22 +1025,20 @@ function Set-PrivateFolder {
 }
 
 function Get-Strangers {
-  # Who may do something here besides SYSTEM and Administrators.
+  # All but SYSTEM and Administrators.
   param([string]$Path)
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
   if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
 }
 
-# Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
+# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Restore-FirewallRule {
-  # The names are winboot's own, so there was no rule before.
+  # The names are winboot's own: there was no rule before.
   param([object]$Former)
   if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }
-
-# Folders that the node needs.
 
 function Restore-Folder {
   # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
@@ -1062,7 +1053,7 @@ function Restore-Folder {
   }
 }
 
-# Former values: how a thing was before winboot first changed it.
+# How a thing was before winboot first changed it.
 
 function Get-FormerPath {
   Get-StatePath "former\$($script:Run.Step).jsonl"
@@ -1072,7 +1063,7 @@ function Get-FormerLines {
   $path = Get-FormerPath
   if (-not [IO.File]::Exists($path)) { return }
   foreach ($line in [IO.File]::ReadAllLines($path)) {
-    # A machine that went down in mid-write leaves half a line; the change after it was not made.
+    # Half a line: the machine went down, and the change was not made.
     if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
   }
 }
@@ -1096,17 +1087,17 @@ function Clear-FormerValue {
   [IO.File]::Delete((Get-FormerPath))
 }
 
-# The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
+# The Host Network Service. For writing Windows has no cmdlet.
 
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-  # Persistent networks are still there when it does not run; what would make them a second time has to see them.
+  # Persistent networks are there even while it does not run.
   if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
   if ((Get-ServiceState 'hns') -ne 'Running') { return }
-  # With the module's name: community modules have commands of the same names with other answers.
+  # Community modules have commands of the same names.
   foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
-    # What kube-proxy makes for pods of other nodes needs no name.
+    # What kube-proxy makes for other nodes' pods needs no name.
     if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
   }
 }
@@ -1155,8 +1146,6 @@ function Get-HnsDeclaration {
 '@
 }
 
-# Which machine this is, and since when it runs.
-
 function Get-MachineIdentity {
   if (-not $script:Run.ContainsKey('Identity')) {
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
@@ -1174,8 +1163,8 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-  # LastBootUpTime moves when the clock is set. The event log writes one record (6005) per boot: its number and time
-  # make the id. Where the log was cleared, the id that the startup task noted is taken.
+  # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
+  # noted by the startup task counts.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
   $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
   if ($started.Count -eq 0) {
@@ -1189,7 +1178,7 @@ function Get-BootId {
   "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
 }
 
-# What exists only on the node fills the places <<name>> of rendered texts.
+# What only the node knows fills the places <<name>> of texts.
 
 function Expand-Known {
   param([string]$Text)
@@ -1218,11 +1207,11 @@ function Read-Known {
   foreach ($cidr in Get-PodCidr) {
     $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
     $known["pod_cidr$family"] = $cidr
-    # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
+    # HNS takes the first as gateway; the second is the host's own endpoint.
     $offset = 0
     foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
   }
-  # An overlay's kube-proxy answers from an address of its own.
+  # An overlay's kube-proxy has an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
     $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
     if ($vip) { $known.source_vip = $vip }
@@ -1248,7 +1237,6 @@ function Test-CidrMember {
 }
 
 function Get-NetworkBase {
-  # The first address of the network of that length which an address lies in.
   param([string]$Address, [int]$Length)
   $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
   for ($at = 0; $at -lt $bytes.Length; $at++) {
@@ -1259,7 +1247,6 @@ function Get-NetworkBase {
 }
 
 function Complete-Service {
-  # With defaults, and every <<name>> filled in.
   param($Service)
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
   foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
@@ -1275,21 +1262,20 @@ function Complete-Value {
 }
 
 function Complete-Text {
-  # What cannot be known yet reads so.
   param([string]$Text)
   $filled = Expand-Known $Text
   if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
 
-# containerd writes into one log for ever, others never delete an old one: a task turns them over.
+# Some write into one log for ever, others never delete an old one.
 
 function Restore-LogTask {
   param([object]$Former)
   Remove-Task $Former.name
 }
 
-# NSSM keeps its own values of a service in the subkey Parameters.
+# NSSM's own values of a service.
 
 function Read-ServiceParameter {
   # What happens after an exit is the default value of a subkey.
@@ -1311,23 +1297,29 @@ function Restore-ServiceParameters {
   foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
-# The computer's name.
-
 function Restore-ComputerName {
   param([object]$Former)
-  Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
-  New-Reboot
+  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+  if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
+    Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
+    New-Reboot
+    return
+  }
+  # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
+  $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
+  Write-Registry -Path "${names}ComputerName" -Name 'ComputerName' -Value $Former.name -Kind 'String'
+  Write-Registry -Path $network -Name 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
 }
 
-# Which address is the node's, and what must still be there after HNS rewired the adapter.
+# The node's address, and what must still be there after the adapter is rewired.
 
 function Get-AddressTowardsServer {
-  # The local address from which the API server answers by TCP. ICMP would prove nothing: clouds drop it.
+  # The local address from which the API server answers. Clouds drop ICMP.
   $client = [Net.Sockets.TcpClient]::new()
   try {
     if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
   }
-  # A refused connection and an unknown name arrive wrapped; either way there is no way through.
+  # Refused, or an unknown name.
   catch [AggregateException] { return }
   finally { $client.Close() }
 }
@@ -1348,7 +1340,7 @@ function Get-DefaultRoute {
 }
 
 function Get-NodeAddress {
-  # The given address, else the one that reaches the API server, else the one on the default route.
+  # As given, else the one that reaches the API server, else the one on the default route.
   $ip = $script:Node.node_ip
   if (-not $ip) { $ip = Get-AddressTowardsServer }
   if (-not $ip) {
@@ -1397,7 +1389,7 @@ function Read-NetworkSnapshot {
 }
 
 function Find-PhysicalAdapter {
-  # The one below a virtual switch has the same MAC; its driver tags the frames.
+  # Below a virtual switch, with the same MAC.
   param([string]$Mac)
   @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
@@ -1411,19 +1403,18 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-  # Not what Windows derives from the address.
   param([int]$Index)
-  # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
+  # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-  # Other IPv6 routes are announced by routers and come back by themselves.
+  # Other IPv6 routes are announced by routers.
   foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
     @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
   }
   foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-    # An agent's, or winboot's own: they follow the cluster, and are none of the machine's.
+    # An agent's, or winboot's own.
     if (Test-PodPrefix $route.DestinationPrefix) { continue }
     @{
       prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
@@ -1442,20 +1433,19 @@ function Test-PodPrefix {
 }
 
 function Find-Uplink {
-  # The adapter that has the address now; when the address is gone, the one that took the MAC over.
+  # The adapter that has the address; when that is gone, the one that took the MAC over.
   param($Snapshot)
   $found = @(Find-Address $Snapshot.ip)
   if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-  # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
+  # The physical adapter below a switch has the same MAC but no protocols.
   $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
   if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
   if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
-  # called again until nothing is missing, and the last trouble is told by who gives up.
+  # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
   param($Snapshot)
   $script:Run['Trouble'] = ''
   try {
@@ -1487,7 +1477,7 @@ function Set-NetworkAsBefore {
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
     Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
   }
-  # A domain network is told from others by Windows itself and cannot be set.
+  # A domain network cannot be set.
   foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
     if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
       Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
@@ -1496,7 +1486,7 @@ function Set-NetworkAsBefore {
 }
 
 function Restore-Link {
-  # The VLAN of the wire, and IPv6 as it was on the interface: off, or with its own addresses.
+  # VLAN and IPv6.
   param($Snapshot, [int]$Index)
   $physical = @(Find-PhysicalAdapter $Snapshot.mac)
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
@@ -1519,7 +1509,7 @@ function Restore-Routes {
   foreach ($route in $Snapshot.routes) {
     $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
-    # On DHCP the default route comes back with the lease; adding it would make it static.
+    # On DHCP the default route comes back with the lease.
     if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
     $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
     if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
@@ -1527,7 +1517,7 @@ function Restore-Routes {
   }
 }
 
-# The Node object, read with the kubelet's own credentials.
+# The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
   if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
@@ -1539,12 +1529,11 @@ function Read-NodeObject {
   $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
   $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
-  # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
+  # Refused credentials mean the same as none.
   if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
 function Read-Member {
-  # Nothing when any part of the way is missing.
   param($Object, [string[]]$Names)
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
@@ -1565,10 +1554,7 @@ function Get-PodCidr {
   Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
-# The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
-
 function Find-Interface {
-  # Where an address lives, for its family.
   param([string]$Address)
   $family = Get-AddressFamily $Address
   foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
@@ -1587,11 +1573,11 @@ function Restore-Forwarding {
 }
 
 function Remove-PodNetwork {
-  # Load balancers go first: some builds of HNS hang the other way round.
+  # Load balancers go first: some builds hang the other way round.
   param([string]$Name)
   $networks = @(Get-HnsObject networks $Name)
   if ($networks.Count -eq 0) { return }
-  # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+  # kube-proxy writes its rules again only when it starts.
   Save-RestartNeed 'kube-proxy'
   foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
   foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
@@ -1618,10 +1604,9 @@ function Restore-PodNetwork {
   Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }
 
-# The range of ports that Windows gives to clients.
+# The ports that Windows gives to clients.
 
 function Write-PortRange {
-  # The one range that all profiles share, for new sockets at once.
   param([string]$Protocol, [int]$Start, [int]$Count)
   $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
@@ -1634,10 +1619,10 @@ function Restore-PortRange {
   Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
 }
 
-# Native programs, started directly: no shell touches their arguments or their output.
+# Programs are started directly: no shell touches arguments or output.
 
 function Join-Arguments {
-  # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+  # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
   param([string[]]$Arguments = @())
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
@@ -1652,12 +1637,12 @@ function Invoke-Program {
     FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
     RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
     UseShellExecute = $false; CreateNoWindow = $true
-    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+    # As kubectl and crictl write; texts of Windows' own programs are never read.
     StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
   }
   $process = [Diagnostics.Process]::Start($start)
   try {
-    # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
+    # Both at once: a program that fills one while we read the other would hang.
     $output = $process.StandardOutput.ReadToEndAsync()
     $errorOutput = $process.StandardError.ReadToEndAsync()
     $process.StandardInput.Close()
@@ -1685,7 +1670,7 @@ function Get-SystemProgram {
   "$([Environment]::SystemDirectory)\$Name"
 }
 
-# Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
+# Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
 
 function Read-Registry {
   param([string]$Path, [string]$Name)
@@ -1693,7 +1678,7 @@ function Read-Registry {
   if ($null -eq $key) { return }
   try {
     $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-    # A list must not fall apart into its items, or an empty one would look absent.
+    # An empty list must not look absent.
     if ($value -is [array]) { return , $value }
     $value
   }
@@ -1758,7 +1743,7 @@ function Restore-PodRoute {
   }
 }
 
-# Services are read from the registry and written by sc.exe: the control manager keeps its own copy.
+# Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
   param([string]$Name)
@@ -1779,7 +1764,7 @@ function ConvertTo-DependList {
 }
 
 function Write-ServiceEnvironment {
-  # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+  # Read at every start of it; machine variables would be seen only after a reboot.
   param([string]$Name, $Environment)
   $lines = @($Environment | Where-Object { $_ })
   if ($lines.Count -eq 0) { $lines = $null }
@@ -1787,7 +1772,6 @@ function Write-ServiceEnvironment {
 }
 
 function Invoke-ServiceControl {
-  # By its code: its texts are translated.
   param([string[]]$Arguments)
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
@@ -1796,7 +1780,7 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
-  # Noted before the first write: a run that dies in between would leave a service with an older configuration.
+  # Noted before the first write: the run may die in between.
   param([string]$Name)
   if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
@@ -1808,7 +1792,7 @@ function Wait-ServiceState {
 }
 
 function Stop-RunningService {
-  # Its process keeps files and pipes open beyond the stop.
+  # Its process keeps files open beyond the stop.
   param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
@@ -1836,14 +1820,12 @@ function Restore-Service {
   if ($Former.running) { Start-Service -Name $Former.name }
 }
 
-# Registry values, page file, power plan, time service.
-
 function Restore-PowerPlan {
   param([object]$Former)
   if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
 }
 
-# The state folder holds history, never the truth about the machine.
+# Holds history, never the truth about the machine.
 
 function Get-StatePath {
   param([string]$Name = '')
@@ -1872,7 +1854,7 @@ function Write-Journal {
 }
 
 function Read-StateJson {
-  # Nothing when the file is absent or was cut off in mid-write.
+  # Nothing when it is absent or was cut off in mid-write.
   param([string]$Name)
   $path = Get-StatePath $Name
   if (-not [IO.File]::Exists($path)) { return }
@@ -1909,10 +1891,10 @@ function Save-Fence {
 }
 
 function Enter-Run {
-  # The mutex, held, with the fence raised; nothing when somebody else keeps it.
+  # Nothing when somebody else keeps it.
   Initialize-StateFolder
   $facts = $script:Run.Facts
-  # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
+  # The older run sees that at its next step and lets go.
   if ($facts.TakeOver) { Save-Fence $facts.Holder }
   $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
   if ($null -eq $lock) { return }
@@ -1930,12 +1912,12 @@ function Wait-Mutex {
   do {
     try {
       $lock = [Threading.Mutex]::new($false, 'Global\winboot')
-      # A holder that died leaves the mutex abandoned: then it is ours.
+      # Left by a holder that died.
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
     }
-    # One that another account made cannot be opened: it is held, and goes away when that process lets go.
+    # Another account's, while it is held.
     catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
   } while ([DateTime]::UtcNow -lt $until)
 }
@@ -1957,7 +1939,6 @@ function Get-RunningDetached {
   foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
     if ($null -eq $status -or $status.state -ne 'running') { continue }
-    # One whose machine went down, or whose time is long over, runs no more.
     if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
   }
 }

@@ -23,7 +23,7 @@ $plan = @{
   Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
 }
 
-# What most steps have to know: this node's name, how to find its address, and the programs that ask the cluster.
+# What most steps have to know of this node.
 $script:Node = @{
   node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
   kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'
@@ -33,7 +33,6 @@ $script:Node = @{
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Values = {
-  # What the machine must be before anything is written to it.
   $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
   $notice = @{ BadUpdates = @(
     @{
@@ -44,10 +43,10 @@ $steps = @(
 }; Look = {
   Assert-Preflight @need
   Get-PreflightNotices @notice
-  # Told once: whoever runs a node knows its surroundings.
+  # Told once, before the first join.
   if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotices -OwnMacs $true }
 }; Change = {
-  # Nothing here is winboot's to change: a machine that does not fit fails in the look.
+  # A machine that does not fit fails in the look.
 } }
 
 @{ Name = 'computer-name'; Needs = @('node-preflight'); Values = {
@@ -76,7 +75,7 @@ $steps = @(
 } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
-  # Load-balanced services reserve client ports in blocks of 64, and NodePorts (30000-32767) must stay outside.
+  # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
   $ports = @{ Start = 33000; Count = 32536 }
 }; Look = {
   Get-PortRangeDifference @ports
@@ -85,7 +84,7 @@ $steps = @(
 } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
-  # Private folders hold credentials: SYSTEM and Administrators only. Ours are written by this node's services alone.
+  # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
   $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @(
     'C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
     'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
@@ -131,7 +130,7 @@ $steps = @(
   Get-BootTaskDifference
 }; Change = {
   Set-BootTask
-  # The routes as they are before winboot rewires anything are the ones to keep; later the agent's are among them.
+  # The routes to keep are those before winboot rewires anything; later the agent's are among them.
   $address = Get-NodeAddress
   if ($null -ne $address -and $null -eq (Read-StateJson 'network.json')) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
 }; Boot = {
@@ -254,7 +253,7 @@ image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 '
   }
-  # containerd reads these at every pull: nothing has to start anew for them.
+  # Read at every pull: nothing has to start anew for them.
   $mirrors = @{
     'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
@@ -401,7 +400,6 @@ c67lpvsqaTVQAeNNBKvnm4g=
   $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }; Look = {
   Get-RegistrationDifference @wanted
-  # Once the kubelet has its certificate, the token has done its duty.
   if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
 }; Change = {
   Wait-Registration @wanted -ClientCertificate $client -Seconds 300
@@ -448,8 +446,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     }
   }
 }; Look = {
-  # Whether it runs counts here only while its network stands: starting it rewires the adapter otherwise, and that
-  # is the part of the step pod-network.
+  # While its network is missing, starting it is the part of the step pod-network: that rewires the adapter.
   $standing = Test-PodNetwork -Wanted $network
   Get-ServiceDifference -Service $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
 }; Change = {
@@ -467,13 +464,12 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }; Look = {
   Get-PodNetworkDifference -Wanted $network
 }; Change = {
-  # Right after a restart of the machine the agent may only need a moment more.
+  # Right after a restart the agent may only need a moment more.
   Wait-RunningAgent -Wanted $network -Seconds 30
   if (Test-PodNetwork -Wanted $network) { Enable-Forwarding -Wanted $network }
   else { Start-Rewiring -Wanted $network -Guard $guard }
 }; Boot = {
-  # Its agent makes the network when it is missing: after each restart (an overlay), or after one that came before
-  # winboot's own run had made it.
+  # Its agent makes a missing network, after each restart for an overlay.
   Protect-Address -Awaited { -not (Test-PodNetwork -Wanted $network) } -Seconds 900
 }; Detached = {
   Start-NetworkAgent -Wanted $network -Seconds 180
@@ -594,10 +590,10 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Downloads resume in a .part file, are hashed, unpacked, and put in place by a rename.
+# Downloads resume, are hashed, unpacked, and put in place by a rename.
 
 function Get-ArtifactDifference {
-  # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
+  # Where only the archive's hash is known, each file's own was noted when it was placed.
   param([hashtable[]]$Artifacts)
   foreach ($artifact in $Artifacts) {
     $noted = Read-PlacedHashes $artifact
@@ -631,6 +627,7 @@ function Install-Artifacts {
 
 function Install-Artifact {
   param($Artifact)
+  if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
   $archive = "$folder\$($Artifact.file)"
@@ -666,10 +663,9 @@ function Install-Member {
 function Receive-Artifact {
   param($Artifact, [string]$Path)
   $want = $Artifact['sha256']
-  if (-not $want) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $part = "$Path.part"
   for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
-    # The first attempts go on where an earlier one ended; the last ones start from nothing.
+    # The first attempts go on where an earlier one ended, the last ones start anew.
     if ($attempt -gt 2) { [IO.File]::Delete($part) }
     if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
     Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
@@ -679,7 +675,6 @@ function Receive-Artifact {
 }
 
 function Receive-Rest {
-  # A connection that breaks in the middle leaves what came; the next attempt goes on there.
   param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
   # A bundle in a folder.
   if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
@@ -693,7 +688,7 @@ function Receive-Rest {
   try {
     $response = $request.GetResponse()
     try {
-      # 206 says that the server goes on where we ask; anything else is the whole file again.
+      # 206: the server goes on where we ask; else it is the whole file again.
       $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
       $file = [IO.File]::Open($Path, $mode, 'Write')
       try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
@@ -702,12 +697,11 @@ function Receive-Rest {
   }
   catch {
     if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
-    # 416: what we have is not the beginning of that file.
     Start-Sleep -Seconds 2
   }
 }
 
-# Mode Boot: a SYSTEM task at each start of the machine.
+# Mode Boot: a task at each start of the machine.
 
 function Get-BootTaskDifference {
   Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
@@ -726,7 +720,7 @@ function Set-BootTask {
 }
 
 function Invoke-Boot {
-  # A step that fails is noted and does not keep the others from their turn.
+  # A step that fails does not keep the others from their turn.
   Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
   Clear-OldFiles
@@ -738,7 +732,7 @@ function Invoke-Boot {
 }
 
 function Remove-CutRuns {
-  # A detached run ends its own task; one that a restart cut off cannot.
+  # One that a restart cut off cannot end its own task.
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), '*.json')) {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
     if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
@@ -746,7 +740,7 @@ function Remove-CutRuns {
 }
 
 function Restore-BootRoutes {
-  # The address and the routes that a restart took from the node's adapter, a cloud's metadata route for one.
+  # What a restart took from the adapter, a cloud's metadata route for one.
   $snapshot = Read-StateJson 'network.json'
   if ($null -eq $snapshot) { return }
   $ready = {
@@ -755,8 +749,6 @@ function Restore-BootRoutes {
   }
   if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
 }
-
-# Certificates in PEM files.
 
 function Read-PemCertificate {
   param([string]$Path)
@@ -768,7 +760,7 @@ function ConvertFrom-Pem {
   param([string]$Text)
   $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
   if (-not $match.Success) { return }
-  # Windows PowerShell cannot read a PEM file with a key in it, but it can read the bytes of the certificate.
+  # A PEM file with a key in it cannot be read as it is.
   [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
 }
 
@@ -784,7 +776,7 @@ function Get-CredentialFault {
   if ($null -eq $kubeconfig) { return 'no kubeconfig' }
   $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
   if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
-  # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
+  # Same server, other CA: the cluster was made anew, its predecessor's certificates are worth nothing.
   $ca = Get-PathHash $Credential.ca_path
   if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
   $certificate = Read-PemCertificate $Credential.certificate
@@ -795,7 +787,7 @@ function Get-CredentialFault {
 }
 
 function Get-CredentialDifference {
-  # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
+  # A bootstrap file of this very run is enough: the kubelet makes the rest of it.
   param($Credential)
   $fault = Get-CredentialFault $Credential
   if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
@@ -806,7 +798,7 @@ function Set-Credential {
   param($Credential)
   if ($null -eq (Get-CredentialFault $Credential)) { return }
   Stop-RunningService 'kubelet'
-  # The kubelet writes it, for the credentials that come now: it goes with them.
+  # It is the kubelet's, and goes with its credentials.
   Save-CreatedFile $Credential.kubeconfig
   Remove-OldFile $Credential.kubeconfig
   if ([IO.Directory]::Exists($Credential.pki)) {
@@ -817,8 +809,6 @@ function Set-Credential {
   Write-FileText $Credential.bootstrap_path $text -Private
   $script:Run['Bootstrapped'] = $true
 }
-
-# containerd, asked through crictl.
 
 function Invoke-Crictl {
   # Nothing when containerd does not answer.
@@ -849,7 +839,7 @@ function Install-Image {
 }
 
 function Save-CreatedFile {
-  # The former bytes of a file that holds a secret are kept nowhere.
+  # Former bytes of a secret are kept nowhere.
   param([string]$Path)
   Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
@@ -859,10 +849,10 @@ function Wait-Containerd {
   Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }
 
-# Work that may cut its session runs as a one-shot SYSTEM task; a guard puts back a network that was lost by it.
+# Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
 
 function Start-DetachedRun {
-  # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
+  # Guard: what must hold afterwards, and what is taken away when it does not.
   param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
   $run = $script:Run
@@ -881,7 +871,7 @@ function Start-DetachedRun {
 }
 
 function New-ScriptLoader {
-  # What a task runs: it refuses a file that is no longer this script.
+  # A file that is no longer this script is refused.
   param([string]$Path, [string]$Arguments)
   @(
     "`$bytes = [IO.File]::ReadAllBytes('$Path')"
@@ -892,7 +882,7 @@ function New-ScriptLoader {
 }
 
 function Get-TaskDifference {
-  # Compares what a task runs, by its hash: it is long.
+  # By its hash: what a task runs is long.
   param([string]$Name, $Task)
   $what = "task \winboot\${Name}:"
   $is = $null
@@ -917,7 +907,7 @@ function Remove-Task {
 
 function New-SystemTask {
   param([string]$Command, [int]$Seconds, $Trigger)
-  # -EncodedCommand is not subject to the execution policy and needs no quoting.
+  # Not subject to the execution policy, and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
   $task = @{
     Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
@@ -931,8 +921,7 @@ function New-SystemTask {
 }
 
 function Assert-NoFailure {
-  # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
-  # tried again at once.
+  # A failed one fails the step once, then it is tried again; at once when a restart cut it off.
   foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
@@ -942,7 +931,7 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRuns {
-  # What an undo did is no failure of a join, and the other way round: Purpose is the mode that started them.
+  # What an undo did is no failure of a join: Purpose is the mode that started it.
   param([string]$Step, [string[]]$Purpose)
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
@@ -958,13 +947,13 @@ function Invoke-Detached {
   $id = $script:Run.Facts.Detached
   $status = Read-StateJson "detached\$id.json"
   $ended = @{ State = 'failed'; Message = '' }
-  # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+  # The pipeline that started us lets go of it when its last event is out.
   $lock = Wait-Mutex -Seconds 120
   try {
     if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
     if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
     $script:Run.Fence = $status.fence
-    # That event is still on its way through the network that we are about to rewire.
+    # That event is still on its way through the network.
     Start-Sleep -Seconds 2
     $ended = Invoke-Guarded $status
   }
@@ -979,9 +968,8 @@ function Invoke-Detached {
 }
 
 function Invoke-Guarded {
-  # That nobody is connected is no reason to go back: only what the node itself can see counts.
+  # Only what the node itself can see is a reason to go back.
   param($Status)
-  # Change or Undo: the block may need to know what it was started for.
   $script:Run.Facts.Purpose = $Status.purpose
   $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
   Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
@@ -1005,7 +993,7 @@ function Invoke-Guarded {
 }
 
 function Wait-Network {
-  # Puts back what is missing until the machine has its way out; names what is still missing at the end.
+  # Names what could not be put back.
   param($Snapshot, $Guard)
   $intact = {
     Restore-NetworkSnapshot $Snapshot
@@ -1036,10 +1024,8 @@ function Undo-Rewiring {
   foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
-# What a look, a change and a step that cannot go on have to say.
-
 function New-Difference {
-  # Null means: is, or shall be, absent.
+  # Null: absent.
   param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
   [pscustomobject]@{
     kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
@@ -1068,14 +1054,14 @@ function New-Reboot {
 }
 
 function Stop-Step {
-  # Ends the step with a problem of ours, told from all others by the prefix. What to do next is the controller's to
-  # say, by the id; a step of the profile's own may send a hint, which travels as the target of the error record.
+  # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
+  # own may send one, as the target of the error record.
   param([string]$Id, [string]$Message, [string]$Hint = '')
   throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-  # The reason of an error is its innermost exception.
+  # The reason is the innermost exception.
   param($Caught, [string]$OtherwiseId)
   $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
   $at = $Caught.InvocationInfo
@@ -1097,7 +1083,7 @@ function Wait-Until {
   $true
 }
 
-# Drives the steps and tells the controller what happens: one JSON text per event, nothing else.
+# Drives the steps and tells what happens.
 
 function New-Run {
   param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
@@ -1105,16 +1091,16 @@ function New-Run {
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
     Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
-    # Steps that others must not build upon, with the id of the reason.
+    # Steps not to build upon, with the id of the reason.
     Unmet = @{}
-    # Answers that cost something and hold for one step: read once, forgotten after each change.
+    # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
     Step = ''; Fence = 0; Sequence = 0
   }
 }
 
 function Invoke-Block {
-  # The values are set anew for each block, so that blocks cannot change them for each other.
+  # Values anew for each block: none changes them for another.
   param($Step, [string]$Block)
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
@@ -1123,7 +1109,7 @@ function Invoke-Block {
 }
 
 function Invoke-Look {
-  # What is as it should be goes out in one batch at the end: that costs the fewest messages.
+  # What is fine goes out in one batch at the end: that costs the fewest messages.
   $script:Run.Fence = Get-Fence
   $quiet = [Collections.Generic.List[string]]::new()
   New-RunEvent
@@ -1138,9 +1124,8 @@ function Invoke-Look {
 }
 
 function Invoke-Locked {
-  # Runs the work while holding the machine-wide mutex, or names the one who holds it.
   param([scriptblock]$Work)
-  # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
+  # Taking the mutex before a detached run under way does would supersede it.
   $running = Get-RunningDetached
   $lock = $null
   if ($null -eq $running) { $lock = Enter-Run }
@@ -1189,7 +1174,7 @@ function Get-LookResult {
   try {
     Assert-Needs $Step
     $result.Differences = @(Read-Differences $Step)
-    # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
+    # What a Group Policy holds is told, and not ours to change.
     if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
   }
   catch { Set-Failure $Step $result $_ 'LookFailed' }
@@ -1210,7 +1195,7 @@ function Assert-Needs {
 function Get-ChangeResult {
   param($Step)
   $result = Get-LookResult $Step
-  # It is as wanted: how its earlier detached runs ended is no reason to stop the next one.
+  # How its earlier detached runs ended is no reason to stop the next one.
   if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
   if ($result.State -ne 'would-change') { return $result }
   try {
@@ -1229,7 +1214,7 @@ function Complete-Change {
   $script:Run.Cache = @{}
   foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
   if ($null -ne $Result.Detached) { return }
-  # What takes effect with the restart may still be seen as different before it.
+  # What takes effect with the restart still differs before it.
   $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
   if ($left.Count -gt 0) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
   $Result.State = 'changed'
@@ -1300,7 +1285,7 @@ function New-EndEvent {
 }
 
 function New-EventLine {
-  # ASCII only, so that no code page between here and the controller can change it.
+  # ASCII only: no code page on the way can change it.
   param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
@@ -1316,7 +1301,7 @@ function ConvertTo-AsciiJson {
   [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
-# Windows features, by DISM's names: far quicker than Get-WindowsFeature.
+# Features by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureDifference {
   param([string[]]$Features)
@@ -1342,7 +1327,6 @@ function Enable-Features {
     }
     if ($state -eq 'Enabled') { continue }
     Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
-    # EnablePending waits for nothing but the restart.
     if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
   }
   New-Reboot
@@ -1366,7 +1350,7 @@ function Enable-OneFeature {
   }
 }
 
-# Files and folders: UTF-8 without a byte order mark, access rules before the first byte.
+# UTF-8 without a byte order mark.
 
 function Get-TextHash {
   param([string]$Text)
@@ -1380,13 +1364,13 @@ function Get-PathHash {
 }
 
 function Read-FileText {
-  # With its byte order mark: ReadAllText would drop what JSON and TOML parsers stumble over.
+  # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
   param([string]$Path)
   if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-  # Text is null while it cannot be known. Equals: -ceq passes over characters that have no width.
+  # Text is null while it cannot be known. -ceq would pass over characters that have no width.
   param([string]$Path, $Text, [switch]$Disrupts)
   $is = Read-FileText $Path
   if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
@@ -1406,21 +1390,21 @@ function Set-FileText {
 }
 
 function Write-FileText {
-  # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
+  # Written beside and renamed: a power cut leaves the old file or the new one.
   param([string]$Path, [string]$Text, [switch]$Private)
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
-  # The rules stand before the first byte of a secret does.
+  # Before the first byte of a secret.
   if ($Private) { Set-PrivateAccess $beside }
   [IO.File]::WriteAllText($beside, $Text)
-  # Replace is one step for every reader, but it keeps the access rules of the old file.
+  # Replace is one step, but keeps the access rules of the old file.
   if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
   else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
 function Move-FileOver {
-  # A program that still runs cannot be overwritten or deleted, but it can be renamed.
+  # A program that runs cannot be overwritten, but renamed.
   param([string]$From, [string]$To)
   $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
@@ -1432,7 +1416,7 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-  # A file that a process still runs from gets a name of its own and waits for Clear-OldFiles.
+  # What still runs gets a name of its own and waits for Clear-OldFiles.
   param([string]$Path)
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
@@ -1444,7 +1428,6 @@ function Remove-OldFile {
 }
 
 function Clear-OldFiles {
-  # What nothing runs from any more goes; the rest waits for the next run, or the next boot.
   $list = Get-StatePath 'old-files.txt'
   if (-not [IO.File]::Exists($list)) { return }
   $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
@@ -1455,7 +1438,6 @@ function Clear-OldFiles {
 }
 
 function Save-FormerFile {
-  # A small file is noted by its bytes, a large one kept in the state folder.
   param([string]$Path)
   $former = @{ path = $Path; bytes = $null; kept = $null }
   if ([IO.File]::Exists($Path)) {
@@ -1464,7 +1446,7 @@ function Save-FormerFile {
   }
   $before = @(Get-FormerLines).Count
   Save-FormerValue 'File' $Path $former
-  # Copied only by the first note: a later call would copy our own file over the former one.
+  # Only by the first note: a later call would copy our own file.
   if ($former.kept -and @(Get-FormerLines).Count -gt $before) {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
     [IO.File]::Copy($Path, $former.kept, $true)
@@ -1491,14 +1473,14 @@ function Set-PrivateFolder {
 }
 
 function Get-Strangers {
-  # Who may do something here besides SYSTEM and Administrators.
+  # All but SYSTEM and Administrators.
   param([string]$Path)
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
   if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
 }
 
-# Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
+# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Get-FirewallDifference {
   param([hashtable[]]$Rules)
@@ -1507,7 +1489,6 @@ function Get-FirewallDifference {
     Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
   }
   foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-    # A Group Policy may say that local rules do not count; then ours are there and do nothing.
     if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
       New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
     }
@@ -1569,12 +1550,10 @@ function Set-FirewallRules {
 }
 
 function Restore-FirewallRule {
-  # The names are winboot's own, so there was no rule before.
+  # The names are winboot's own: there was no rule before.
   param([object]$Former)
   if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }
-
-# Folders that the node needs.
 
 function Get-FolderDifference {
   param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
@@ -1589,7 +1568,6 @@ function Get-FolderDifference {
 }
 
 function Set-Folders {
-  # A private folder gets its rules before anything is in it.
   param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
   foreach ($path in $Ours + $Private + $Open) {
     Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
@@ -1599,14 +1577,14 @@ function Set-Folders {
 }
 
 function Save-FormerFolder {
-  # Missing parents are made with it, and noted before it: an undo comes to them after it.
+  # Missing parents are noted before it: an undo comes to them after it.
   param([string]$Path, [bool]$Ours)
   $parent = [IO.Path]::GetDirectoryName($Path)
   if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
   Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
-# Former values: how a thing was before winboot first changed it.
+# How a thing was before winboot first changed it.
 
 function Get-FormerPath {
   Get-StatePath "former\$($script:Run.Step).jsonl"
@@ -1616,13 +1594,13 @@ function Get-FormerLines {
   $path = Get-FormerPath
   if (-not [IO.File]::Exists($path)) { return }
   foreach ($line in [IO.File]::ReadAllLines($path)) {
-    # A machine that went down in mid-write leaves half a line; the change after it was not made.
+    # Half a line: the machine went down, and the change was not made.
     if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
   }
 }
 
 function Save-FormerValue {
-  # Called before a change. Only the first note counts: later ones would hold our own values.
+  # Only the first note counts: later ones would hold our own values.
   param([string]$Kind, [string]$Key, $Value)
   foreach ($line in Get-FormerLines) {
     if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
@@ -1631,11 +1609,10 @@ function Save-FormerValue {
   [IO.File]::AppendAllText((Get-FormerPath), "$note`n")
 }
 
-# The machine's own static address while somebody makes, or after a restart remakes, a network on its adapter. Their work
-# is left alone; only what the machine had before is put back.
+# Puts back what the machine had while somebody makes, or remakes, a network on its adapter.
 
 function Protect-Address {
-  # Watches until the network has stood for two minutes without costing the machine its address.
+  # Until the network has stood for two minutes.
   param([scriptblock]$Awaited, [int]$Seconds)
   $snapshot = Read-StateJson 'network.json'
   if ($null -eq $snapshot -or -not $snapshot.static) { return }
@@ -1644,7 +1621,7 @@ function Protect-Address {
   for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
     $waiting = @(Find-Address $snapshot.ip).Count -eq 0
     if ($waiting) { Restore-NetworkSnapshot $snapshot }
-    # That costs a question to the cluster.
+    # That asks the cluster.
     elseif ($round % 5 -eq 0) {
       $script:Run.Cache = @{}
       $waiting = & $Awaited
@@ -1654,17 +1631,17 @@ function Protect-Address {
   }
 }
 
-# The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
+# The Host Network Service. For writing Windows has no cmdlet.
 
 function Get-HnsObject {
   param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-  # Persistent networks are still there when it does not run; what would make them a second time has to see them.
+  # Persistent networks are there even while it does not run.
   if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
   if ((Get-ServiceState 'hns') -ne 'Running') { return }
-  # With the module's name: community modules have commands of the same names with other answers.
+  # Community modules have commands of the same names.
   foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
-    # What kube-proxy makes for pods of other nodes needs no name.
+    # What kube-proxy makes for other nodes' pods needs no name.
     if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
   }
 }
@@ -1713,8 +1690,6 @@ function Get-HnsDeclaration {
 '@
 }
 
-# Which machine this is, and since when it runs.
-
 function Get-MachineIdentity {
   if (-not $script:Run.ContainsKey('Identity')) {
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
@@ -1732,8 +1707,8 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-  # LastBootUpTime moves when the clock is set. The event log writes one record (6005) per boot: its number and time
-  # make the id. Where the log was cleared, the id that the startup task noted is taken.
+  # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
+  # noted by the startup task counts.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
   $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
   if ($started.Count -eq 0) {
@@ -1747,13 +1722,13 @@ function Get-BootId {
   "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
 }
 
-# The store of the host-local IPAM plugin: one file per taken address.
+# The store of the host-local plugin: a file per taken address.
 
 function Get-StoreFiles {
   param([string]$Store)
   if (-not [IO.Directory]::Exists($Store)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Store)) {
-    # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+    # Colons of an IPv6 address are written as underscores.
     if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
   }
 }
@@ -1790,15 +1765,15 @@ function Get-ReservationDifference {
 }
 
 function Get-StaleEntry {
-  # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
+  # After a hard restart the plugin is never asked to give addresses back.
   param([string]$Store, [string[]]$Cidrs)
   $sandboxes = $null
   foreach ($path in Get-StoreFiles $Store) {
     $entry = Read-StoreEntry $path
     if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
-    # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
+    # A container id; anything else is somebody's reservation.
     if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-    # Without an answer from containerd nothing is known to be stale.
+    # Without an answer nothing is known to be stale.
     if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
     if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
   }
@@ -1808,7 +1783,7 @@ function Set-Reservations {
   param([string]$Store, [object[]]$Reservations)
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
-  # Nobody would want a leaked address back, so it is not noted.
+  # Nobody would want it back, so it is not noted.
   foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
   foreach ($reservation in $Reservations) {
     $address = Assert-Known $reservation.address
@@ -1820,7 +1795,7 @@ function Set-Reservations {
   }
 }
 
-# What exists only on the node fills the places <<name>> of rendered texts.
+# What only the node knows fills the places <<name>> of texts.
 
 function Expand-Known {
   param([string]$Text)
@@ -1860,11 +1835,11 @@ function Read-Known {
   foreach ($cidr in Get-PodCidr) {
     $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
     $known["pod_cidr$family"] = $cidr
-    # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
+    # HNS takes the first as gateway; the second is the host's own endpoint.
     $offset = 0
     foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
   }
-  # An overlay's kube-proxy answers from an address of its own.
+  # An overlay's kube-proxy has an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
     $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
     if ($vip) { $known.source_vip = $vip }
@@ -1890,7 +1865,6 @@ function Test-CidrMember {
 }
 
 function Get-NetworkBase {
-  # The first address of the network of that length which an address lies in.
   param([string]$Address, [int]$Length)
   $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
   for ($at = 0; $at -lt $bytes.Length; $at++) {
@@ -1906,7 +1880,7 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-  # Service is the one that must start anew to read them.
+  # Service must start anew to read them.
   param($Files, [string]$Service = '')
   $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
   foreach ($path in $Files.Keys | Sort-Object) {
@@ -1924,7 +1898,6 @@ function Set-RenderedFiles {
 }
 
 function Complete-Service {
-  # With defaults, and every <<name>> filled in.
   param($Service)
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
   foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
@@ -1940,7 +1913,6 @@ function Complete-Value {
 }
 
 function Complete-Text {
-  # What cannot be known yet reads so.
   param([string]$Text)
   $filled = Expand-Known $Text
   if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
@@ -1948,15 +1920,13 @@ function Complete-Text {
 }
 
 function Get-ForeignFile {
-  # containerd takes the first valid one in the order of their names.
+  # containerd takes the first by name.
   param([string]$Folder, $Own)
   if (-not [IO.Directory]::Exists($Folder)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Folder)) {
     if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
   }
 }
-
-# kube-proxy: only its health tells that it works.
 
 function Assert-Network {
   param([string]$Name)
@@ -1979,7 +1949,7 @@ function Read-HttpStatus {
 }
 
 function Wait-KubeProxy {
-  # It is started anew once: that takes away what an earlier network left in its memory.
+  # A new start takes away what an earlier network left in its memory.
   param([string]$Name, [string]$Health, [int]$Seconds)
   if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
   Stop-RunningService $Name
@@ -1988,20 +1958,20 @@ function Wait-KubeProxy {
   Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }
 
-# containerd writes into one log for ever, others never delete an old one: a task turns them over.
+# Some write into one log for ever, others never delete an old one.
 
 function Invoke-LogRotation {
-  # The task carries nothing but this function. Endless are the logs whose writer never begins a new one.
+  # All that the task carries. Endless: logs whose writer never begins a new one.
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
   foreach ($path in $Logs) {
     $folder = [IO.Path]::GetDirectoryName($path)
     if (-not [IO.Directory]::Exists($folder)) { continue }
     $stem = [IO.Path]::GetFileNameWithoutExtension($path)
     if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
-      # The writer keeps the file open, so its text is copied and then cut off; who appends goes on at the new end.
+      # The writer keeps the file open: its text is copied and cut off.
       $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
       try {
-        # A file that begins with a zero byte was cut off before, and its writer does not append: left alone.
+        # A zero byte: cut off before, and its writer does not append.
         if ($file.ReadByte() -ne 0) {
           $file.Position = 0
           $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
@@ -2022,7 +1992,7 @@ function New-LogTask {
   param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
   $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
   $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-  # A beginning that is long over: from now on at every full hour.
+  # Long over: from now on at every full hour.
   $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
   New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }
@@ -2038,7 +2008,7 @@ function Set-LogTask {
   Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
-# NSSM keeps its own values of a service in the subkey Parameters.
+# NSSM's own values of a service.
 
 function Read-ServiceParameter {
   # What happens after an exit is the default value of a subkey.
@@ -2088,10 +2058,8 @@ function Read-ParameterTree {
   finally { $key.Dispose() }
 }
 
-# The computer's name.
-
 function Get-ComputerNameDifference {
-  # A domain member is never renamed: its account in the domain would be left behind.
+  # A domain member is never renamed: its account would be left behind.
   param([string]$Want)
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
   $active = [string](Read-Registry "${names}ActiveComputerName" 'ComputerName')
@@ -2107,20 +2075,20 @@ function Set-ComputerName {
   param([string]$Name)
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
   Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
-  # A rename that already waits for the restart would be refused a second time.
+  # One that waits for the restart would be refused a second time.
   if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
   New-Reboot
 }
 
-# Which address is the node's, and what must still be there after HNS rewired the adapter.
+# The node's address, and what must still be there after the adapter is rewired.
 
 function Get-AddressTowardsServer {
-  # The local address from which the API server answers by TCP. ICMP would prove nothing: clouds drop it.
+  # The local address from which the API server answers. Clouds drop ICMP.
   $client = [Net.Sockets.TcpClient]::new()
   try {
     if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
   }
-  # A refused connection and an unknown name arrive wrapped; either way there is no way through.
+  # Refused, or an unknown name.
   catch [AggregateException] { return }
   finally { $client.Close() }
 }
@@ -2141,7 +2109,7 @@ function Get-DefaultRoute {
 }
 
 function Get-NodeAddress {
-  # The given address, else the one that reaches the API server, else the one on the default route.
+  # As given, else the one that reaches the API server, else the one on the default route.
   $ip = $script:Node.node_ip
   if (-not $ip) { $ip = Get-AddressTowardsServer }
   if (-not $ip) {
@@ -2190,7 +2158,7 @@ function Read-NetworkSnapshot {
 }
 
 function Find-PhysicalAdapter {
-  # The one below a virtual switch has the same MAC; its driver tags the frames.
+  # Below a virtual switch, with the same MAC.
   param([string]$Mac)
   @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
@@ -2204,19 +2172,18 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-  # Not what Windows derives from the address.
   param([int]$Index)
-  # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
+  # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-  # Other IPv6 routes are announced by routers and come back by themselves.
+  # Other IPv6 routes are announced by routers.
   foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
     @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
   }
   foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
     if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
     if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-    # An agent's, or winboot's own: they follow the cluster, and are none of the machine's.
+    # An agent's, or winboot's own.
     if (Test-PodPrefix $route.DestinationPrefix) { continue }
     @{
       prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
@@ -2235,20 +2202,19 @@ function Test-PodPrefix {
 }
 
 function Find-Uplink {
-  # The adapter that has the address now; when the address is gone, the one that took the MAC over.
+  # The adapter that has the address; when that is gone, the one that took the MAC over.
   param($Snapshot)
   $found = @(Find-Address $Snapshot.ip)
   if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-  # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
+  # The physical adapter below a switch has the same MAC but no protocols.
   $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
   if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
   if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-  # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
-  # called again until nothing is missing, and the last trouble is told by who gives up.
+  # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
   param($Snapshot)
   $script:Run['Trouble'] = ''
   try {
@@ -2280,7 +2246,7 @@ function Set-NetworkAsBefore {
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
     Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
   }
-  # A domain network is told from others by Windows itself and cannot be set.
+  # A domain network cannot be set.
   foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
     if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
       Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
@@ -2289,7 +2255,7 @@ function Set-NetworkAsBefore {
 }
 
 function Restore-Link {
-  # The VLAN of the wire, and IPv6 as it was on the interface: off, or with its own addresses.
+  # VLAN and IPv6.
   param($Snapshot, [int]$Index)
   $physical = @(Find-PhysicalAdapter $Snapshot.mac)
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
@@ -2312,7 +2278,7 @@ function Restore-Routes {
   foreach ($route in $Snapshot.routes) {
     $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
         Where-Object { $_.NextHop -eq $route.next_hop })
-    # On DHCP the default route comes back with the lease; adding it would make it static.
+    # On DHCP the default route comes back with the lease.
     if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
     $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
     if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
@@ -2320,7 +2286,7 @@ function Restore-Routes {
   }
 }
 
-# The Node object, read with the kubelet's own credentials.
+# The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
   if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
@@ -2332,12 +2298,11 @@ function Read-NodeObject {
   $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
   $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
-  # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
+  # Refused credentials mean the same as none.
   if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
 function Read-Member {
-  # Nothing when any part of the way is missing.
   param($Object, [string[]]$Names)
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
@@ -2371,7 +2336,7 @@ function Get-RegistrationDifference {
 }
 
 function Wait-Registration {
-  # The controller approves meanwhile what has to be approved.
+  # The controller approves meanwhile.
   param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
   $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
   $registered = {
@@ -2379,8 +2344,7 @@ function Wait-Registration {
     -not (Get-RegistrationDifference @wanted)
   }
   if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
-  # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
-  # start anew.
+  # A kubelet cares for its Node and its serving certificate only when it starts.
   $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
   $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
   if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
@@ -2396,8 +2360,6 @@ function Wait-Registration {
   if ($left -match '^[^;]*pod CIDR$') { Stop-Step 'NoPodCidr' $message }
   Stop-Step 'NotRegistered' $message
 }
-
-# The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
 
 function Get-PodNetworkDifference {
   param($Wanted)
@@ -2415,7 +2377,6 @@ function Get-PodNetworkDifference {
 function Get-NetworkFault {
   param($Network, $Wanted, [string]$What)
   $flags = @{ Disrupts = $true; Disturbs = $true }
-  # HNS writes types in lower or mixed case, as their maker did.
   Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
   $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
   $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
@@ -2456,7 +2417,6 @@ function Get-ForwardingAddress {
 }
 
 function Find-Interface {
-  # Where an address lives, for its family.
   param([string]$Address)
   $family = Get-AddressFamily $Address
   foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
@@ -2479,7 +2439,7 @@ function Enable-Forwarding {
 }
 
 function Get-SubnetFileDifference {
-  # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
+  # Without it flannel's CNI plugin cannot work.
   param([string]$Path)
   $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
   $is = if ($match.Success) { $match.Groups[1].Value }
@@ -2490,7 +2450,7 @@ function Get-SubnetFileDifference {
 }
 
 function Test-PodNetwork {
-  # True when nothing is left that only making the network anew can mend.
+  # Nothing is left that only making it anew can mend.
   param($Wanted)
   -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
 }
@@ -2504,7 +2464,7 @@ function Start-Rewiring {
 }
 
 function Assert-Uplink {
-  # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
+  # Networks of one adapter share its switch. HNS would complain only after it took the adapter down.
   param($Wanted)
   $address = Get-NodeAddress
   if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
@@ -2516,7 +2476,7 @@ function Assert-Uplink {
 }
 
 function Get-UplinkName {
-  # Where a switch has the address already, the adapter below it has given the switch's interface its name.
+  # A switch's interface is named after the adapter below it.
   param($Address)
   if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
   $Address.alias
@@ -2535,7 +2495,7 @@ function Start-NetworkAgent {
   param($Wanted, [int]$Seconds)
   Save-RestartNeed 'kube-proxy'
   Stop-RunningService $Wanted.agent
-  # The agent keeps a network that has the right subnet, whatever else is wrong with it.
+  # The agent would keep one with the right subnet.
   if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
   [void](Wait-NodeAddress)
   Start-CurrentService $Wanted.agent
@@ -2554,7 +2514,7 @@ function Wait-NodeAddress {
 }
 
 function Restore-Uplink {
-  # A static address may be lost. Put back at once, HNS still finds it; later it invents one of its own.
+  # A lost static address, put back at once, is still found by HNS; later it invents one.
   if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
@@ -2571,17 +2531,17 @@ function Wait-PodNetwork {
 }
 
 function Remove-PodNetwork {
-  # Load balancers go first: some builds of HNS hang the other way round.
+  # Load balancers go first: some builds hang the other way round.
   param([string]$Name)
   $networks = @(Get-HnsObject networks $Name)
   if ($networks.Count -eq 0) { return }
-  # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+  # kube-proxy writes its rules again only when it starts.
   Save-RestartNeed 'kube-proxy'
   foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
   foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
-# The range of ports that Windows gives to clients.
+# The ports that Windows gives to clients.
 
 function Get-PortRange {
   param([ValidateSet('tcp', 'udp')][string]$Protocol)
@@ -2608,16 +2568,13 @@ function Set-PortRange {
 }
 
 function Write-PortRange {
-  # The one range that all profiles share, for new sockets at once.
   param([string]$Protocol, [int]$Start, [int]$Count)
   $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
-# Can this machine become this node at all?
-
 function Assert-Preflight {
-  # Everything that is wrong at once: the step fails by the id of the first, and the others' travel with it.
+  # Fails by the id of the first; the others travel where a hint would.
   param([int]$Build, [int]$FreeGib, [object[]]$Updates)
   $problems = @(
     Test-Build $Build
@@ -2668,10 +2625,6 @@ function Test-Session {
   $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
   if (-not $administrator) {
     New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
-  }
-  $mode = $ExecutionContext.SessionState.LanguageMode.ToString()
-  if ($mode -ne 'FullLanguage') {
-    New-PreflightProblem 'LanguageMode' "PowerShell runs in $mode mode"
   }
 }
 
@@ -2734,10 +2687,10 @@ function Get-PendingReboot {
   $waiting -join ', '
 }
 
-# Native programs, started directly: no shell touches their arguments or their output.
+# Programs are started directly: no shell touches arguments or output.
 
 function Join-Arguments {
-  # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+  # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
   param([string[]]$Arguments = @())
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
@@ -2752,12 +2705,12 @@ function Invoke-Program {
     FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
     RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
     UseShellExecute = $false; CreateNoWindow = $true
-    # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+    # As kubectl and crictl write; texts of Windows' own programs are never read.
     StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
   }
   $process = [Diagnostics.Process]::Start($start)
   try {
-    # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
+    # Both at once: a program that fills one while we read the other would hang.
     $output = $process.StandardOutput.ReadToEndAsync()
     $errorOutput = $process.StandardError.ReadToEndAsync()
     $process.StandardInput.Close()
@@ -2785,7 +2738,7 @@ function Get-SystemProgram {
   "$([Environment]::SystemDirectory)\$Name"
 }
 
-# Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
+# Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
 
 function Read-Registry {
   param([string]$Path, [string]$Name)
@@ -2793,7 +2746,7 @@ function Read-Registry {
   if ($null -eq $key) { return }
   try {
     $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-    # A list must not fall apart into its items, or an empty one would look absent.
+    # An empty list must not look absent.
     if ($value -is [array]) { return , $value }
     $value
   }
@@ -2843,17 +2796,15 @@ function Write-Registry {
   [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
-# Secrets come as SecureStrings and are opened only where they are written.
-
 function Read-Secret {
-  # The text must go into a file with its own access rules, and nowhere else.
+  # For a file with its own access rules, and nothing else.
   param([string]$Name)
   $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
   try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
   finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
 }
 
-# Services are read from the registry and written by sc.exe: the control manager keeps its own copy.
+# Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
   param([string]$Name)
@@ -2872,7 +2823,7 @@ function Get-ServiceDifference {
   Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
   Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
   Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
-  # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
+  # 0: only after a crash. A kubelet that is told to stop may end with an error.
   if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
   foreach ($key in $Service.parameters.Keys | Sort-Object) {
     Compare-Wanted -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] @flags
@@ -2883,7 +2834,7 @@ function Get-ServiceDifference {
 }
 
 function Test-RestartDisrupts {
-  # All services of a node stand below kube-proxy: with one of them it stops, and then makes every load balancer anew.
+  # kube-proxy stops with every one of them, and makes all load balancers anew.
   param([string]$Name)
   (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
 }
@@ -2906,7 +2857,7 @@ function Read-Service {
 }
 
 function ConvertFrom-FailureActions {
-  # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
+  # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
   param($Bytes)
   $raw = [byte[]]@($Bytes)
   if ($raw.Length -lt 20) { return '' }
@@ -2934,9 +2885,8 @@ function Set-ServiceDefinition {
   $name = $Service.name
   if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
   Save-FormerValue 'Service' $name (Read-FormerService $name)
-  # The rest takes effect without a restart.
   if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
-  # Who changes the manager under a running service leaves a process that nobody stops.
+  # Else a process is left that nobody stops.
   if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
   $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
   $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
@@ -2957,7 +2907,7 @@ function ConvertTo-DependList {
 }
 
 function Write-ServiceEnvironment {
-  # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+  # Read at every start of it; machine variables would be seen only after a reboot.
   param([string]$Name, $Environment)
   $lines = @($Environment | Where-Object { $_ })
   if ($lines.Count -eq 0) { $lines = $null }
@@ -2965,7 +2915,6 @@ function Write-ServiceEnvironment {
 }
 
 function Invoke-ServiceControl {
-  # By its code: its texts are translated.
   param([string[]]$Arguments)
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
@@ -2974,7 +2923,7 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
-  # Noted before the first write: a run that dies in between would leave a service with an older configuration.
+  # Noted before the first write: the run may die in between.
   param([string]$Name)
   if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
@@ -2987,7 +2936,7 @@ function Test-RestartNeed {
 
 function Start-CurrentService {
   param([string]$Name)
-  # NSSM calls a service paused whose program dies at once, and a paused one cannot be started.
+  # NSSM calls paused what dies at once, and that cannot be started.
   if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
   if ((Get-ServiceState $Name) -ne 'Running') {
     $refused = @()
@@ -3005,7 +2954,7 @@ function Wait-ServiceState {
 }
 
 function Stop-RunningService {
-  # Its process keeps files and pipes open beyond the stop.
+  # Its process keeps files open beyond the stop.
   param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
@@ -3026,10 +2975,8 @@ function Read-FormerService {
   $former
 }
 
-# Registry values, page file, power plan, time service.
-
 function Get-PageFileDifference {
-  # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
+  # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
   param($MiB)
   $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
   $text = ConvertTo-Shown $is
@@ -3050,7 +2997,7 @@ function Set-PageFile {
   New-Reboot
 }
 
-# The state folder holds history, never the truth about the machine.
+# Holds history, never the truth about the machine.
 
 function Get-StatePath {
   param([string]$Name = '')
@@ -3074,7 +3021,7 @@ function Write-Journal {
 }
 
 function Read-StateJson {
-  # Nothing when the file is absent or was cut off in mid-write.
+  # Nothing when it is absent or was cut off in mid-write.
   param([string]$Name)
   $path = Get-StatePath $Name
   if (-not [IO.File]::Exists($path)) { return }
@@ -3111,10 +3058,10 @@ function Save-Fence {
 }
 
 function Enter-Run {
-  # The mutex, held, with the fence raised; nothing when somebody else keeps it.
+  # Nothing when somebody else keeps it.
   Initialize-StateFolder
   $facts = $script:Run.Facts
-  # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
+  # The older run sees that at its next step and lets go.
   if ($facts.TakeOver) { Save-Fence $facts.Holder }
   $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
   if ($null -eq $lock) { return }
@@ -3132,12 +3079,12 @@ function Wait-Mutex {
   do {
     try {
       $lock = [Threading.Mutex]::new($false, 'Global\winboot')
-      # A holder that died leaves the mutex abandoned: then it is ours.
+      # Left by a holder that died.
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
     }
-    # One that another account made cannot be opened: it is held, and goes away when that process lets go.
+    # Another account's, while it is held.
     catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
   } while ([DateTime]::UtcNow -lt $until)
 }
@@ -3159,12 +3106,11 @@ function Get-RunningDetached {
   foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
     if ($null -eq $status -or $status.state -ne 'running') { continue }
-    # One whose machine went down, or whose time is long over, runs no more.
     if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
   }
 }
 
-# What a person should know of a machine before it becomes a node; winboot changes none of it.
+# What a person should know of a machine; winboot changes none of it.
 
 function Get-SurroundingNotices {
   param([bool]$OwnMacs)
@@ -3172,7 +3118,7 @@ function Get-SurroundingNotices {
   if ($encryption -ne 'on') {
     New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
   }
-  # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
+  # Pods on a bridge have MAC addresses of their own.
   $port = ''
   switch -Regex ((Get-MachineIdentity).Model) {
     'VMware' { $port = 'forged transmits, MAC address changes, and promiscuous mode or MAC learning accepted by the port group' }
@@ -3191,7 +3137,6 @@ function Get-SurroundingNotices {
 }
 
 function Get-DiskEncryption {
-  # The class comes with the feature BitLocker.
   $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
   $drive = [Environment]::SystemDirectory.Substring(0, 2)
   $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
@@ -3200,12 +3145,12 @@ function Get-DiskEncryption {
 }
 
 function Get-ScanFilter {
-  # A scanner that holds the files of a layer open makes it fail to unpack. Defender's own has a step.
+  # It may hold files of a layer open. Defender's own has a step.
   $path = 'SYSTEM\CurrentControlSet\Services'
   $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
   foreach ($name in $services.GetSubKeyNames()) {
     try { $group = Read-Registry "$path\$name" 'Group' }
-    # Some products let nobody look at their keys.
+    # Some let nobody look at their keys.
     catch [Security.SecurityException] { continue }
     if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
   }

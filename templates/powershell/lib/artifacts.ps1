@@ -1,7 +1,7 @@
-# Downloads resume in a .part file, are hashed, unpacked, and put in place by a rename.
+# Downloads resume, are hashed, unpacked, and put in place by a rename.
 
 function Get-ArtifactDifference {
-    # Where the profile knows only the archive's hash, each file's own was noted when it was placed.
+    # Where only the archive's hash is known, each file's own was noted when it was placed.
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         $noted = Read-PlacedHashes $artifact
@@ -73,7 +73,7 @@ function Receive-Artifact {
     $want = $Artifact['sha256']
     $part = "$Path.part"
     for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
-        # The first attempts go on where an earlier one ended; the last ones start from nothing.
+        # The first attempts go on where an earlier one ended, the last ones start anew.
         if ($attempt -gt 2) { [IO.File]::Delete($part) }
         if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
         Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
@@ -83,7 +83,6 @@ function Receive-Artifact {
 }
 
 function Receive-Rest {
-    # A connection that breaks in the middle leaves what came; the next attempt goes on there.
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     # A bundle in a folder.
     if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
@@ -97,7 +96,7 @@ function Receive-Rest {
     try {
         $response = $request.GetResponse()
         try {
-            # 206 says that the server goes on where we ask; anything else is the whole file again.
+            # 206: the server goes on where we ask; else it is the whole file again.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
             $file = [IO.File]::Open($Path, $mode, 'Write')
             try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
@@ -106,7 +105,6 @@ function Receive-Rest {
     }
     catch {
         if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
-        # 416: what we have is not the beginning of that file.
         Start-Sleep -Seconds 2
     }
 }

@@ -1,4 +1,4 @@
-# Mode Boot: a SYSTEM task at each start of the machine.
+# Mode Boot: a task at each start of the machine.
 
 function Get-BootTaskDifference {
     Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
@@ -23,7 +23,7 @@ function Restore-BootTask {
 }
 
 function Invoke-Boot {
-    # A step that fails is noted and does not keep the others from their turn.
+    # A step that fails does not keep the others from their turn.
     Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
     Clear-OldFiles
@@ -35,7 +35,7 @@ function Invoke-Boot {
 }
 
 function Remove-CutRuns {
-    # A detached run ends its own task; one that a restart cut off cannot.
+    # One that a restart cut off cannot end its own task.
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), '*.json')) {
         $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
         if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
@@ -43,7 +43,7 @@ function Remove-CutRuns {
 }
 
 function Restore-BootRoutes {
-    # The address and the routes that a restart took from the node's adapter, a cloud's metadata route for one.
+    # What a restart took from the adapter, a cloud's metadata route for one.
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot) { return }
     $ready = {

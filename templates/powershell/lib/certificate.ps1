@@ -1,5 +1,3 @@
-# Certificates in PEM files.
-
 function Read-PemCertificate {
     param([string]$Path)
     $text = Read-FileText $Path
@@ -10,7 +8,7 @@ function ConvertFrom-Pem {
     param([string]$Text)
     $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
     if (-not $match.Success) { return }
-    # Windows PowerShell cannot read a PEM file with a key in it, but it can read the bytes of the certificate.
+    # A PEM file with a key in it cannot be read as it is.
     [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
 }
 
@@ -26,7 +24,7 @@ function Get-CredentialFault {
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
     $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
     if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
-    # Same server, other CA: the cluster was made anew, and its predecessor's certificates are worth nothing.
+    # Same server, other CA: the cluster was made anew, its predecessor's certificates are worth nothing.
     $ca = Get-PathHash $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
     $certificate = Read-PemCertificate $Credential.certificate
@@ -37,7 +35,7 @@ function Get-CredentialFault {
 }
 
 function Get-CredentialDifference {
-    # Without valid credentials a bootstrap file of this very run is enough: the kubelet makes the rest of it.
+    # A bootstrap file of this very run is enough: the kubelet makes the rest of it.
     param($Credential)
     $fault = Get-CredentialFault $Credential
     if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
@@ -48,7 +46,7 @@ function Set-Credential {
     param($Credential)
     if ($null -eq (Get-CredentialFault $Credential)) { return }
     Stop-RunningService 'kubelet'
-    # The kubelet writes it, for the credentials that come now: it goes with them.
+    # It is the kubelet's, and goes with its credentials.
     Save-CreatedFile $Credential.kubeconfig
     Remove-OldFile $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {

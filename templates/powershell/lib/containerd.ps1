@@ -1,5 +1,3 @@
-# containerd, asked through crictl.
-
 function Invoke-Crictl {
     # Nothing when containerd does not answer.
     param([string[]]$Arguments, [int]$Seconds = 30)
@@ -61,7 +59,7 @@ function Get-LoginText {
 }
 
 function Save-CreatedFile {
-    # The former bytes of a file that holds a secret are kept nowhere.
+    # Former bytes of a secret are kept nowhere.
     param([string]$Path)
     Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }

@@ -1,8 +1,8 @@
-# Work that may cut its session runs as a one-shot SYSTEM task; a guard puts back a network that was lost by it.
+# Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
 
 
 function Start-DetachedRun {
-    # Guard says what must hold afterwards, and which agent and network are taken away when it does not.
+    # Guard: what must hold afterwards, and what is taken away when it does not.
     param([int]$Seconds = 300, $Guard)
     Assert-NoFailure
     $run = $script:Run
@@ -21,7 +21,7 @@ function Start-DetachedRun {
 }
 
 function New-ScriptLoader {
-    # What a task runs: it refuses a file that is no longer this script.
+    # A file that is no longer this script is refused.
     param([string]$Path, [string]$Arguments)
     @(
         "`$bytes = [IO.File]::ReadAllBytes('$Path')"
@@ -32,7 +32,7 @@ function New-ScriptLoader {
 }
 
 function Get-TaskDifference {
-    # Compares what a task runs, by its hash: it is long.
+    # By its hash: what a task runs is long.
     param([string]$Name, $Task)
     $what = "task \winboot\${Name}:"
     $is = $null
@@ -57,7 +57,7 @@ function Remove-Task {
 
 function New-SystemTask {
     param([string]$Command, [int]$Seconds, $Trigger)
-    # -EncodedCommand is not subject to the execution policy and needs no quoting.
+    # Not subject to the execution policy, and needs no quoting.
     $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
     $task = @{
         Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
@@ -71,8 +71,7 @@ function New-SystemTask {
 }
 
 function Assert-NoFailure {
-    # A detached run that failed fails the step once; the change after that tries again. One that a restart cut off is
-    # tried again at once.
+    # A failed one fails the step once, then it is tried again; at once when a restart cut it off.
     foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
@@ -82,7 +81,7 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRuns {
-    # What an undo did is no failure of a join, and the other way round: Purpose is the mode that started them.
+    # What an undo did is no failure of a join: Purpose is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
         $name = 'detached\' + [IO.Path]::GetFileName($path)
@@ -98,13 +97,13 @@ function Invoke-Detached {
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
-    # The pipeline that started us still holds the mutex; it ends as soon as its last event is out.
+    # The pipeline that started us lets go of it when its last event is out.
     $lock = Wait-Mutex -Seconds 120
     try {
         if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
         if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
         $script:Run.Fence = $status.fence
-        # That event is still on its way through the network that we are about to rewire.
+        # That event is still on its way through the network.
         Start-Sleep -Seconds 2
         $ended = Invoke-Guarded $status
     }
@@ -119,9 +118,8 @@ function Invoke-Detached {
 }
 
 function Invoke-Guarded {
-    # That nobody is connected is no reason to go back: only what the node itself can see counts.
+    # Only what the node itself can see is a reason to go back.
     param($Status)
-    # Change or Undo: the block may need to know what it was started for.
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
     Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
@@ -145,7 +143,7 @@ function Invoke-Guarded {
 }
 
 function Wait-Network {
-    # Puts back what is missing until the machine has its way out; names what is still missing at the end.
+    # Names what could not be put back.
     param($Snapshot, $Guard)
     $intact = {
         Restore-NetworkSnapshot $Snapshot

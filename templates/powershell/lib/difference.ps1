@@ -1,7 +1,5 @@
-# What a look, a change and a step that cannot go on have to say.
-
 function New-Difference {
-    # Null means: is, or shall be, absent.
+    # Null: absent.
     param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
     [pscustomobject]@{
         kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
@@ -30,14 +28,14 @@ function New-Reboot {
 }
 
 function Stop-Step {
-    # Ends the step with a problem of ours, told from all others by the prefix. What to do next is the controller's to
-    # say, by the id; a step of the profile's own may send a hint, which travels as the target of the error record.
+    # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
+    # own may send one, as the target of the error record.
     param([string]$Id, [string]$Message, [string]$Hint = '')
     throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-    # The reason of an error is its innermost exception.
+    # The reason is the innermost exception.
     param($Caught, [string]$OtherwiseId)
     $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
     $at = $Caught.InvocationInfo

@@ -1,4 +1,4 @@
-# Drives the steps and tells the controller what happens: one JSON text per event, nothing else.
+# Drives the steps and tells what happens.
 
 function New-Run {
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
@@ -6,16 +6,16 @@ function New-Run {
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
-        # Steps that others must not build upon, with the id of the reason.
+        # Steps not to build upon, with the id of the reason.
         Unmet = @{}
-        # Answers that cost something and hold for one step: read once, forgotten after each change.
+        # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
         Step = ''; Fence = 0; Sequence = 0
     }
 }
 
 function Invoke-Block {
-    # The values are set anew for each block, so that blocks cannot change them for each other.
+    # Values anew for each block: none changes them for another.
     param($Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
@@ -24,7 +24,7 @@ function Invoke-Block {
 }
 
 function Invoke-Look {
-    # What is as it should be goes out in one batch at the end: that costs the fewest messages.
+    # What is fine goes out in one batch at the end: that costs the fewest messages.
     $script:Run.Fence = Get-Fence
     $quiet = [Collections.Generic.List[string]]::new()
     New-RunEvent
@@ -39,9 +39,8 @@ function Invoke-Look {
 }
 
 function Invoke-Locked {
-    # Runs the work while holding the machine-wide mutex, or names the one who holds it.
     param([scriptblock]$Work)
-    # A detached run that is under way has a claim of its own: taking the mutex before it does would supersede it.
+    # Taking the mutex before a detached run under way does would supersede it.
     $running = Get-RunningDetached
     $lock = $null
     if ($null -eq $running) { $lock = Enter-Run }
@@ -110,7 +109,7 @@ function Get-LookResult {
     try {
         Assert-Needs $Step
         $result.Differences = @(Read-Differences $Step)
-        # What a Group Policy holds is told, but it is neither ours to change nor a reason to start.
+        # What a Group Policy holds is told, and not ours to change.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
     catch { Set-Failure $Step $result $_ 'LookFailed' }
@@ -131,7 +130,7 @@ function Assert-Needs {
 function Get-ChangeResult {
     param($Step)
     $result = Get-LookResult $Step
-    # It is as wanted: how its earlier detached runs ended is no reason to stop the next one.
+    # How its earlier detached runs ended is no reason to stop the next one.
     if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
     if ($result.State -ne 'would-change') { return $result }
     try {
@@ -150,7 +149,7 @@ function Complete-Change {
     $script:Run.Cache = @{}
     foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
     if ($null -ne $Result.Detached) { return }
-    # What takes effect with the restart may still be seen as different before it.
+    # What takes effect with the restart still differs before it.
     $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
     if ($left.Count -gt 0) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
     $Result.State = 'changed'
@@ -241,7 +240,7 @@ function New-EndEvent {
 }
 
 function New-EventLine {
-    # ASCII only, so that no code page between here and the controller can change it.
+    # ASCII only: no code page on the way can change it.
     param($Fields)
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }

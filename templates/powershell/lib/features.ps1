@@ -1,4 +1,4 @@
-# Windows features, by DISM's names: far quicker than Get-WindowsFeature.
+# Features by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureDifference {
     param([string[]]$Features)
@@ -24,7 +24,6 @@ function Enable-Features {
         }
         if ($state -eq 'Enabled') { continue }
         Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
-        # EnablePending waits for nothing but the restart.
         if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
     }
     New-Reboot

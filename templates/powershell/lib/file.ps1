@@ -1,4 +1,4 @@
-# Files and folders: UTF-8 without a byte order mark, access rules before the first byte.
+# UTF-8 without a byte order mark.
 
 function Get-TextHash {
     param([string]$Text)
@@ -12,13 +12,13 @@ function Get-PathHash {
 }
 
 function Read-FileText {
-    # With its byte order mark: ReadAllText would drop what JSON and TOML parsers stumble over.
+    # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
     if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
 function Get-FileDifference {
-    # Text is null while it cannot be known. Equals: -ceq passes over characters that have no width.
+    # Text is null while it cannot be known. -ceq would pass over characters that have no width.
     param([string]$Path, $Text, [switch]$Disrupts)
     $is = Read-FileText $Path
     if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
@@ -38,21 +38,21 @@ function Set-FileText {
 }
 
 function Write-FileText {
-    # Written beside and renamed: a reader, or a power cut, sees the old file or the new one.
+    # Written beside and renamed: a power cut leaves the old file or the new one.
     param([string]$Path, [string]$Text, [switch]$Private)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
     [IO.File]::WriteAllText($beside, '')
-    # The rules stand before the first byte of a secret does.
+    # Before the first byte of a secret.
     if ($Private) { Set-PrivateAccess $beside }
     [IO.File]::WriteAllText($beside, $Text)
-    # Replace is one step for every reader, but it keeps the access rules of the old file.
+    # Replace is one step, but keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
     else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
 function Move-FileOver {
-    # A program that still runs cannot be overwritten or deleted, but it can be renamed.
+    # A program that runs cannot be overwritten, but renamed.
     param([string]$From, [string]$To)
     $old = "$To.winboot-old"
     if ([IO.File]::Exists($To)) {
@@ -64,7 +64,7 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-    # A file that a process still runs from gets a name of its own and waits for Clear-OldFiles.
+    # What still runs gets a name of its own and waits for Clear-OldFiles.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try { [IO.File]::Delete($Path) }
@@ -76,7 +76,6 @@ function Remove-OldFile {
 }
 
 function Clear-OldFiles {
-    # What nothing runs from any more goes; the rest waits for the next run, or the next boot.
     $list = Get-StatePath 'old-files.txt'
     if (-not [IO.File]::Exists($list)) { return }
     $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
@@ -87,7 +86,6 @@ function Clear-OldFiles {
 }
 
 function Save-FormerFile {
-    # A small file is noted by its bytes, a large one kept in the state folder.
     param([string]$Path)
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
@@ -96,7 +94,7 @@ function Save-FormerFile {
     }
     $before = @(Get-FormerLines).Count
     Save-FormerValue 'File' $Path $former
-    # Copied only by the first note: a later call would copy our own file over the former one.
+    # Only by the first note: a later call would copy our own file.
     if ($former.kept -and @(Get-FormerLines).Count -gt $before) {
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
         [IO.File]::Copy($Path, $former.kept, $true)
@@ -136,7 +134,7 @@ function Set-PrivateFolder {
 }
 
 function Get-Strangers {
-    # Who may do something here besides SYSTEM and Administrators.
+    # All but SYSTEM and Administrators.
     param([string]$Path)
     $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })

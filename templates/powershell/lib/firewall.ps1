@@ -1,4 +1,4 @@
-# Firewall rules: the registry tells them in milliseconds, Get-NetFirewallRule asks for each.
+# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Get-FirewallDifference {
     param([hashtable[]]$Rules)
@@ -7,7 +7,6 @@ function Get-FirewallDifference {
         Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-        # A Group Policy may say that local rules do not count; then ours are there and do nothing.
         if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
             New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
         }
@@ -69,7 +68,7 @@ function Set-FirewallRules {
 }
 
 function Restore-FirewallRule {
-    # The names are winboot's own, so there was no rule before.
+    # The names are winboot's own: there was no rule before.
     param([object]$Former)
     if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }

@@ -1,5 +1,3 @@
-# Folders that the node needs.
-
 function Get-FolderDifference {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
@@ -13,7 +11,6 @@ function Get-FolderDifference {
 }
 
 function Set-Folders {
-    # A private folder gets its rules before anything is in it.
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
         Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
@@ -23,7 +20,7 @@ function Set-Folders {
 }
 
 function Save-FormerFolder {
-    # Missing parents are made with it, and noted before it: an undo comes to them after it.
+    # Missing parents are noted before it: an undo comes to them after it.
     param([string]$Path, [bool]$Ours)
     $parent = [IO.Path]::GetDirectoryName($Path)
     if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }

@@ -1,4 +1,4 @@
-# Former values: how a thing was before winboot first changed it.
+# How a thing was before winboot first changed it.
 
 function Get-FormerPath {
     Get-StatePath "former\$($script:Run.Step).jsonl"
@@ -8,13 +8,13 @@ function Get-FormerLines {
     $path = Get-FormerPath
     if (-not [IO.File]::Exists($path)) { return }
     foreach ($line in [IO.File]::ReadAllLines($path)) {
-        # A machine that went down in mid-write leaves half a line; the change after it was not made.
+        # Half a line: the machine went down, and the change was not made.
         if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
     }
 }
 
 function Save-FormerValue {
-    # Called before a change. Only the first note counts: later ones would hold our own values.
+    # Only the first note counts: later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
     foreach ($line in Get-FormerLines) {
         if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }

@@ -1,5 +1,4 @@
-# The machine's own static address while somebody makes, or after a restart remakes, a network on its adapter. Their work
-# is left alone; only what the machine had before is put back.
+# Puts back what the machine had while somebody makes, or remakes, a network on its adapter.
 
 function Get-GuardDifference {
     # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
@@ -24,7 +23,7 @@ function Test-OperatorAwaited {
 }
 
 function Protect-Address {
-    # Watches until the network has stood for two minutes without costing the machine its address.
+    # Until the network has stood for two minutes.
     param([scriptblock]$Awaited, [int]$Seconds)
     $snapshot = Read-StateJson 'network.json'
     if ($null -eq $snapshot -or -not $snapshot.static) { return }
@@ -33,7 +32,7 @@ function Protect-Address {
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
         $waiting = @(Find-Address $snapshot.ip).Count -eq 0
         if ($waiting) { Restore-NetworkSnapshot $snapshot }
-        # That costs a question to the cluster.
+        # That asks the cluster.
         elseif ($round % 5 -eq 0) {
             $script:Run.Cache = @{}
             $waiting = & $Awaited

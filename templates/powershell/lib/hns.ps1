@@ -1,14 +1,14 @@
-# The Host Network Service. For writing Windows has no cmdlet: one call of vmcompute.dll is declared.
+# The Host Network Service. For writing Windows has no cmdlet.
 
 function Get-HnsObject {
     param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    # Persistent networks are still there when it does not run; what would make them a second time has to see them.
+    # Persistent networks are there even while it does not run.
     if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
     if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    # With the module's name: community modules have commands of the same names with other answers.
+    # Community modules have commands of the same names.
     foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
-        # What kube-proxy makes for pods of other nodes needs no name.
+        # What kube-proxy makes for other nodes' pods needs no name.
         if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
     }
 }

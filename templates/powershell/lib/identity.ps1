@@ -1,5 +1,3 @@
-# Which machine this is, and since when it runs.
-
 function Get-MachineIdentity {
     if (-not $script:Run.ContainsKey('Identity')) {
         $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
@@ -17,8 +15,8 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-    # LastBootUpTime moves when the clock is set. The event log writes one record (6005) per boot: its number and time
-    # make the id. Where the log was cleared, the id that the startup task noted is taken.
+    # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
+    # noted by the startup task counts.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
     if ($started.Count -eq 0) {

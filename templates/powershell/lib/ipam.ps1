@@ -1,10 +1,10 @@
-# The store of the host-local IPAM plugin: one file per taken address.
+# The store of the host-local plugin: a file per taken address.
 
 function Get-StoreFiles {
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
-        # The colons of an IPv6 address are written as underscores: Windows allows none in a file's name.
+        # Colons of an IPv6 address are written as underscores.
         if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
     }
 }
@@ -57,15 +57,15 @@ function Get-ReservationDifference {
 }
 
 function Get-StaleEntry {
-    # After a hard restart the plugin is never asked to give addresses back, and the network runs full.
+    # After a hard restart the plugin is never asked to give addresses back.
     param([string]$Store, [string[]]$Cidrs)
     $sandboxes = $null
     foreach ($path in Get-StoreFiles $Store) {
         $entry = Read-StoreEntry $path
         if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
-        # A container id has 64 hexadecimal digits; anything else is somebody's reservation.
+        # A container id; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-        # Without an answer from containerd nothing is known to be stale.
+        # Without an answer nothing is known to be stale.
         if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
         if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
     }
@@ -75,7 +75,7 @@ function Set-Reservations {
     param([string]$Store, [object[]]$Reservations)
     [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
-    # Nobody would want a leaked address back, so it is not noted.
+    # Nobody would want it back, so it is not noted.
     foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known $reservation.address

@@ -1,4 +1,4 @@
-# What exists only on the node fills the places <<name>> of rendered texts.
+# What only the node knows fills the places <<name>> of texts.
 
 function Expand-Known {
     param([string]$Text)
@@ -38,11 +38,11 @@ function Read-Known {
     foreach ($cidr in Get-PodCidr) {
         $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
         $known["pod_cidr$family"] = $cidr
-        # HNS takes the first address as gateway; flanneld and win-bridge give the second to the host's own endpoint.
+        # HNS takes the first as gateway; the second is the host's own endpoint.
         $offset = 0
         foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
     }
-    # An overlay's kube-proxy answers from an address of its own.
+    # An overlay's kube-proxy has an address of its own.
     if ($script:Node.ContainsKey('vip_by')) {
         $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
         if ($vip) { $known.source_vip = $vip }
@@ -74,7 +74,6 @@ function Test-CidrMember {
 }
 
 function Get-NetworkBase {
-    # The first address of the network of that length which an address lies in.
     param([string]$Address, [int]$Length)
     $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
     for ($at = 0; $at -lt $bytes.Length; $at++) {
@@ -90,7 +89,7 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-    # Service is the one that must start anew to read them.
+    # Service must start anew to read them.
     param($Files, [string]$Service = '')
     $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
     foreach ($path in $Files.Keys | Sort-Object) {
@@ -108,7 +107,6 @@ function Set-RenderedFiles {
 }
 
 function Complete-Service {
-    # With defaults, and every <<name>> filled in.
     param($Service)
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
     foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
@@ -124,7 +122,6 @@ function Complete-Value {
 }
 
 function Complete-Text {
-    # What cannot be known yet reads so.
     param([string]$Text)
     $filled = Expand-Known $Text
     if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
@@ -132,7 +129,7 @@ function Complete-Text {
 }
 
 function Get-ForeignFile {
-    # containerd takes the first valid one in the order of their names.
+    # containerd takes the first by name.
     param([string]$Folder, $Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {

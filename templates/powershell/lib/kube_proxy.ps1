@@ -1,5 +1,3 @@
-# kube-proxy: only its health tells that it works.
-
 function Assert-Network {
     param([string]$Name)
     if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
@@ -21,7 +19,7 @@ function Read-HttpStatus {
 }
 
 function Wait-KubeProxy {
-    # It is started anew once: that takes away what an earlier network left in its memory.
+    # A new start takes away what an earlier network left in its memory.
     param([string]$Name, [string]$Health, [int]$Seconds)
     if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
     Stop-RunningService $Name

@@ -1,17 +1,17 @@
-# containerd writes into one log for ever, others never delete an old one: a task turns them over.
+# Some write into one log for ever, others never delete an old one.
 
 function Invoke-LogRotation {
-    # The task carries nothing but this function. Endless are the logs whose writer never begins a new one.
+    # All that the task carries. Endless: logs whose writer never begins a new one.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     foreach ($path in $Logs) {
         $folder = [IO.Path]::GetDirectoryName($path)
         if (-not [IO.Directory]::Exists($folder)) { continue }
         $stem = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
-            # The writer keeps the file open, so its text is copied and then cut off; who appends goes on at the new end.
+            # The writer keeps the file open: its text is copied and cut off.
             $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
             try {
-                # A file that begins with a zero byte was cut off before, and its writer does not append: left alone.
+                # A zero byte: cut off before, and its writer does not append.
                 if ($file.ReadByte() -ne 0) {
                     $file.Position = 0
                     $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
@@ -32,7 +32,7 @@ function New-LogTask {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
     $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-    # A beginning that is long over: from now on at every full hour.
+    # Long over: from now on at every full hour.
     $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
     New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }

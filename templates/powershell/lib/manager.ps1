@@ -1,4 +1,4 @@
-# NSSM keeps its own values of a service in the subkey Parameters.
+# NSSM's own values of a service.
 
 function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.

@@ -1,7 +1,5 @@
-# The computer's name.
-
 function Get-ComputerNameDifference {
-    # A domain member is never renamed: its account in the domain would be left behind.
+    # A domain member is never renamed: its account would be left behind.
     param([string]$Want)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     $active = [string](Read-Registry "${names}ActiveComputerName" 'ComputerName')
@@ -17,7 +15,7 @@ function Set-ComputerName {
     param([string]$Name)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
-    # A rename that already waits for the restart would be refused a second time.
+    # One that waits for the restart would be refused a second time.
     if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
     New-Reboot
 }

@@ -1,12 +1,12 @@
-# Which address is the node's, and what must still be there after HNS rewired the adapter.
+# The node's address, and what must still be there after the adapter is rewired.
 
 function Get-AddressTowardsServer {
-    # The local address from which the API server answers by TCP. ICMP would prove nothing: clouds drop it.
+    # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
         if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
     }
-    # A refused connection and an unknown name arrive wrapped; either way there is no way through.
+    # Refused, or an unknown name.
     catch [AggregateException] { return }
     finally { $client.Close() }
 }
@@ -27,7 +27,7 @@ function Get-DefaultRoute {
 }
 
 function Get-NodeAddress {
-    # The given address, else the one that reaches the API server, else the one on the default route.
+    # As given, else the one that reaches the API server, else the one on the default route.
     $ip = $script:Node.node_ip
     if (-not $ip) { $ip = Get-AddressTowardsServer }
     if (-not $ip) {
@@ -76,7 +76,7 @@ function Read-NetworkSnapshot {
 }
 
 function Find-PhysicalAdapter {
-    # The one below a virtual switch has the same MAC; its driver tags the frames.
+    # Below a virtual switch, with the same MAC.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
@@ -90,19 +90,18 @@ function Read-Vlan {
 }
 
 function Read-KeptRoutes {
-    # Not what Windows derives from the address.
     param([int]$Index)
-    # Those that a restart takes away are put back as such: a persistent copy would outlive who set them.
+    # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
     $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-    # Other IPv6 routes are announced by routers and come back by themselves.
+    # Other IPv6 routes are announced by routers.
     foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
         @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
     }
     foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
         if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
         if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-        # An agent's, or winboot's own: they follow the cluster, and are none of the machine's.
+        # An agent's, or winboot's own.
         if (Test-PodPrefix $route.DestinationPrefix) { continue }
         @{
             prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
@@ -121,20 +120,19 @@ function Test-PodPrefix {
 }
 
 function Find-Uplink {
-    # The adapter that has the address now; when the address is gone, the one that took the MAC over.
+    # The adapter that has the address; when that is gone, the one that took the MAC over.
     param($Snapshot)
     $found = @(Find-Address $Snapshot.ip)
     if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
     $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    # With a virtual switch on it, the physical adapter has the same MAC but no protocols: the virtual one counts.
+    # The physical adapter below a switch has the same MAC but no protocols.
     $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
     if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
     if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # While Windows moves an address from one interface to the other, things fail that succeed a moment later: this is
-    # called again until nothing is missing, and the last trouble is told by who gives up.
+    # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
     param($Snapshot)
     $script:Run['Trouble'] = ''
     try {
@@ -166,7 +164,7 @@ function Set-NetworkAsBefore {
     if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
         Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
     }
-    # A domain network is told from others by Windows itself and cannot be set.
+    # A domain network cannot be set.
     foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
         if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
             Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
@@ -175,7 +173,7 @@ function Set-NetworkAsBefore {
 }
 
 function Restore-Link {
-    # The VLAN of the wire, and IPv6 as it was on the interface: off, or with its own addresses.
+    # VLAN and IPv6.
     param($Snapshot, [int]$Index)
     $physical = @(Find-PhysicalAdapter $Snapshot.mac)
     if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
@@ -198,7 +196,7 @@ function Restore-Routes {
     foreach ($route in $Snapshot.routes) {
         $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
                 Where-Object { $_.NextHop -eq $route.next_hop })
-        # On DHCP the default route comes back with the lease; adding it would make it static.
+        # On DHCP the default route comes back with the lease.
         if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }

@@ -1,4 +1,4 @@
-# The Node object, read with the kubelet's own credentials.
+# The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
     if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
@@ -10,12 +10,11 @@ function Read-NodeObject {
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
         '--ignore-not-found', '--output', 'json')
     $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
-    # Refused credentials mean the same as none: the kubelet has to bootstrap again, and the credentials step says so.
+    # Refused credentials mean the same as none.
     if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
 function Read-Member {
-    # Nothing when any part of the way is missing.
     param($Object, [string[]]$Names)
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
@@ -49,7 +48,7 @@ function Get-RegistrationDifference {
 }
 
 function Wait-Registration {
-    # The controller approves meanwhile what has to be approved.
+    # The controller approves meanwhile.
     param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
     $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
     $registered = {
@@ -57,8 +56,7 @@ function Wait-Registration {
         -not (Get-RegistrationDifference @wanted)
     }
     if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
-    # A kubelet registers its Node and looks for its serving certificate only when it starts: one that lost either has to
-    # start anew.
+    # A kubelet cares for its Node and its serving certificate only when it starts.
     $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
     $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
     if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {

@@ -68,7 +68,7 @@ function Repair-PodNetwork {
         $script:Run.Cache = @{}
     }
     if (Test-PodNetwork $Wanted) { return }
-    $lock = Wait-Mutex 60
+    $lock = Wait-Mutex -Seconds 60
     if ($null -eq $lock) { return }
     $snapshot = Read-StateJson 'network.json'
     if ($null -ne $snapshot) { $script:Run['Snapshot'] = $snapshot }

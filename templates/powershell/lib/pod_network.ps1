@@ -1,5 +1,3 @@
-# The HNS network of the pods, the host's endpoint in it, and forwarding between the two.
-
 function Get-PodNetworkDifference {
     param($Wanted)
     $networks = @(Get-HnsObject networks $Wanted.name)
@@ -16,7 +14,6 @@ function Get-PodNetworkDifference {
 function Get-NetworkFault {
     param($Network, $Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
-    # HNS writes types in lower or mixed case, as their maker did.
     Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
     $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
@@ -57,7 +54,6 @@ function Get-ForwardingAddress {
 }
 
 function Find-Interface {
-    # Where an address lives, for its family.
     param([string]$Address)
     $family = Get-AddressFamily $Address
     foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
@@ -87,7 +83,7 @@ function Restore-Forwarding {
 }
 
 function Get-SubnetFileDifference {
-    # flanneld writes subnet.env when its network stands; its CNI plugin cannot work without.
+    # Without it flannel's CNI plugin cannot work.
     param([string]$Path)
     $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
     $is = if ($match.Success) { $match.Groups[1].Value }
@@ -98,7 +94,7 @@ function Get-SubnetFileDifference {
 }
 
 function Test-PodNetwork {
-    # True when nothing is left that only making the network anew can mend.
+    # Nothing is left that only making it anew can mend.
     param($Wanted)
     -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
 }
@@ -112,7 +108,7 @@ function Start-Rewiring {
 }
 
 function Assert-Uplink {
-    # Networks of one adapter share its switch. HNS says `parameter incorrect`, and only after it took the adapter down.
+    # Networks of one adapter share its switch. HNS would complain only after it took the adapter down.
     param($Wanted)
     $address = Get-NodeAddress
     if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
@@ -124,7 +120,7 @@ function Assert-Uplink {
 }
 
 function Get-UplinkName {
-    # Where a switch has the address already, the adapter below it has given the switch's interface its name.
+    # A switch's interface is named after the adapter below it.
     param($Address)
     if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
     $Address.alias
@@ -143,7 +139,7 @@ function Start-NetworkAgent {
     param($Wanted, [int]$Seconds)
     Save-RestartNeed 'kube-proxy'
     Stop-RunningService $Wanted.agent
-    # The agent keeps a network that has the right subnet, whatever else is wrong with it.
+    # The agent would keep one with the right subnet.
     if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
     [void](Wait-NodeAddress)
     Start-CurrentService $Wanted.agent
@@ -162,7 +158,7 @@ function Wait-NodeAddress {
 }
 
 function Restore-Uplink {
-    # A static address may be lost. Put back at once, HNS still finds it; later it invents one of its own.
+    # A lost static address, put back at once, is still found by HNS; later it invents one.
     if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
@@ -179,11 +175,11 @@ function Wait-PodNetwork {
 }
 
 function Remove-PodNetwork {
-    # Load balancers go first: some builds of HNS hang the other way round.
+    # Load balancers go first: some builds hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject networks $Name)
     if ($networks.Count -eq 0) { return }
-    # kube-proxy keeps in mind what it has written, and writes it again only when it starts.
+    # kube-proxy writes its rules again only when it starts.
     Save-RestartNeed 'kube-proxy'
     foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
     foreach ($network in $networks) { Remove-HnsObject networks $network.ID }

@@ -1,4 +1,4 @@
-# The range of ports that Windows gives to clients.
+# The ports that Windows gives to clients.
 
 function Get-PortRange {
     param([ValidateSet('tcp', 'udp')][string]$Protocol)
@@ -25,7 +25,6 @@ function Set-PortRange {
 }
 
 function Write-PortRange {
-    # The one range that all profiles share, for new sockets at once.
     param([string]$Protocol, [int]$Start, [int]$Count)
     $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
     [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)

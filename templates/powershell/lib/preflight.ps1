@@ -1,7 +1,5 @@
-# Can this machine become this node at all?
-
 function Assert-Preflight {
-    # Everything that is wrong at once: the step fails by the id of the first, and the others' travel with it.
+    # Fails by the id of the first; the others travel where a hint would.
     param([int]$Build, [int]$FreeGib, [object[]]$Updates)
     $problems = @(
         Test-Build $Build

@@ -1,7 +1,7 @@
-# Native programs, started directly: no shell touches their arguments or their output.
+# Programs are started directly: no shell touches arguments or output.
 
 function Join-Arguments {
-    # By the rules of CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+    # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
     param([string[]]$Arguments = @())
     $parts = foreach ($argument in $Arguments) {
         if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
@@ -16,12 +16,12 @@ function Invoke-Program {
         FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        # What is read here comes from kubectl and crictl; the texts of Windows' own programs are never looked at.
+        # As kubectl and crictl write; texts of Windows' own programs are never read.
         StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
     }
     $process = [Diagnostics.Process]::Start($start)
     try {
-        # Both streams are read at once: a program that fills one while we wait on the other would hang for ever.
+        # Both at once: a program that fills one while we read the other would hang.
         $output = $process.StandardOutput.ReadToEndAsync()
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()

@@ -1,4 +1,4 @@
-# Registry values below HKEY_LOCAL_MACHINE through .NET: no guessing of kinds.
+# Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
 
 function Read-Registry {
     param([string]$Path, [string]$Name)
@@ -6,7 +6,7 @@ function Read-Registry {
     if ($null -eq $key) { return }
     try {
         $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-        # A list must not fall apart into its items, or an empty one would look absent.
+        # An empty list must not look absent.
         if ($value -is [array]) { return , $value }
         $value
     }

@@ -1,4 +1,4 @@
-# Services are read from the registry and written by sc.exe: the control manager keeps its own copy.
+# Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
     param([string]$Name)
@@ -17,7 +17,7 @@ function Get-ServiceDifference {
     Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
     Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
     Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
-    # 0: only a crash is met by recovery. A kubelet that is told to stop may end with an error code.
+    # 0: only after a crash. A kubelet that is told to stop may end with an error.
     if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
     foreach ($key in $Service.parameters.Keys | Sort-Object) {
         Compare-Wanted -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] @flags
@@ -28,7 +28,7 @@ function Get-ServiceDifference {
 }
 
 function Test-RestartDisrupts {
-    # All services of a node stand below kube-proxy: with one of them it stops, and then makes every load balancer anew.
+    # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
     (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
 }
@@ -51,7 +51,7 @@ function Read-Service {
 }
 
 function ConvertFrom-FailureActions {
-    # A header of five numbers (reset period, two unused, count, offset), then pairs of action (1 is restart) and delay.
+    # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
     param($Bytes)
     $raw = [byte[]]@($Bytes)
     if ($raw.Length -lt 20) { return '' }
@@ -79,9 +79,8 @@ function Set-ServiceDefinition {
     $name = $Service.name
     if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
     Save-FormerValue 'Service' $name (Read-FormerService $name)
-    # The rest takes effect without a restart.
     if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
-    # Who changes the manager under a running service leaves a process that nobody stops.
+    # Else a process is left that nobody stops.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
     $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
@@ -102,7 +101,7 @@ function ConvertTo-DependList {
 }
 
 function Write-ServiceEnvironment {
-    # The control manager reads this value at every start; services.exe would show machine variables only after a reboot.
+    # Read at every start of it; machine variables would be seen only after a reboot.
     param([string]$Name, $Environment)
     $lines = @($Environment | Where-Object { $_ })
     if ($lines.Count -eq 0) { $lines = $null }
@@ -110,7 +109,6 @@ function Write-ServiceEnvironment {
 }
 
 function Invoke-ServiceControl {
-    # By its code: its texts are translated.
     param([string[]]$Arguments)
     $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
@@ -119,7 +117,7 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
-    # Noted before the first write: a run that dies in between would leave a service with an older configuration.
+    # Noted before the first write: the run may die in between.
     param([string]$Name)
     if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
@@ -132,7 +130,7 @@ function Test-RestartNeed {
 
 function Start-CurrentService {
     param([string]$Name)
-    # NSSM calls a service paused whose program dies at once, and a paused one cannot be started.
+    # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
     if ((Get-ServiceState $Name) -ne 'Running') {
         $refused = @()
@@ -150,7 +148,7 @@ function Wait-ServiceState {
 }
 
 function Stop-RunningService {
-    # Its process keeps files and pipes open beyond the stop.
+    # Its process keeps files open beyond the stop.
     param([string]$Name, [int]$Seconds = 60)
     if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
     $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId

@@ -1,5 +1,3 @@
-# Registry values, page file, power plan, time service.
-
 function Get-SettingDifference {
     # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain
     # may write (below SOFTWARE\Policies) is its own on a domain member: reported, never changed.
@@ -30,7 +28,7 @@ function Set-Settings {
 }
 
 function Get-PageFileDifference {
-    # Without any page file memory runs out in a crash: Windows has no out-of-memory killer.
+    # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
     param($MiB)
     $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
     $text = ConvertTo-Shown $is

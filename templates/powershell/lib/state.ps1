@@ -1,4 +1,4 @@
-# The state folder holds history, never the truth about the machine.
+# Holds history, never the truth about the machine.
 
 function Get-StatePath {
     param([string]$Name = '')
@@ -27,7 +27,7 @@ function Write-Journal {
 }
 
 function Read-StateJson {
-    # Nothing when the file is absent or was cut off in mid-write.
+    # Nothing when it is absent or was cut off in mid-write.
     param([string]$Name)
     $path = Get-StatePath $Name
     if (-not [IO.File]::Exists($path)) { return }
@@ -64,10 +64,10 @@ function Save-Fence {
 }
 
 function Enter-Run {
-    # The mutex, held, with the fence raised; nothing when somebody else keeps it.
+    # Nothing when somebody else keeps it.
     Initialize-StateFolder
     $facts = $script:Run.Facts
-    # Who takes over raises the fence first: the older run sees that at its next step and lets go of the mutex.
+    # The older run sees that at its next step and lets go.
     if ($facts.TakeOver) { Save-Fence $facts.Holder }
     $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
     if ($null -eq $lock) { return }
@@ -85,12 +85,12 @@ function Wait-Mutex {
     do {
         try {
             $lock = [Threading.Mutex]::new($false, 'Global\winboot')
-            # A holder that died leaves the mutex abandoned: then it is ours.
+            # Left by a holder that died.
             try { if ($lock.WaitOne(1000)) { return $lock } }
             catch [Threading.AbandonedMutexException] { return $lock }
             $lock.Dispose()
         }
-        # One that another account made cannot be opened: it is held, and goes away when that process lets go.
+        # Another account's, while it is held.
         catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
     } while ([DateTime]::UtcNow -lt $until)
 }
@@ -112,7 +112,6 @@ function Get-RunningDetached {
     foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
         $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
         if ($null -eq $status -or $status.state -ne 'running') { continue }
-        # One whose machine went down, or whose time is long over, runs no more.
         if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
     }
 }

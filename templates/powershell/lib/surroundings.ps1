@@ -1,4 +1,4 @@
-# What a person should know of a machine before it becomes a node; winboot changes none of it.
+# What a person should know of a machine; winboot changes none of it.
 
 function Get-SurroundingNotices {
     param([bool]$OwnMacs)
@@ -6,7 +6,7 @@ function Get-SurroundingNotices {
     if ($encryption -ne 'on') {
         New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
     }
-    # Pods on a bridge speak from MAC addresses of their own; only the hypervisor knows whether it lets them.
+    # Pods on a bridge have MAC addresses of their own.
     $port = ''
     switch -Regex ((Get-MachineIdentity).Model) {
         'VMware' { $port = 'forged transmits, MAC address changes, and promiscuous mode or MAC learning accepted by the port group' }
@@ -25,7 +25,6 @@ function Get-SurroundingNotices {
 }
 
 function Get-DiskEncryption {
-    # The class comes with the feature BitLocker.
     $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
     $drive = [Environment]::SystemDirectory.Substring(0, 2)
     $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
@@ -34,12 +33,12 @@ function Get-DiskEncryption {
 }
 
 function Get-ScanFilter {
-    # A scanner that holds the files of a layer open makes it fail to unpack. Defender's own has a step.
+    # It may hold files of a layer open. Defender's own has a step.
     $path = 'SYSTEM\CurrentControlSet\Services'
     $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
     foreach ($name in $services.GetSubKeyNames()) {
         try { $group = Read-Registry "$path\$name" 'Group' }
-        # Some products let nobody look at their keys.
+        # Some let nobody look at their keys.
         catch [Security.SecurityException] { continue }
         if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
     }
