@@ -10,7 +10,7 @@ findings with a place and with what to write instead; an empty tuple means all i
 | UnknownCommand, UnknownParameter, NotEverywhere | what Windows Server 2019, 2022 and 2025 do not all have |
 | TooManyArguments | arguments that a function of the script would drop without a word |
 | NewerType, NewerMember, NewerVariable, NewerRequires | what only newer PowerShells have |
-| UnsetVariable | a variable that nothing sets |
+| UnsetVariable | a variable that nothing sets, or nothing has set yet |
 | ExitCodeIgnored | a program was started and $LASTEXITCODE never looked at |
 | FileEncoding, FileRedirection | writing a file in an encoding nobody asked for |
 | InvokeExpression, PlainTextSecret | code or secrets made of text |
@@ -231,6 +231,9 @@ class _Checker:
                 self.add("NewerVariable", variable.extent, message, newer.VARIABLES[name])
             else:
                 self.add("UnsetVariable", variable.extent, f"nothing sets the variable ${variable.path}")
+        for variable in state.scope.early_reads():
+            message = f"the variable ${variable.path} is read before anything sets it"
+            self.add("UnsetVariable", variable.extent, message)
         for extent, program in state.programs:
             if extent.end > state.last_exit_code_read:
                 message = f"nobody looks at $LASTEXITCODE after {program}"

@@ -1,7 +1,8 @@
 """Which variables a function sets and reads: the part of the strict check that knows about scopes.
 
-Order is not looked at: a variable counts as set when any statement of the function sets it. A function also
-sees what the script sets at its top; that a callee sees its caller's variables is a habit we do not have.
+A variable must be set before the place where it is read. Before is meant by the text, and leniently: in a loop another
+turn may have set it, a script block runs who knows when, a function is called after the whole script has been read. A
+function also sees what the script sets at its top; that a callee sees its caller's variables is a habit we do not have.
 """
 
 from __future__ import annotations
@@ -17,14 +18,20 @@ from winboot.powershell.syntax import (
     CommandParameter,
     Convert,
     Data,
+    DoUntil,
+    DoWhile,
     Expression,
+    Extent,
+    For,
     ForEach,
     Node,
     Parameter,
     Paren,
     Pipeline,
+    ScriptBlockExpression,
     StringConstant,
     Variable,
+    While,
 )
 
 # Variables that PowerShell sets itself, in lower case.
@@ -68,8 +75,11 @@ class Scope:
 
     parent: Scope | None
     name: str = ""
-    set_names: set[str] = field(default_factory=set)
+    sets: dict[str, list[int]] = field(default_factory=dict)
+    """Where in the text each name has a value from; -1 when that is from the start."""
     reads: list[Variable] = field(default_factory=list)
+    loops: list[Extent] = field(default_factory=list)
+    blocks: list[Extent] = field(default_factory=list)
 
     @property
     def script(self) -> Scope:
@@ -83,30 +93,50 @@ class Scope:
         """Whether the name is set here, in an enclosing function or at the top of the script."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.set_names:
+            if name in scope.sets:
                 return True
             scope = scope.parent
         return False
+
+    def knows_at(self, name: str, place: int) -> bool:
+        """Whether the name may have a value where the text has come to that place."""
+        if self.parent is not None and self.parent.knows(name):
+            return True
+        if any(block.start <= place < block.end for block in self.blocks):
+            return True
+        around = [loop for loop in self.loops if loop.start <= place < loop.end]
+        return any(
+            since <= place or any(loop.start <= since <= loop.end for loop in around)
+            for since in self.sets[name]
+        )
 
     def note(self, node: Node) -> None:
         """Take down what a node sets."""
         match node:
             case Assignment(operator="="):
                 for variable in assigned(node.target):
-                    self._set(variable)
+                    self._set(variable, node.extent.end)
             case ForEach():
-                self._set(node.variable)
+                self.loops.append(node.extent)
+                self._set(node.variable, node.extent.start)
+            case While() | DoWhile() | DoUntil() | For():
+                self.loops.append(node.extent)
+            case ScriptBlockExpression():
+                self.blocks.append(node.extent)
             case Parameter():
-                self._set(node.variable)
+                self._set(node.variable, -1)
             case Data() if node.name is not None:
-                self.set_names.add(node.name.lower())
+                self._put(node.name, node.extent.end)
             case Command():
                 self._note_command(node)
 
-    def _set(self, variable: Variable) -> None:
+    def _set(self, variable: Variable, since: int) -> None:
         target = self.script if variable.scope in ("script", "global") else self
         if variable.drive is None:
-            target.set_names.add(variable.name.lower())
+            target._put(variable.name, since if target is self else -1)
+
+    def _put(self, name: str, since: int) -> None:
+        self.sets.setdefault(name.lower(), []).append(since)
 
     def _note_command(self, node: Command) -> None:
         elements = node.elements
@@ -119,9 +149,9 @@ class Scope:
                 if isinstance(argument, StringConstant) and (
                     lower in _SETTING_PARAMETERS or (naming and lower in ("name", "variable"))
                 ):
-                    self.set_names.add(argument.value.lstrip("+").lower())
+                    self._put(argument.value.lstrip("+"), node.extent.start)
             elif naming and number == 1 and isinstance(element, StringConstant):
-                self.set_names.add(element.value.lower())
+                self._put(element.value, node.extent.start)
 
     def unset_reads(self) -> list[Variable]:
         """The variables that are read here though nothing sets them."""
@@ -132,8 +162,20 @@ class Scope:
         if variable.drive is not None or name in AUTOMATIC:
             return True
         if variable.scope in ("script", "global"):
-            return name in self.script.set_names
+            return name in self.script.sets
         return self.knows(name)
+
+    def early_reads(self) -> list[Variable]:
+        """The variables that are read where nothing has set them yet."""
+        return [
+            variable
+            for variable in self.reads
+            if variable.drive is None
+            and variable.scope is None
+            and (name := variable.name.lower()) not in AUTOMATIC
+            and name in self.sets
+            and not self.knows_at(name, variable.extent.start)
+        ]
 
 
 def assigned(target: Expression) -> list[Variable]:
