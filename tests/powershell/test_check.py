@@ -99,7 +99,7 @@ def test_each_bad_habit_has_its_name(text: str, finding_id: str) -> None:
         "function Get-It { param($p = $q, $q) $p }",
         "do { $w = Get-Item x } until ($w)",
         "$h = @{}; $h.x = 1; $h['y'] = 2",
-        "ConvertTo-SecureString -String $Secrets.x -AsPlainText -Force; $Secrets = 1",
+        "$Secrets = 1; ConvertTo-SecureString -String $Secrets.x -AsPlainText -Force",
         "function Get-It { param([string] $Name, [securestring] $Password) $Name; $Password }",
         "function Get-It { param([string[]] $Secrets) $Secrets }",
         "Export-Csv -Path x -Encoding ASCII",
