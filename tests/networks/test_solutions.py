@@ -188,3 +188,20 @@ def test_every_solution_is_explained() -> None:
     with pytest.raises(UsageError) as caught:
         explain("flannel-vxlann")
     assert "flannel-vxlan" in caught.value.hint
+
+
+def test_calicos_agent_makes_its_network_first_and_then_stays() -> None:
+    """One service, as Calico's own scripts run it: what fails is begun again by NSSM."""
+    solution = BY_ID["calico-vxlan-node"]
+    assert solution.agent is not None
+    agent = solution.agent(replace(CHOICES, network_name="Calico"))
+
+    assert agent.words == ("/c", r"C:\k\calico-node.exe -startup && C:\k\calico-node.exe -felix")
+    assert agent.runs == r"C:\k\calico-node.exe"
+    assert agent.environment["KUBECONFIG"] == r"C:\k\calico.kubeconfig"
+    assert {
+        agent.environment[name] for name in ("NODENAME", "CALICO_K8S_NODE_REF", "FELIX_FELIXHOSTNAME")
+    } == {"win-1"}
+    assert {agent.environment[name] for name in ("VXLAN_VNI", "FELIX_VXLANVNI")} == {"4096"}
+    assert _conf("calico-vxlan-node")["nodename_file"] == "C:/k/calico-nodename"
+    assert _conf("calico-vxlan-node")["kubernetes"] == {"kubeconfig": r"C:\k\calico.kubeconfig"}

@@ -153,6 +153,7 @@ def _agent(choices: Choices) -> Agent:
             "CALICO_K8S_NODE_REF": choices.node_name,
             "CALICO_NETWORKING_BACKEND": "vxlan",
             "CALICO_NODENAME_FILE": choices.paths["calico_nodename"],
+            "FELIX_DATASTORETYPE": "kubernetes",
             "FELIX_FELIXHOSTNAME": choices.node_name,
             "FELIX_LOGSEVERITYFILE": "none",
             "FELIX_LOGSEVERITYSYS": "none",
