@@ -12,7 +12,7 @@ from winboot.lab.engine.door import ask_one
 from winboot.lab.engine.dotnet import OBJECT, DotNetType, Runtime
 
 # Of the C# in templates/powershell/lib/hns.ps1; tests/engine/test_add_type.py holds the two together.
-DECLARATION: Final = "863b85d2e8c8036340df726b5333bbf2eb5e5ae4e204d0504a86e544dc58abf9"
+DECLARATION: Final = "2b9421a8f3bef5517546d97f8fba5675d33d1a28a646bc1d402167d411309ee0"
 
 # Not registered with the other types: it exists only in a session that has compiled it.
 HNS: Final = DotNetType("Winboot.Hns", base=OBJECT, kind="static")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from winboot.lab.engine.comparison import compare_text
 from winboot.lab.engine.convert import convert, to_string
@@ -435,29 +437,29 @@ STRING.method("PadRight(int totalWidth)", "PadRight(int totalWidth, char padding
 )
 
 
+@lru_cache(maxsize=128)
+def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(mark) for mark in marks))
+
+
 def _split(self: str, separators: list[str], count: int, options: int) -> Array:
     """Cut at the separators (at white space when there are none), at most into `count` pieces."""
-    wanted = [separator for separator in separators if separator]
-    if not wanted:
-        wanted = list(WHITE)
+    wanted = [separator for separator in separators if separator] or list(WHITE)
     if count == 0:
         return Array((), STRING)
     pieces: list[str] = []
-    start = position = 0
+    start = 0
     drop = bool(options & 1)
-    while position < len(self) and (count < 0 or len(pieces) < count - 1):
-        cut = next((mark for mark in wanted if self.startswith(mark, position)), None)
-        if cut is None:
-            position += 1
-            continue
-        if position > start or not drop:
-            pieces.append(self[start:position])
-        position += len(cut)
-        start = position
+    for cut in _any_of(tuple(wanted)).finditer(self):
+        if 0 <= count <= len(pieces) + 1:
+            break
+        if cut.start() > start or not drop:
+            pieces.append(self[start : cut.start()])
+        start = cut.end()
     rest = self[start:]
     if drop and count >= 0:
-        while (cut := next((mark for mark in wanted if rest.startswith(mark)), None)) is not None:
-            rest = rest[len(cut) :]
+        while (mark := next((mark for mark in wanted if rest.startswith(mark)), None)) is not None:
+            rest = rest[len(mark) :]
     if rest or not drop:
         pieces.append(rest)
     return Array(pieces, STRING)
