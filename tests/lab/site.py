@@ -204,8 +204,11 @@ class Controller:
         self.at_death: Callable[[], None] = lambda: None
         self.session: Session | None = None
         self.pipelines: list[Mapping[str, object]] = []
+        # The names of the secrets that went along with each.
+        self.secrets: list[list[str]] = []
         self.scripts: list[str] = []
         self.run = uuid.uuid4().hex[:12]
+        self.stop = LabStop(self)
         self.world = World(
             connect=lambda spec: Direct(self, spec),
             cluster=lambda spec: Inside(self),
@@ -213,7 +216,7 @@ class Controller:
             journals=site.folder / "journals",
             run=self.run,
             holder=holder,
-            stop=LabStop(self),
+            stop=self.stop,
         )
 
     def join(self, **options: Any) -> Report:
@@ -275,6 +278,7 @@ class Direct:
         script = controller.rewrite(script)
         controller.scripts.append(script)
         controller.pipelines.append(arguments)
+        controller.secrets.append(sorted(secrets))
         lines: list[str] = []
         before = controller.site.losses[self._name]
 
@@ -290,7 +294,7 @@ class Direct:
         try:
             with machine.session(USER) as session, machine.acting():
                 controller.session = session
-                ended = run_script(session, script, parameters, emit=emit)
+                ended = run_script(session, script, parameters, emit=emit, local_scope=True)
                 if cut_off():
                     raise Interrupted(self._name)
             controller.check()
