@@ -20,7 +20,7 @@ from winboot.steps.step import Step
 
 def a_spec(*own: StepSource) -> Any:
     """As much of a spec as rendering itself takes."""
-    cluster = SimpleNamespace(server_host="10.0.0.10", server_port=6443)
+    cluster = SimpleNamespace(server_host="10.0.0.10", server_port=6443, pod_cidrs=())
     paths = SimpleNamespace(kubectl="", kubeconfig="", crictl="", crictl_config="")
     return SimpleNamespace(
         steps=own,
@@ -85,7 +85,7 @@ def test_only_functions_that_a_step_uses_come_along():
 
 def test_every_function_that_the_text_calls_is_in_it():
     text = rendered(ports(start=1, count=2)).text
-    known = set(re.findall(r"^function ([\w-]+) \{", text, re.MULTILINE))
+    known = set(re.findall(r"^function ([\w-]+)", text, re.MULTILINE))
 
     assert set(script._names(text)) <= known
 
@@ -116,7 +116,7 @@ def test_files_of_the_steps_are_shown_with_the_script():
 @pytest.mark.parametrize("name", ["restart", "boot_id"])
 def test_the_helpers_are_complete_scripts(name: str):
     text = getattr(script.helpers(), name)
-    known = set(re.findall(r"^function ([\w-]+) \{", text, re.MULTILINE))
+    known = set(re.findall(r"^function ([\w-]+)", text, re.MULTILINE))
 
     parse(text)
     assert set(script._names(text)) <= known

@@ -72,7 +72,8 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
 
     Raises ScriptError where a template and its step do not fit each other.
     """
-    steps = "\n".join(_step_text(step, spec, undo=undo) for step in plan.node_side)
+    present = frozenset(step.name for step in plan.node_side)
+    steps = "\n".join(_step_text(step, spec, present, undo=undo) for step in plan.node_side)
     frame = _environment().get_template("_script.ps1.j2")
     node = _laid_out(source(spec), 0)
     used = _closure("\n".join([node, steps, frame.render(_FRAME_ONLY, undoing=undo)]))
@@ -120,12 +121,12 @@ def _helper(name: str) -> str:
     return _environment().get_template(name).render(library=_Code(_library_text(_closure(source))))
 
 
-def _step_text(step: Step, spec: NodeSpec, *, undo: bool) -> str:
+def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: bool) -> str:
     values = {
         **step.inputs(spec),
         "undoing": undo,
         "files": dict(step.files(spec)),
-        "step": {"name": step.name, "needs": list(step.needs), "secrets": list(step.secrets(spec))},
+        "step": {"name": step.name, "needs": [name for name in step.needs if name in present], "secrets": list(step.secrets(spec))},
     }
     try:
         if step.source is not None:
@@ -245,10 +246,13 @@ _FRAME_ONLY: Final[Mapping[str, object]] = {
 _WIDTH: Final = 110
 # Templates and library are written with four blanks a level and sent with two: a level deeper costs a byte on every line.
 _INDENT: Final = 2
-_PLAIN_KEY: Final = re.compile(r"[a-z_][a-z0-9_]*")
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # A library file holds a comment that says what it is for, then functions that begin and end in the first column.
 _FUNCTION: Final = re.compile(r"^function ([A-Za-z]+-[A-Za-z0-9]+) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
+_PARAMETERS: Final = re.compile(
+    r"(?P<head>function [A-Za-z0-9-]+) \{\n(?P<comment>(?: *#[^\n]*\n)*) *param\((?P<parameters>[^\n]*)\)\n"
+)
 _WORD: Final = re.compile(r"\b[A-Z][A-Za-z]*-[A-Za-z0-9]+\b")
 
 
@@ -296,15 +300,23 @@ def _restorers() -> Iterator[str]:
 
 
 def _library_text(used: Iterable[str]) -> str:
-    chosen = frozenset(used)
+    chosen = [function for function in _library().values() if function.name in frozenset(used)]
     parts: list[str] = []
     file = ""
-    for function in _library().values():
-        if function.name not in chosen:
-            continue
+    for function in chosen:
         if function.file != file:
             file = function.file
             if heading := _heading(file):
                 parts.append(f"{heading}\n")
-        parts.append(function.text)
+        # One that is looked up by its name is asked for its text too: its parameters have to stand in that.
+        asked = any(f"'{function.name}'" in one.text for one in chosen)
+        parts.append(function.text if asked else _with_signature(function.text))
     return "\n".join(parts)
+
+
+def _with_signature(text: str) -> str:
+    """A function whose parameters fit on its first line has them there, as most languages write it."""
+    found = _PARAMETERS.match(text)
+    if found is None or len(found["head"]) + len(found["parameters"]) > _WIDTH:
+        return text
+    return f"{found['head']}({found['parameters']}) {{\n{found['comment']}{text[found.end() :]}"

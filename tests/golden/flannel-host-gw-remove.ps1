@@ -19,7 +19,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
+  Digest  = '74b54e924363fe072d0f7a45174c52a7588a3512e28d858e38b6d7cda83eb8dc'
 }
 
 # What most steps have to know of this node.
@@ -121,12 +121,11 @@ $steps = @(
   Restore-FormerValue
 } }
 
-@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Values = {
+@{ Name = 'artifacts'; Needs = @('directories'); Values = {
   $artifacts = @(
     @{
-      name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
+      name = 'containerd'; version = '2.1.5'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      kind = 'tar.gz'
       members = @(
         @{
           path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
@@ -140,8 +139,8 @@ $steps = @(
       )
     },
     @{
-      name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; kind = 'tar.gz'
+      name = 'kubernetes'; version = '1.34.2'
+      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
       members = @(
         @{
           path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
@@ -157,24 +156,22 @@ $steps = @(
       )
     },
     @{
-      name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; kind = 'file'
+      name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
       members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
     },
     @{
-      name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
+      name = 'crictl'; version = '1.34.0'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      kind = 'tar.gz'; members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
+      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
     },
     @{
-      name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
-      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
+      name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
       members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
-      name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
+      name = 'cni-plugins'; version = '1.7.1'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      kind = 'tar.gz'
       members = @(
         @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
         @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
@@ -182,18 +179,19 @@ $steps = @(
     },
     @{
       name = 'flannel-cni'; version = '1.7.1-flannel1'
-      file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      kind = 'tar.gz'
       members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
-      name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; kind = 'file'
+      name = 'flannel'; version = '0.27.4'
+      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
       members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
-  foreach ($artifact in $artifacts) { $artifact.proxy = 'http://proxy.corp.example:3128' }
+  foreach ($artifact in $artifacts) {
+    $artifact.file = [IO.Path]::GetFileName($artifact.url)
+    $artifact.proxy = 'http://proxy.corp.example:3128'
+  }
 }; Undo = {
   Restore-FormerValue
 } }
@@ -237,7 +235,7 @@ timeout: 10
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
-  $service = Complete-Service -Service @{
+  $service = Complete-Service @{
     name = 'containerd'; display = 'containerd'
     description = 'Runs containers for Kubernetes. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
     reset_s = 900
@@ -332,8 +330,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules', 'address-guard'); Values = {
-  $service = Complete-Service -Service @{
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
+  $service = Complete-Service @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
     environment = @(
@@ -378,17 +376,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
     agent = 'flanneld'
   }
-  $service = Complete-Service -Service @{
+  $service = Complete-Service @{
     name = 'flanneld'; display = 'flannel network agent'
     description = 'flannel network agent. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
     reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
     parameters = @{
-      'Application' = 'C:\k\flanneld.exe'
-      'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-      'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
-      'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-      'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
-      'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
+      Application = 'C:\k\flanneld.exe'
+      AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'
+      AppStderr = 'C:\var\log\flanneld\flanneld.log'; AppRotateFiles = 1; AppRotateOnline = 1
+      AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1; AppExit = 'Restart'
+      AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1')
     }
   }
 }; Undo = {
@@ -419,7 +417,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -460,7 +458,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -488,15 +486,15 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Restore-FormerValue
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
-  $service = Complete-Service -Service @{
+  $service = Complete-Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
     description = 'Kubernetes kube-proxy. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
     reset_s = 900; depends = @('kubelet', 'flanneld')
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
   }
-  $running = (Get-ServiceState -Name $service.name) -eq 'Running'
+  $running = (Get-ServiceState $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Undo = {
   Restore-FormerValue
@@ -508,24 +506,21 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #region Library: how it is done. Functions that the steps above use, directly or through another.
 # Mode Boot: a task at each start of the machine.
 
-function Restore-BootTask {
-  param([object]$Former)
+function Restore-BootTask([object]$Former) {
   Remove-Task $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
 }
 
 # The network that Calico's agent makes, and the host's endpoint in it.
 
-function Restore-CalicoNetwork {
+function Restore-CalicoNetwork([object]$Former) {
   # The service is gone by now, and the switch below stays.
-  param([object]$Former)
   if (-not $Former.existed) { Remove-PodNetwork $Former.name }
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.
 
-function Restore-Exclusion {
-  param([object]$Former)
+function Restore-Exclusion([object]$Former) {
   if ((Get-ServiceState 'WinDefend') -ne 'Running') { return }
   if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
   if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
@@ -533,9 +528,8 @@ function Restore-Exclusion {
 
 # Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
 
-function Start-DetachedRun {
+function Start-DetachedRun([int]$Seconds = 300, $Guard) {
   # Guard: what must hold afterwards, and what is taken away when it does not.
-  param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
   $run = $script:Run
   $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
@@ -552,9 +546,8 @@ function Start-DetachedRun {
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
-function New-ScriptLoader {
+function New-ScriptLoader([string]$Path, [string]$Arguments) {
   # A file that is no longer this script is refused.
-  param([string]$Path, [string]$Arguments)
   @(
     "`$bytes = [IO.File]::ReadAllBytes('$Path')"
     '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
@@ -563,20 +556,17 @@ function New-ScriptLoader {
   ) -join "`n"
 }
 
-function Set-Task {
-  param([string]$Name, $Task)
+function Set-Task([string]$Name, $Task) {
   [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
 }
 
-function Remove-Task {
-  param([string]$Name)
+function Remove-Task([string]$Name) {
   if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
     Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
   }
 }
 
-function New-SystemTask {
-  param([string]$Command, [int]$Seconds, $Trigger)
+function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
   # Not subject to the execution policy, and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
   $task = @{
@@ -600,9 +590,8 @@ function Assert-NoFailure {
   }
 }
 
-function Read-UntoldRuns {
+function Read-UntoldRuns([string]$Step, [string[]]$Purpose) {
   # What an undo did is no failure of a join: Purpose is the mode that started it.
-  param([string]$Step, [string[]]$Purpose)
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
@@ -637,9 +626,8 @@ function Invoke-Detached {
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 
-function Invoke-Guarded {
+function Invoke-Guarded($Status) {
   # Only what the node itself can see is a reason to go back.
-  param($Status)
   $script:Run.Facts.Purpose = $Status.purpose
   $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
   Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
@@ -662,9 +650,8 @@ function Invoke-Guarded {
   @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
 
-function Wait-Network {
+function Wait-Network($Snapshot, $Guard) {
   # Names what could not be put back.
-  param($Snapshot, $Guard)
   $intact = {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
@@ -674,8 +661,7 @@ function Wait-Network {
   if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
-function Get-MissingLink {
-  param($Snapshot, $Guard)
+function Get-MissingLink($Snapshot, $Guard) {
   if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
   $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
   if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
@@ -685,8 +671,7 @@ function Get-MissingLink {
   if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
 }
 
-function Undo-Rewiring {
-  param($Guard)
+function Undo-Rewiring($Guard) {
   if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
     Stop-RunningService $Guard.agent
     Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
@@ -698,16 +683,14 @@ function New-Reboot {
   [pscustomobject]@{ kind = 'reboot' }
 }
 
-function Stop-Step {
+function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
   # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
   # own may send one, as the target of the error record.
-  param([string]$Id, [string]$Message, [string]$Hint = '')
   throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
-function ConvertTo-Problem {
+function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
   # The reason is the innermost exception.
-  param($Caught, [string]$OtherwiseId)
   $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
   $at = $Caught.InvocationInfo
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -718,8 +701,7 @@ function ConvertTo-Problem {
   $problem
 }
 
-function Wait-Until {
-  param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
+function Wait-Until([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   while (-not (& $Test)) {
     if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -730,8 +712,7 @@ function Wait-Until {
 
 # Drives the steps and tells what happens.
 
-function New-Run {
-  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
+function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text) {
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
@@ -744,17 +725,15 @@ function New-Run {
   }
 }
 
-function Invoke-Block {
+function Invoke-Block($Step, [string]$Block) {
   # Values anew for each block: none changes them for another.
-  param($Step, [string]$Block)
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
   . $Step.Values
   & $Step[$Block]
 }
 
-function Invoke-Locked {
-  param([scriptblock]$Work)
+function Invoke-Locked([scriptblock]$Work) {
   # Taking the mutex before a detached run under way does would supersede it.
   $running = Get-RunningDetached
   $lock = $null
@@ -769,8 +748,7 @@ function Invoke-Locked {
   finally { Exit-Run $lock }
 }
 
-function Invoke-Steps {
-  param([object[]]$Steps, [scriptblock]$Drive)
+function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
   $rebooting = @()
   foreach ($step in $Steps) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
@@ -810,16 +788,14 @@ function New-Result {
   @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
 }
 
-function Set-Failure {
-  param($Step, $Result, $Caught, [string]$OtherwiseId)
+function Set-Failure($Step, $Result, $Caught, [string]$OtherwiseId) {
   $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
   $Result.State = 'failed'
   if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
   $script:Run.Unmet[$Step.Name] = $Result.Problem.id
 }
 
-function Receive-Said {
-  param($Step, $Result, $Thing)
+function Receive-Said($Step, $Result, $Thing) {
   $kind = ''
   if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
   switch ($kind) {
@@ -829,8 +805,7 @@ function Receive-Said {
   }
 }
 
-function Get-UndoResult {
-  param($Step)
+function Get-UndoResult($Step) {
   $result = New-Result
   try {
     $script:Run.Step = $Step.Name
@@ -857,28 +832,24 @@ function New-RunEvent {
   }
 }
 
-function New-StepEvent {
-  param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
+function New-StepEvent($Step, $Result, [Diagnostics.Stopwatch]$Watch) {
   New-EventLine @{
     event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
     differences = [object[]]@($Result.Differences); problem = $Result.Problem
   }
 }
 
-function New-DetachedEvents {
-  param($Run, [string]$Step)
+function New-DetachedEvents($Run, [string]$Step) {
   New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
   New-EndEvent 'detached'
 }
 
-function New-EndEvent {
-  param([string]$Reason, [string]$Message = '')
+function New-EndEvent([string]$Reason, [string]$Message = '') {
   New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
-function New-EventLine {
+function New-EventLine($Fields) {
   # ASCII only: no code page on the way can change it.
-  param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
@@ -887,32 +858,28 @@ function New-EventLine {
   $line
 }
 
-function ConvertTo-AsciiJson {
-  param($Value)
+function ConvertTo-AsciiJson($Value) {
   $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
   [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
 # Ports that Windows keeps from its clients.
 
-function Get-ExcludedRange {
+function Get-ExcludedRange([string]$Protocol) {
   # Only netsh knows them. A line that is two numbers is a range, in every language.
-  param([string]$Protocol)
   $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'
   foreach ($line in $lines) {
     if ($line -match '^\s*(\d+)\s+(\d+)\s*\*?\s*$') { @{ first = [int]$Matches[1]; last = [int]$Matches[2] } }
   }
 }
 
-function Restore-ExcludedRange {
-  param([object]$Former)
+function Restore-ExcludedRange([object]$Former) {
   $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
   if (@(Get-ExcludedRange $Former.protocol | Where-Object $same).Count -eq 0) { return }
   [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
-function Invoke-ExcludedRange {
-  param([string]$Verb, [string]$Protocol, $Range)
+function Invoke-ExcludedRange([string]$Verb, [string]$Protocol, $Range) {
   $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
   if ($null -ne $Range) {
     $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)")
@@ -922,15 +889,11 @@ function Invoke-ExcludedRange {
 
 # Features by DISM's names: far quicker than Get-WindowsFeature.
 
-function Get-FeatureState {
-  param([string]$Feature)
-  $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
-  if ($found.Count -eq 0) { return }
-  $found[0].State.ToString()
+function Get-FeatureState([string]$Feature) {
+  foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
 }
 
-function Restore-Feature {
-  param([object]$Former)
+function Restore-Feature([object]$Former) {
   if ($Former.state -ne 'Disabled' -or (Get-FeatureState $Former.name) -ne 'Enabled') { return }
   [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
   New-Reboot
@@ -938,15 +901,13 @@ function Restore-Feature {
 
 # UTF-8 without a byte order mark.
 
-function Get-TextHash {
-  param([string]$Text)
+function Get-TextHash([string]$Text) {
   $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
   [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
-function Write-FileText {
+function Write-FileText([string]$Path, [string]$Text, [switch]$Private) {
   # Written beside and renamed: a power cut leaves the old file or the new one.
-  param([string]$Path, [string]$Text, [switch]$Private)
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
@@ -958,9 +919,8 @@ function Write-FileText {
   else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
-function Move-FileOver {
+function Move-FileOver([string]$From, [string]$To) {
   # A program that runs cannot be overwritten, but renamed.
-  param([string]$From, [string]$To)
   $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
     Remove-OldFile $old
@@ -970,9 +930,8 @@ function Move-FileOver {
   Remove-OldFile $old
 }
 
-function Remove-OldFile {
+function Remove-OldFile([string]$Path) {
   # What still runs gets a name of its own and waits for Clear-OldFiles.
-  param([string]$Path)
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
@@ -992,8 +951,7 @@ function Clear-OldFiles {
   if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
-function Set-PrivateAccess {
-  param([string]$Path)
+function Set-PrivateAccess([string]$Path) {
   $folder = [IO.Directory]::Exists($Path)
   $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
   $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
@@ -1005,8 +963,7 @@ function Set-PrivateAccess {
   Set-Acl -LiteralPath $Path -AclObject $security
 }
 
-function Restore-File {
-  param([object]$Former)
+function Restore-File([object]$Former) {
   if ($null -ne $Former.bytes) {
     $beside = $Former.path + '.winboot-new'
     [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
@@ -1018,15 +975,13 @@ function Restore-File {
   else { Remove-OldFile $Former.path }
 }
 
-function Set-PrivateFolder {
-  param([string]$Path)
+function Set-PrivateFolder([string]$Path) {
   [void][IO.Directory]::CreateDirectory($Path)
   if (Get-Strangers $Path) { Set-PrivateAccess $Path }
 }
 
-function Get-Strangers {
+function Get-Strangers([string]$Path) {
   # All but SYSTEM and Administrators.
-  param([string]$Path)
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
   if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
@@ -1034,15 +989,13 @@ function Get-Strangers {
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
-function Restore-FirewallRule {
+function Restore-FirewallRule([object]$Former) {
   # The names are winboot's own: there was no rule before.
-  param([object]$Former)
   if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }
 
-function Restore-Folder {
+function Restore-Folder([object]$Former) {
   # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
-  param([object]$Former)
   if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
   $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
   if (-not $empty -and -not $Former.ours) { return }
@@ -1089,8 +1042,7 @@ function Clear-FormerValue {
 
 # The Host Network Service. For writing Windows has no cmdlet.
 
-function Get-HnsObject {
-  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
+function Get-HnsObject([string]$Kind, [string]$Name = '') {
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
   # Persistent networks are there even while it does not run.
   if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
@@ -1102,38 +1054,28 @@ function Get-HnsObject {
   }
 }
 
-function Invoke-Hns {
-  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, $Request = $null)
+function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-  $body = ''
-  if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
+  $body = if ($null -ne $Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-  if (-not $answer.Success) {
-    Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)"
-  }
-  if ($answer.PSObject.Properties['Output']) { $answer.Output }
+  if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
+  Read-Member $answer 'Output'
 }
 
-function Remove-HnsObject {
-  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
+function Remove-HnsObject([string]$Kind, [string]$Id) {
   [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
   @'
-    using System;
     using System.Runtime.InteropServices;
 
     namespace Winboot
     {
         public static class Hns
         {
-            [DllImport("vmcompute.dll", ExactSpelling = true)]
-            private static extern void HNSCall(
-                [MarshalAs(UnmanagedType.LPWStr)] string method,
-                [MarshalAs(UnmanagedType.LPWStr)] string path,
-                [MarshalAs(UnmanagedType.LPWStr)] string request,
-                [MarshalAs(UnmanagedType.LPWStr)] out string response);
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern void HNSCall(string method, string path, string request, out string response);
 
             public static string Call(string method, string path, string request)
             {
@@ -1166,22 +1108,17 @@ function Get-BootId {
   # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
   # noted by the startup task counts.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-  $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
-  if ($started.Count -eq 0) {
-    $noted = Read-StateJson 'boot.json'
-    if ($null -eq $noted) { return '' }
-    return [string]$noted.boot_id
+  foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
+    $time = $started.TimeCreated.ToUniversalTime().ToString('o')
+    $seed = "$(Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid') $($started.RecordId) $time"
+    return [Guid]::new((Get-TextHash $seed).Substring(0, 32)).ToString()
   }
-  $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
-  $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
-  $hash = Get-TextHash $seed
-  "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
+  [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
 }
 
 # What only the node knows fills the places <<name>> of texts.
 
-function Expand-Known {
-  param([string]$Text)
+function Expand-Known([string]$Text) {
   $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
   if ($names.Count -eq 0) { return $Text }
   $known = Get-Known
@@ -1219,8 +1156,7 @@ function Read-Known {
   $known
 }
 
-function Get-CidrAddress {
-  param([string]$Cidr, [int]$Offset)
+function Get-CidrAddress([string]$Cidr, [int]$Offset) {
   $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
   for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
     $Offset += $bytes[$at]
@@ -1230,14 +1166,12 @@ function Get-CidrAddress {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Test-CidrMember {
-  param([string]$Cidr, [string]$Address)
+function Test-CidrMember([string]$Cidr, [string]$Address) {
   $base, $length = $Cidr.Split('/')
   (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
 }
 
-function Get-NetworkBase {
-  param([string]$Address, [int]$Length)
+function Get-NetworkBase([string]$Address, [int]$Length) {
   $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
   for ($at = 0; $at -lt $bytes.Length; $at++) {
     $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
@@ -1246,23 +1180,20 @@ function Get-NetworkBase {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Complete-Service {
-  param($Service)
+function Complete-Service($Service) {
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
   foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
   foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
   $complete
 }
 
-function Complete-Value {
-  param($Value)
+function Complete-Value($Value) {
   if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
   if ($Value -is [string]) { return (Complete-Text $Value) }
   $Value
 }
 
-function Complete-Text {
-  param([string]$Text)
+function Complete-Text([string]$Text) {
   $filled = Expand-Known $Text
   if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
@@ -1270,35 +1201,30 @@ function Complete-Text {
 
 # Some write into one log for ever, others never delete an old one.
 
-function Restore-LogTask {
-  param([object]$Former)
+function Restore-LogTask([object]$Former) {
   Remove-Task $Former.name
 }
 
 # NSSM's own values of a service.
 
-function Read-ServiceParameter {
+function Read-ServiceParameter([string]$Service, [string]$Name) {
   # What happens after an exit is the default value of a subkey.
-  param([string]$Service, [string]$Name)
   $path = (Get-ServicePath $Service) + '\Parameters'
   if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
   , (Read-Registry $path $Name)
 }
 
-function Test-NssmService {
-  param([string]$Name)
+function Test-NssmService([string]$Name) {
   $null -ne (Read-ServiceParameter $Name 'Application')
 }
 
-function Restore-ServiceParameters {
-  param([object]$Former)
+function Restore-ServiceParameters([object]$Former) {
   $path = (Get-ServicePath $Former.name) + '\Parameters'
   if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
   foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
-function Restore-ComputerName {
-  param([object]$Former)
+function Restore-ComputerName([object]$Former) {
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
   if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
     Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
@@ -1324,13 +1250,11 @@ function Get-AddressTowardsServer {
   finally { $client.Close() }
 }
 
-function Find-Address {
-  param([string]$Ip)
+function Find-Address([string]$Ip) {
   Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
-function Test-SettledAddress {
-  param([string]$Ip)
+function Test-SettledAddress([string]$Ip) {
   @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
@@ -1344,87 +1268,77 @@ function Get-NodeAddress {
   $ip = $script:Node.node_ip
   if (-not $ip) { $ip = Get-AddressTowardsServer }
   if (-not $ip) {
-    $own = @(Get-DefaultRoute | Select-Object -First 1 |
-        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
-    if ($own.Count -eq 0) { return }
-    $ip = $own[0].IPAddress
+    $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+        ForEach-Object { $_.IPAddress })[0]
+    if (-not $ip) { return }
   }
-  $found = @(Find-Address $ip)
-  if ($found.Count -eq 0) { return }
-  $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-  $mac = ''
-  if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
-  [pscustomobject]@{
-    ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
-    index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
+  foreach ($found in Find-Address $ip | Select-Object -First 1) {
+    $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+    [pscustomobject]@{
+      ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+      index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+    }
   }
 }
 
-function Read-NetworkSnapshot {
-  param($Address)
-  $index = $Address.index
-  $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
-  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-  $category = ''
-  if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
+function Read-NetworkSnapshot($Address) {
+  $at = @{ InterfaceIndex = $Address.index }
+  $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
+  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+  $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+  $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
   @{
-    ip            = $Address.ip
+    ip = $Address.ip
     prefix_length = $Address.prefix_length
-    mac           = $Address.mac
-    static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
-    metric        = [int]$interface.InterfaceMetric
-    auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-    mtu           = [int]$interface.NlMtu
-    dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-    suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
-    category      = $category
-    vlan          = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-    ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
-        Where-Object { $_.Enabled }).Count -gt 0
-    addresses_v6  = [object[]]@(Get-NetIPAddress -InterfaceIndex $index -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+    mac = $Address.mac
+    static = $ip.PrefixOrigin.ToString() -eq 'Manual'
+    metric = [int]$interface.InterfaceMetric
+    auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+    mtu = [int]$interface.NlMtu
+    dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
+    suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    category = [string]$profiles[0]
+    vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
+    ipv6 = $bound.Count -gt 0
+    addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
         ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-    routes        = [object[]]@(Read-KeptRoutes $index)
+    routes = @(Read-KeptRoutes $Address.index)
   }
 }
 
-function Find-PhysicalAdapter {
+function Find-PhysicalAdapter([string]$Mac) {
   # Below a virtual switch, with the same MAC.
-  param([string]$Mac)
   @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
-function Read-Vlan {
-  param([string[]]$Names)
+function Read-Vlan([string[]]$Names) {
   if (-not $Names) { return '' }
   $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
   if ($found.Count -eq 0) { return '' }
   [string]@($found[0].RegistryValue)[0]
 }
 
-function Read-KeptRoutes {
-  param([int]$Index)
+function Read-KeptRoutes([int]$Index) {
   # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
   # Other IPv6 routes are announced by routers.
-  foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
-    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
-  }
-  foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-    if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
-    if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-    # An agent's, or winboot's own.
-    if (Test-PodPrefix $route.DestinationPrefix) { continue }
+  $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
+  $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+  foreach ($route in $routes) {
+    $prefix = $route.DestinationPrefix
+    if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
+    # Those of pods are an agent's, or winboot's own.
+    if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
     @{
-      prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-      persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
+      prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+      persistent = $persistent -contains "$prefix $($route.NextHop)"
     }
   }
 }
 
-function Test-PodPrefix {
-  param([string]$Prefix)
+function Test-PodPrefix([string]$Prefix) {
   $base, $length = $Prefix.Split('/')
   foreach ($cidr in $script:Node.pod_cidrs) {
     if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
@@ -1432,21 +1346,16 @@ function Test-PodPrefix {
   $false
 }
 
-function Find-Uplink {
+function Find-Uplink($Snapshot) {
   # The adapter that has the address; when that is gone, the one that took the MAC over.
-  param($Snapshot)
-  $found = @(Find-Address $Snapshot.ip)
-  if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
+  foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
+  # The physical adapter below a switch has the same MAC but no protocols: it comes last.
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-  # The physical adapter below a switch has the same MAC but no protocols.
-  $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
-  if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
-  if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
+  foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
 }
 
-function Restore-NetworkSnapshot {
+function Restore-NetworkSnapshot($Snapshot) {
   # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
-  param($Snapshot)
   $script:Run['Trouble'] = ''
   try {
     $index = Find-Uplink $Snapshot
@@ -1455,39 +1364,34 @@ function Restore-NetworkSnapshot {
   catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
 
-function Set-NetworkAsBefore {
-  param($Snapshot, [int]$Index)
+function Set-NetworkAsBefore($Snapshot, [int]$Index) {
   $at = @{ InterfaceIndex = $Index }
-  if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
+  $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+  if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
   Restore-Link -Snapshot $Snapshot -Index $Index
   Restore-Routes -Snapshot $Snapshot -Index $Index
   if ($Snapshot.static) {
-    $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
-    if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
-      Set-DnsClientServerAddress @at -ServerAddresses ([string[]]@($Snapshot.dns))
-    }
-    if ([string](Get-DnsClient @at).ConnectionSpecificSuffix -ne $Snapshot.suffix) {
-      Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix
-    }
+    $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
+    if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
+    $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
   }
-  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @at -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu }
+  $interface = @(Get-NetIPInterface @ipv4)[0]
+  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-    Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+    Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
   }
   # A domain network cannot be set.
+  if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
   foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-    if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
-      Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
-    }
+    if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
   }
 }
 
-function Restore-Link {
+function Restore-Link($Snapshot, [int]$Index) {
   # VLAN and IPv6.
-  param($Snapshot, [int]$Index)
   $physical = @(Find-PhysicalAdapter $Snapshot.mac)
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
     Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
@@ -1498,19 +1402,17 @@ function Restore-Link {
       if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
     }
   }
-  foreach ($address in @($Snapshot.addresses_v6)) {
-    if (@(Find-Address $address.ip).Count -gt 0) { continue }
+  foreach ($address in $Snapshot.addresses_v6) {
+    if (Find-Address $address.ip) { continue }
     [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
   }
 }
 
-function Restore-Routes {
-  param($Snapshot, [int]$Index)
+function Restore-Routes($Snapshot, [int]$Index) {
   foreach ($route in $Snapshot.routes) {
-    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
-        Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease.
-    if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
+    if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
+    if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
     $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
     if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
     [void](New-NetRoute @wanted)
@@ -1533,8 +1435,7 @@ function Read-NodeObject {
   if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
-function Read-Member {
-  param($Object, [string[]]$Names)
+function Read-Member($Object, [string[]]$Names) {
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
     $member = $Object.PSObject.Properties[$name]
@@ -1545,8 +1446,7 @@ function Read-Member {
   $Object
 }
 
-function Read-Items {
-  param($Object, [string]$Name)
+function Read-Items($Object, [string]$Name) {
   foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
@@ -1554,27 +1454,23 @@ function Get-PodCidr {
   Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
-function Find-Interface {
-  param([string]$Address)
+function Find-Interface([string]$Address) {
   $family = Get-AddressFamily $Address
   foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
-function Get-AddressFamily {
-  param([string]$Address)
+function Get-AddressFamily([string]$Address) {
   if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
-function Restore-Forwarding {
-  param([object]$Former)
+function Restore-Forwarding([object]$Former) {
   foreach ($interface in Find-Interface $Former.address) {
     Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
   }
 }
 
-function Remove-PodNetwork {
+function Remove-PodNetwork([string]$Name) {
   # Load balancers go first: some builds hang the other way round.
-  param([string]$Name)
   $networks = @(Get-HnsObject networks $Name)
   if ($networks.Count -eq 0) { return }
   # kube-proxy writes its rules again only when it starts.
@@ -1583,22 +1479,19 @@ function Remove-PodNetwork {
   foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
-function Test-OwnNetwork {
-  param([string]$Name)
+function Test-OwnNetwork([string]$Name) {
   $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
   $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
 }
 
-function Stop-PodNetwork {
+function Stop-PodNetwork($Wanted) {
   # The detached part of an undo: the agent would only make the network again.
-  param($Wanted)
   if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
   Remove-PodNetwork $Wanted.name
 }
 
-function Restore-PodNetwork {
+function Restore-PodNetwork([object]$Former) {
   # The network went with the detached run before; one that was there before winboot stays.
-  param([object]$Former)
   if ($Former.existed) { return }
   if (@(Get-HnsObject networks $Former.name).Count -eq 0) { return }
   Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
@@ -1606,14 +1499,12 @@ function Restore-PodNetwork {
 
 # The ports that Windows gives to clients.
 
-function Write-PortRange {
-  param([string]$Protocol, [int]$Start, [int]$Count)
+function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
   $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
-function Restore-PortRange {
-  param([object]$Former)
+function Restore-PortRange([object]$Former) {
   if ($null -eq $Former.range) { return }
   $parts = $Former.range.Split('+')
   Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
@@ -1621,9 +1512,8 @@ function Restore-PortRange {
 
 # Programs are started directly: no shell touches arguments or output.
 
-function Join-Arguments {
+function Join-Arguments([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
-  param([string[]]$Arguments = @())
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
     '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
@@ -1631,8 +1521,7 @@ function Join-Arguments {
   $parts -join ' '
 }
 
-function Invoke-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
   $start = [Diagnostics.ProcessStartInfo]@{
     FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
     RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
@@ -1655,8 +1544,7 @@ function Invoke-Program {
   finally { $process.Dispose() }
 }
 
-function Assert-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+function Assert-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
   $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { return $ended.Output }
   $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
@@ -1664,16 +1552,14 @@ function Assert-Program {
   Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
 }
 
-function Get-SystemProgram {
+function Get-SystemProgram([string]$Name) {
   # Never by the search path of a session.
-  param([string]$Name)
   "$([Environment]::SystemDirectory)\$Name"
 }
 
 # Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
 
-function Read-Registry {
-  param([string]$Path, [string]$Name)
+function Read-Registry([string]$Path, [string]$Name) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
   try {
@@ -1685,15 +1571,13 @@ function Read-Registry {
   finally { $key.Dispose() }
 }
 
-function Test-RegistryKey {
-  param([string]$Path)
+function Test-RegistryKey([string]$Path) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -ne $key) { $key.Dispose() }
   $null -ne $key
 }
 
-function Write-Registry {
-  param([string]$Path, [string]$Name, $Value, [string]$Kind)
+function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
   if ($null -eq $Value) {
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
     if ($null -eq $key) { return }
@@ -1710,22 +1594,19 @@ function Write-Registry {
   [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
-function Restore-Registry {
-  param([object]$Former)
+function Restore-Registry([object]$Former) {
   Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }
 
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
-function Use-RootStore {
-  param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
+function Use-RootStore([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work) {
   $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
   $store.Open($Access)
   try { & $Work $store } finally { $store.Close() }
 }
 
-function Restore-Root {
-  param([object]$Former)
+function Restore-Root([object]$Former) {
   Use-RootStore -Access ReadWrite -Work {
     param($Store)
     foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
@@ -1735,8 +1616,7 @@ function Restore-Root {
 # Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
 # the last run; nodes that come later are known from the next one on.
 
-function Restore-PodRoute {
-  param([object]$Former)
+function Restore-PodRoute([object]$Former) {
   foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
     if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
     Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
@@ -1745,55 +1625,47 @@ function Restore-PodRoute {
 
 # Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
-function Get-ServicePath {
-  param([string]$Name)
+function Get-ServicePath([string]$Name) {
   "SYSTEM\CurrentControlSet\Services\$Name"
 }
 
-function Get-ServiceState {
-  param([string]$Name)
+function Get-ServiceState([string]$Name) {
   $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
   if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
-function ConvertTo-DependList {
+function ConvertTo-DependList($Names) {
   # sc.exe clears the list at a lone slash.
-  param($Names)
   $list = @($Names | Where-Object { $_ }) -join '/'
   if ($list) { $list } else { '/' }
 }
 
-function Write-ServiceEnvironment {
+function Write-ServiceEnvironment([string]$Name, $Environment) {
   # Read at every start of it; machine variables would be seen only after a reboot.
-  param([string]$Name, $Environment)
   $lines = @($Environment | Where-Object { $_ })
   if ($lines.Count -eq 0) { $lines = $null }
   Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
-function Invoke-ServiceControl {
-  param([string[]]$Arguments)
+function Invoke-ServiceControl([string[]]$Arguments) {
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
     Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
   }
 }
 
-function Save-RestartNeed {
+function Save-RestartNeed([string]$Name) {
   # Noted before the first write: the run may die in between.
-  param([string]$Name)
   if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
 
-function Wait-ServiceState {
-  param([string]$Name, [string]$State, [int]$Seconds)
+function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
   if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
   Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
-function Stop-RunningService {
+function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
   # Its process keeps files open beyond the stop.
-  param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
@@ -1802,8 +1674,7 @@ function Stop-RunningService {
   if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
 }
 
-function Restore-Service {
-  param([object]$Former)
+function Restore-Service([object]$Former) {
   Stop-RunningService $Former.name
   $path = Get-ServicePath $Former.name
   if (-not $Former.exists) {
@@ -1820,15 +1691,13 @@ function Restore-Service {
   if ($Former.running) { Start-Service -Name $Former.name }
 }
 
-function Restore-PowerPlan {
-  param([object]$Former)
+function Restore-PowerPlan([object]$Former) {
   if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
 }
 
 # Holds history, never the truth about the machine.
 
-function Get-StatePath {
-  param([string]$Name = '')
+function Get-StatePath([string]$Name = '') {
   [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
 
@@ -1841,8 +1710,7 @@ function Remove-StateFolder {
   if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
 }
 
-function Write-Journal {
-  param([string]$Line)
+function Write-Journal([string]$Line) {
   $path = Get-StatePath 'journal.jsonl'
   if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
   if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
@@ -1853,17 +1721,15 @@ function Write-Journal {
   [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
 }
 
-function Read-StateJson {
+function Read-StateJson([string]$Name) {
   # Nothing when it is absent or was cut off in mid-write.
-  param([string]$Name)
   $path = Get-StatePath $Name
   if (-not [IO.File]::Exists($path)) { return }
   try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
   catch [ArgumentException] { return }
 }
 
-function Write-StateJson {
-  param([string]$Name, $Value)
+function Write-StateJson([string]$Name, $Value) {
   Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
@@ -1883,8 +1749,7 @@ function Get-HolderText {
   "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
-function Save-Fence {
-  param([string]$Holder)
+function Save-Fence([string]$Holder) {
   $script:Run.Fence = (Get-Fence) + 1
   $now = [DateTime]::UtcNow.ToString('s') + 'Z'
   Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
@@ -1906,8 +1771,7 @@ function Enter-Run {
   $lock
 }
 
-function Wait-Mutex {
-  param([int]$Seconds)
+function Wait-Mutex([int]$Seconds) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
     try {
@@ -1922,14 +1786,12 @@ function Wait-Mutex {
   } while ([DateTime]::UtcNow -lt $until)
 }
 
-function Exit-Run {
-  param([Threading.Mutex]$Lock)
+function Exit-Run([Threading.Mutex]$Lock) {
   $Lock.ReleaseMutex()
   $Lock.Dispose()
 }
 
-function Save-RebootMark {
-  param([string[]]$Steps)
+function Save-RebootMark([string[]]$Steps) {
   Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 

@@ -20,7 +20,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '1bb3561a8011153671d37794743d87e5b9d5c93c50c566f3ee8efc7c73e24114'
+  Digest  = '74b54e924363fe072d0f7a45174c52a7588a3512e28d858e38b6d7cda83eb8dc'
 }
 
 # What most steps have to know of this node.
@@ -52,16 +52,16 @@ $steps = @(
 @{ Name = 'computer-name'; Needs = @('node-preflight'); Values = {
   $name = 'WIN-A1'
 }; Look = {
-  Get-ComputerNameDifference -Want $name
+  Get-ComputerNameDifference $name
 }; Change = {
-  Set-ComputerName -Name $name
+  Set-ComputerName $name
 } }
 
 @{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
   $features = @('Containers')
   $source = $null
 }; Look = {
-  Get-FeatureDifference -Features $features
+  Get-FeatureDifference $features
 }; Change = {
   Enable-Features -Features $features -Source $source
 } }
@@ -69,9 +69,9 @@ $steps = @(
 @{ Name = 'system-settings'; Needs = @('node-preflight'); Values = {
   $pageFile = 'system'
 }; Look = {
-  Get-PageFileDifference -MiB $pageFile
+  Get-PageFileDifference $pageFile
 }; Change = {
-  Set-PageFile -MiB $pageFile
+  Set-PageFile $pageFile
 } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
@@ -120,9 +120,9 @@ $steps = @(
     }
   )
 }; Look = {
-  Get-FirewallDifference -Rules $rules
+  Get-FirewallDifference $rules
 }; Change = {
-  Set-FirewallRules -Rules $rules
+  Set-FirewallRules $rules
 } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Values = {
@@ -132,7 +132,7 @@ $steps = @(
   Set-BootTask
   # The routes to keep are those before winboot rewires anything; later the agent's are among them.
   $address = Get-NodeAddress
-  if ($null -ne $address -and $null -eq (Read-StateJson 'network.json')) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot -Address $address) }
+  if ($null -ne $address -and $null -eq (Read-StateJson 'network.json')) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot $address) }
 }; Boot = {
   Restore-BootRoutes
 } }
@@ -148,12 +148,11 @@ $steps = @(
   Set-LogTask @rotation
 } }
 
-@{ Name = 'artifacts'; Needs = @('directories', 'trust-roots'); Values = {
+@{ Name = 'artifacts'; Needs = @('directories'); Values = {
   $artifacts = @(
     @{
-      name = 'containerd'; version = '2.1.5'; file = 'containerd-2.1.5-windows-amd64.tar.gz'
+      name = 'containerd'; version = '2.1.5'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      kind = 'tar.gz'
       members = @(
         @{
           path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
@@ -167,8 +166,8 @@ $steps = @(
       )
     },
     @{
-      name = 'kubernetes'; version = '1.34.2'; file = 'kubernetes-node-windows-amd64.tar.gz'
-      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'; kind = 'tar.gz'
+      name = 'kubernetes'; version = '1.34.2'
+      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
       members = @(
         @{
           path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
@@ -184,24 +183,22 @@ $steps = @(
       )
     },
     @{
-      name = 'kubectl'; version = '1.34.2'; file = 'kubectl.exe'
-      url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'; kind = 'file'
+      name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
       members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
     },
     @{
-      name = 'crictl'; version = '1.34.0'; file = 'crictl-v1.34.0-windows-amd64.tar.gz'
+      name = 'crictl'; version = '1.34.0'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      kind = 'tar.gz'; members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
+      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
     },
     @{
-      name = 'nssm'; version = '2.24'; file = 'nssm-2.24.zip'; url = 'https://nssm.cc/release/nssm-2.24.zip'
-      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'; kind = 'zip'
+      name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
       members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
-      name = 'cni-plugins'; version = '1.7.1'; file = 'cni-plugins-windows-amd64-v1.7.1.tgz'
+      name = 'cni-plugins'; version = '1.7.1'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      kind = 'tar.gz'
       members = @(
         @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
         @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
@@ -209,22 +206,23 @@ $steps = @(
     },
     @{
       name = 'flannel-cni'; version = '1.7.1-flannel1'
-      file = 'cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      kind = 'tar.gz'
       members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
-      name = 'flannel'; version = '0.27.4'; file = 'flanneld.exe'
-      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'; kind = 'file'
+      name = 'flannel'; version = '0.27.4'
+      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
       members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
-  foreach ($artifact in $artifacts) { $artifact.proxy = 'http://proxy.corp.example:3128' }
+  foreach ($artifact in $artifacts) {
+    $artifact.file = [IO.Path]::GetFileName($artifact.url)
+    $artifact.proxy = 'http://proxy.corp.example:3128'
+  }
 }; Look = {
-  Get-ArtifactDifference -Artifacts $artifacts
+  Get-ArtifactDifference $artifacts
 }; Change = {
-  Install-Artifacts -Artifacts $artifacts
+  Install-Artifacts $artifacts
 } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
@@ -262,15 +260,15 @@ timeout: 10
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Service 'containerd'
-  Get-RenderedFilesDifference -Files $mirrors
+  Get-RenderedFilesDifference $files 'containerd'
+  Get-RenderedFilesDifference $mirrors
 }; Change = {
-  Set-RenderedFiles -Files $files -Service 'containerd'
-  Set-RenderedFiles -Files $mirrors
+  Set-RenderedFiles $files 'containerd'
+  Set-RenderedFiles $mirrors
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
-  $service = Complete-Service -Service @{
+  $service = Complete-Service @{
     name = 'containerd'; display = 'containerd'
     description = 'Runs containers for Kubernetes. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
     reset_s = 900
@@ -281,19 +279,19 @@ timeout: 10
     command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
   }
 }; Look = {
-  Get-ServiceDifference -Service $service
+  Get-ServiceDifference $service
 }; Change = {
-  Set-ServiceDefinition -Service $service
-  Start-CurrentService -Name $service.name
+  Set-ServiceDefinition $service
+  Start-CurrentService $service.name
   Wait-Containerd
 } }
 
 @{ Name = 'pause-image'; Needs = @('containerd'); Values = {
   $image = 'registry.k8s.io/pause:3.10'
 }; Look = {
-  Get-ImageDifference -Image $image
+  Get-ImageDifference $image
 }; Change = {
-  Install-Image -Image $image
+  Install-Image $image
 } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
@@ -327,11 +325,11 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-CredentialDifference -Credential $credential
-  Get-RenderedFilesDifference -Files $files -Service 'kubelet'
+  Get-CredentialDifference $credential
+  Get-RenderedFilesDifference $files 'kubelet'
 }; Change = {
-  Set-Credential -Credential $credential
-  Set-RenderedFiles -Files $files -Service 'kubelet'
+  Set-Credential $credential
+  Set-RenderedFiles $files 'kubelet'
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
@@ -372,13 +370,13 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Service 'kubelet'
+  Get-RenderedFilesDifference $files 'kubelet'
 }; Change = {
-  Set-RenderedFiles -Files $files -Service 'kubelet'
+  Set-RenderedFiles $files 'kubelet'
 } }
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules', 'address-guard'); Values = {
-  $service = Complete-Service -Service @{
+@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
+  $service = Complete-Service @{
     name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
     environment = @(
@@ -388,10 +386,10 @@ c67lpvsqaTVQAeNNBKvnm4g=
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
   }
 }; Look = {
-  Get-ServiceDifference -Service $service
+  Get-ServiceDifference $service
 }; Change = {
-  Set-ServiceDefinition -Service $service
-  Start-CurrentService -Name $service.name
+  Set-ServiceDefinition $service
+  Start-CurrentService $service.name
 } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Values = {
@@ -400,7 +398,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }; Look = {
   Get-RegistrationDifference @wanted
-  if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
+  if (Test-CurrentCertificate $client) { Get-FileAbsence $bootstrap 'no longer needed' }
 }; Change = {
   Wait-Registration @wanted -ClientCertificate $client -Seconds 300
   [IO.File]::Delete($bootstrap)
@@ -421,9 +419,9 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Service 'flanneld'
+  Get-RenderedFilesDifference $files 'flanneld'
 }; Change = {
-  Set-RenderedFiles -Files $files -Service 'flanneld'
+  Set-RenderedFiles $files 'flanneld'
 } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
@@ -432,26 +430,26 @@ c67lpvsqaTVQAeNNBKvnm4g=
     vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
     agent = 'flanneld'
   }
-  $service = Complete-Service -Service @{
+  $service = Complete-Service @{
     name = 'flanneld'; display = 'flannel network agent'
     description = 'flannel network agent. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
     reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
     parameters = @{
-      'Application' = 'C:\k\flanneld.exe'
-      'AppParameters' = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-      'AppDirectory' = 'C:\'; 'AppStdout' = 'C:\var\log\flanneld\flanneld.log'
-      'AppStderr' = 'C:\var\log\flanneld\flanneld.log'; 'AppRotateFiles' = 1; 'AppRotateOnline' = 1
-      'AppRotateBytes' = 52428800; 'AppRestartDelay' = 10000; 'AppNoConsole' = 1; 'AppExit' = 'Restart'
-      'AppPriority' = $null; 'AppEnvironment' = $null; 'AppEnvironmentExtra' = @('NODE_NAME=win-a1')
+      Application = 'C:\k\flanneld.exe'
+      AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'
+      AppStderr = 'C:\var\log\flanneld\flanneld.log'; AppRotateFiles = 1; AppRotateOnline = 1
+      AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1; AppExit = 'Restart'
+      AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1')
     }
   }
 }; Look = {
   # While its network is missing, starting it is the part of the step pod-network: that rewires the adapter.
-  $standing = Test-PodNetwork -Wanted $network
-  Get-ServiceDifference -Service $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
+  $standing = Test-PodNetwork $network
+  Get-ServiceDifference $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
 }; Change = {
-  Set-ServiceDefinition -Service $service
-  if (Test-PodNetwork -Wanted $network) { Start-CurrentService -Name $service.name }
+  Set-ServiceDefinition $service
+  if (Test-PodNetwork $network) { Start-CurrentService $service.name }
 } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
@@ -462,18 +460,18 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
   $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
 }; Look = {
-  Get-PodNetworkDifference -Wanted $network
+  Get-PodNetworkDifference $network
 }; Change = {
   # Right after a restart the agent may only need a moment more.
   Wait-RunningAgent -Wanted $network -Seconds 30
-  if (Test-PodNetwork -Wanted $network) { Enable-Forwarding -Wanted $network }
+  if (Test-PodNetwork $network) { Enable-Forwarding $network }
   else { Start-Rewiring -Wanted $network -Guard $guard }
 }; Boot = {
   # Its agent makes a missing network, after each restart for an overlay.
-  Protect-Address -Awaited { -not (Test-PodNetwork -Wanted $network) } -Seconds 900
+  Protect-Address -Awaited { -not (Test-PodNetwork $network) } -Seconds 900
 }; Detached = {
   Start-NetworkAgent -Wanted $network -Seconds 180
-  Enable-Forwarding -Wanted $network
+  Enable-Forwarding $network
 } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
@@ -488,7 +486,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-Reservations -Store $store -Reservations $reservations
 } }
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
   $files = @{
     'C:\etc\cni\net.d\10-flannel.conflist' = '{
@@ -526,17 +524,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files
-  foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence -Path $path -Because 'another CNI configuration' }
+  Get-RenderedFilesDifference $files
+  foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence $path 'another CNI configuration' }
 }; Change = {
-  Set-RenderedFiles -Files $files
+  Set-RenderedFiles $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
-    Save-FormerFile -Path $path
+    Save-FormerFile $path
     [IO.File]::Delete($path)
   }
 } }
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network', 'calico-node', 'operator-network'); Values = {
+@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
   $files = @{
     'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -561,28 +559,28 @@ c67lpvsqaTVQAeNNBKvnm4g=
 '
   }
 }; Look = {
-  Get-RenderedFilesDifference -Files $files -Service 'kube-proxy'
+  Get-RenderedFilesDifference $files 'kube-proxy'
 }; Change = {
-  Set-RenderedFiles -Files $files -Service 'kube-proxy'
+  Set-RenderedFiles $files 'kube-proxy'
 } }
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'calico-node', 'operator-network', 'artifacts', 'firewall-rules'); Values = {
+@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
-  $service = Complete-Service -Service @{
+  $service = Complete-Service @{
     name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
     description = 'Kubernetes kube-proxy. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
     reset_s = 900; depends = @('kubelet', 'flanneld')
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
   }
-  $running = (Get-ServiceState -Name $service.name) -eq 'Running'
+  $running = (Get-ServiceState $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
-  Get-ServiceDifference -Service $service
-  if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
+  Get-ServiceDifference $service
+  if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus $health) -Want 200 }
 }; Change = {
-  Assert-Network -Name $network
-  Set-ServiceDefinition -Service $service
-  Start-CurrentService -Name $service.name
+  Assert-Network $network
+  Set-ServiceDefinition $service
+  Start-CurrentService $service.name
   Wait-KubeProxy -Name $service.name -Health $health -Seconds 60
 } }
 
@@ -592,9 +590,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #region Library: how it is done. Functions that the steps above use, directly or through another.
 # Downloads resume, are hashed, unpacked, and put in place by a rename.
 
-function Get-ArtifactDifference {
+function Get-ArtifactDifference([hashtable[]]$Artifacts) {
   # Where only the archive's hash is known, each file's own was noted when it was placed.
-  param([hashtable[]]$Artifacts)
   foreach ($artifact in $Artifacts) {
     $noted = Read-PlacedHashes $artifact
     foreach ($member in $artifact.members) {
@@ -608,8 +605,7 @@ function Get-ArtifactDifference {
   }
 }
 
-function Read-PlacedHashes {
-  param($Artifact)
+function Read-PlacedHashes($Artifact) {
   $hashes = @{}
   $noted = Read-StateJson "placed-$($Artifact.name).json"
   if ($null -ne $noted -and $noted.archive -eq $Artifact['sha256']) {
@@ -618,15 +614,13 @@ function Read-PlacedHashes {
   $hashes
 }
 
-function Install-Artifacts {
-  param([hashtable[]]$Artifacts)
+function Install-Artifacts([hashtable[]]$Artifacts) {
   foreach ($artifact in $Artifacts) {
     if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact }
   }
 }
 
-function Install-Artifact {
-  param($Artifact)
+function Install-Artifact($Artifact) {
   if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
@@ -636,7 +630,7 @@ function Install-Artifact {
   if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
   [void][IO.Directory]::CreateDirectory($unpacked)
   $paths = @($Artifact.members | ForEach-Object { $_.path })
-  if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, "$unpacked\$paths") }
+  if ($paths -contains $Artifact.file) { [IO.File]::Copy($archive, "$unpacked\$paths") }
   else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
   $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
   Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
@@ -644,8 +638,7 @@ function Install-Artifact {
   [IO.File]::Delete($archive)
 }
 
-function Install-Member {
-  param($Member, [string]$Folder)
+function Install-Member($Member, [string]$Folder) {
   $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
   $hash = Get-PathHash $from
   if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
@@ -660,8 +653,7 @@ function Install-Member {
   @{ destination = $Member.destination; sha256 = $hash }
 }
 
-function Receive-Artifact {
-  param($Artifact, [string]$Path)
+function Receive-Artifact($Artifact, [string]$Path) {
   $want = $Artifact['sha256']
   $part = "$Path.part"
   for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
@@ -674,8 +666,7 @@ function Receive-Artifact {
   [IO.File]::Move($part, $Path)
 }
 
-function Receive-Rest {
-  param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
+function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last) {
   # A bundle in a folder.
   if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
   # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
@@ -750,28 +741,24 @@ function Restore-BootRoutes {
   if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
 }
 
-function Read-PemCertificate {
-  param([string]$Path)
+function Read-PemCertificate([string]$Path) {
   $text = Read-FileText $Path
   if ($null -ne $text) { ConvertFrom-Pem $text }
 }
 
-function ConvertFrom-Pem {
-  param([string]$Text)
+function ConvertFrom-Pem([string]$Text) {
   $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
   if (-not $match.Success) { return }
   # A PEM file with a key in it cannot be read as it is.
   [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
 }
 
-function Test-CurrentCertificate {
-  param([string]$Path)
+function Test-CurrentCertificate([string]$Path) {
   $certificate = Read-PemCertificate $Path
   $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
-function Get-CredentialFault {
-  param($Credential)
+function Get-CredentialFault($Credential) {
   $kubeconfig = Read-FileText $Credential.kubeconfig
   if ($null -eq $kubeconfig) { return 'no kubeconfig' }
   $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
@@ -786,16 +773,14 @@ function Get-CredentialFault {
   if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
-function Get-CredentialDifference {
+function Get-CredentialDifference($Credential) {
   # A bootstrap file of this very run is enough: the kubelet makes the rest of it.
-  param($Credential)
   $fault = Get-CredentialFault $Credential
   if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
   New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 
-function Set-Credential {
-  param($Credential)
+function Set-Credential($Credential) {
   if ($null -eq (Get-CredentialFault $Credential)) { return }
   Stop-RunningService 'kubelet'
   # It is the kubelet's, and goes with its credentials.
@@ -810,37 +795,28 @@ function Set-Credential {
   $script:Run['Bootstrapped'] = $true
 }
 
-function Invoke-Crictl {
+function Invoke-Crictl([string[]]$Arguments, [int]$Seconds = 30) {
   # Nothing when containerd does not answer.
-  param([string[]]$Arguments, [int]$Seconds = 30)
   if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
   if ((Get-ServiceState 'containerd') -ne 'Running') { return }
   $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
-function Get-ImageDifference {
-  param([string]$Image)
+function Get-ImageDifference([string]$Image) {
   $listed = Invoke-Crictl @('images', '--output', 'json')
-  $tags = @()
-  if ($null -ne $listed) {
-    $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
-  }
-  if ($tags -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
+  $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
+  if (@($tags) -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
 }
 
-function Install-Image {
-  param([string]$Image)
+function Install-Image([string]$Image) {
   $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
   $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
-  if ($ended.ExitCode -ne 0) {
-    Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())"
-  }
+  if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 
-function Save-CreatedFile {
+function Save-CreatedFile([string]$Path) {
   # Former bytes of a secret are kept nowhere.
-  param([string]$Path)
   Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
@@ -851,9 +827,8 @@ function Wait-Containerd {
 
 # Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
 
-function Start-DetachedRun {
+function Start-DetachedRun([int]$Seconds = 300, $Guard) {
   # Guard: what must hold afterwards, and what is taken away when it does not.
-  param([int]$Seconds = 300, $Guard)
   Assert-NoFailure
   $run = $script:Run
   $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
@@ -870,9 +845,8 @@ function Start-DetachedRun {
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
 
-function New-ScriptLoader {
+function New-ScriptLoader([string]$Path, [string]$Arguments) {
   # A file that is no longer this script is refused.
-  param([string]$Path, [string]$Arguments)
   @(
     "`$bytes = [IO.File]::ReadAllBytes('$Path')"
     '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
@@ -881,9 +855,8 @@ function New-ScriptLoader {
   ) -join "`n"
 }
 
-function Get-TaskDifference {
+function Get-TaskDifference([string]$Name, $Task) {
   # By its hash: what a task runs is long.
-  param([string]$Name, $Task)
   $what = "task \winboot\${Name}:"
   $is = $null
   foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
@@ -893,20 +866,17 @@ function Get-TaskDifference {
   Compare-Wanted -What "$what command" -Is $is -Want (Get-TextHash $Task.Action.Arguments)
 }
 
-function Set-Task {
-  param([string]$Name, $Task)
+function Set-Task([string]$Name, $Task) {
   [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
 }
 
-function Remove-Task {
-  param([string]$Name)
+function Remove-Task([string]$Name) {
   if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
     Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
   }
 }
 
-function New-SystemTask {
-  param([string]$Command, [int]$Seconds, $Trigger)
+function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
   # Not subject to the execution policy, and needs no quoting.
   $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
   $task = @{
@@ -930,9 +900,8 @@ function Assert-NoFailure {
   }
 }
 
-function Read-UntoldRuns {
+function Read-UntoldRuns([string]$Step, [string[]]$Purpose) {
   # What an undo did is no failure of a join: Purpose is the mode that started it.
-  param([string]$Step, [string[]]$Purpose)
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
     $name = 'detached\' + [IO.Path]::GetFileName($path)
     $status = Read-StateJson $name
@@ -967,9 +936,8 @@ function Invoke-Detached {
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 
-function Invoke-Guarded {
+function Invoke-Guarded($Status) {
   # Only what the node itself can see is a reason to go back.
-  param($Status)
   $script:Run.Facts.Purpose = $Status.purpose
   $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
   Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
@@ -992,9 +960,8 @@ function Invoke-Guarded {
   @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
 
-function Wait-Network {
+function Wait-Network($Snapshot, $Guard) {
   # Names what could not be put back.
-  param($Snapshot, $Guard)
   $intact = {
     Restore-NetworkSnapshot $Snapshot
     -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
@@ -1004,8 +971,7 @@ function Wait-Network {
   if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
-function Get-MissingLink {
-  param($Snapshot, $Guard)
+function Get-MissingLink($Snapshot, $Guard) {
   if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
   $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
   if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
@@ -1015,8 +981,7 @@ function Get-MissingLink {
   if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
 }
 
-function Undo-Rewiring {
-  param($Guard)
+function Undo-Rewiring($Guard) {
   if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
     Stop-RunningService $Guard.agent
     Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
@@ -1033,8 +998,7 @@ function New-Difference {
   }
 }
 
-function ConvertTo-Shown {
-  param($Value)
+function ConvertTo-Shown($Value) {
   if ($null -eq $Value) { return $null }
   if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
   if ($Value -is [array]) { return ($Value -join ', ') }
@@ -1053,16 +1017,14 @@ function New-Reboot {
   [pscustomobject]@{ kind = 'reboot' }
 }
 
-function Stop-Step {
+function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
   # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
   # own may send one, as the target of the error record.
-  param([string]$Id, [string]$Message, [string]$Hint = '')
   throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
-function ConvertTo-Problem {
+function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
   # The reason is the innermost exception.
-  param($Caught, [string]$OtherwiseId)
   $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
   $at = $Caught.InvocationInfo
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -1073,8 +1035,7 @@ function ConvertTo-Problem {
   $problem
 }
 
-function Wait-Until {
-  param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
+function Wait-Until([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   while (-not (& $Test)) {
     if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -1085,8 +1046,7 @@ function Wait-Until {
 
 # Drives the steps and tells what happens.
 
-function New-Run {
-  param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
+function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text) {
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
@@ -1099,9 +1059,8 @@ function New-Run {
   }
 }
 
-function Invoke-Block {
+function Invoke-Block($Step, [string]$Block) {
   # Values anew for each block: none changes them for another.
-  param($Step, [string]$Block)
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
   . $Step.Values
@@ -1123,8 +1082,7 @@ function Invoke-Look {
   $quiet.ToArray()
 }
 
-function Invoke-Locked {
-  param([scriptblock]$Work)
+function Invoke-Locked([scriptblock]$Work) {
   # Taking the mutex before a detached run under way does would supersede it.
   $running = Get-RunningDetached
   $lock = $null
@@ -1139,8 +1097,7 @@ function Invoke-Locked {
   finally { Exit-Run $lock }
 }
 
-function Invoke-Steps {
-  param([object[]]$Steps, [scriptblock]$Drive)
+function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
   $rebooting = @()
   foreach ($step in $Steps) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
@@ -1160,16 +1117,14 @@ function New-Result {
   @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
 }
 
-function Set-Failure {
-  param($Step, $Result, $Caught, [string]$OtherwiseId)
+function Set-Failure($Step, $Result, $Caught, [string]$OtherwiseId) {
   $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
   $Result.State = 'failed'
   if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
   $script:Run.Unmet[$Step.Name] = $Result.Problem.id
 }
 
-function Get-LookResult {
-  param($Step)
+function Get-LookResult($Step) {
   $result = New-Result
   try {
     Assert-Needs $Step
@@ -1181,8 +1136,7 @@ function Get-LookResult {
   $result
 }
 
-function Assert-Needs {
-  param($Step)
+function Assert-Needs($Step) {
   $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
   if ($unmet.Count -eq 0) { return }
   $names = $unmet -join ', '
@@ -1192,8 +1146,7 @@ function Assert-Needs {
   Stop-Step 'PendingReboot' "it goes on after the restart of the machine; it builds on $names"
 }
 
-function Get-ChangeResult {
-  param($Step)
+function Get-ChangeResult($Step) {
   $result = Get-LookResult $Step
   # How its earlier detached runs ended is no reason to stop the next one.
   if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
@@ -1207,9 +1160,8 @@ function Get-ChangeResult {
   $result
 }
 
-function Complete-Change {
+function Complete-Change($Step, $Result) {
   # Only a second look that finds nothing makes it `changed`.
-  param($Step, $Result)
   $said = @(Invoke-Block $Step 'Change')
   $script:Run.Cache = @{}
   foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
@@ -1220,8 +1172,7 @@ function Complete-Change {
   $Result.State = 'changed'
 }
 
-function Receive-Said {
-  param($Step, $Result, $Thing)
+function Receive-Said($Step, $Result, $Thing) {
   $kind = ''
   if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
   switch ($kind) {
@@ -1231,8 +1182,7 @@ function Receive-Said {
   }
 }
 
-function Read-Differences {
-  param($Step)
+function Read-Differences($Step) {
   $seen = @{}
   foreach ($thing in Invoke-Block $Step 'Look') {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
@@ -1246,8 +1196,7 @@ function Read-Differences {
   }
 }
 
-function Assert-Allowed {
-  param($Step, [object[]]$Differences)
+function Assert-Allowed($Step, [object[]]$Differences) {
   $facts = $script:Run.Facts
   $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
   if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
@@ -1265,28 +1214,24 @@ function New-RunEvent {
   }
 }
 
-function New-StepEvent {
-  param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
+function New-StepEvent($Step, $Result, [Diagnostics.Stopwatch]$Watch) {
   New-EventLine @{
     event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
     differences = [object[]]@($Result.Differences); problem = $Result.Problem
   }
 }
 
-function New-DetachedEvents {
-  param($Run, [string]$Step)
+function New-DetachedEvents($Run, [string]$Step) {
   New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
   New-EndEvent 'detached'
 }
 
-function New-EndEvent {
-  param([string]$Reason, [string]$Message = '')
+function New-EndEvent([string]$Reason, [string]$Message = '') {
   New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
-function New-EventLine {
+function New-EventLine($Fields) {
   # ASCII only: no code page on the way can change it.
-  param($Fields)
   $script:Run.Sequence++
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
@@ -1295,36 +1240,28 @@ function New-EventLine {
   $line
 }
 
-function ConvertTo-AsciiJson {
-  param($Value)
+function ConvertTo-AsciiJson($Value) {
   $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
   [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
 # Features by DISM's names: far quicker than Get-WindowsFeature.
 
-function Get-FeatureDifference {
-  param([string[]]$Features)
+function Get-FeatureDifference([string[]]$Features) {
   foreach ($feature in $Features) {
     $state = Get-FeatureState $feature
     if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
   }
 }
 
-function Get-FeatureState {
-  param([string]$Feature)
-  $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
-  if ($found.Count -eq 0) { return }
-  $found[0].State.ToString()
+function Get-FeatureState([string]$Feature) {
+  foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
 }
 
-function Enable-Features {
-  param([string[]]$Features, [string]$Source)
+function Enable-Features([string[]]$Features, [string]$Source) {
   foreach ($feature in $Features) {
     $state = Get-FeatureState $feature
-    if ($null -eq $state) {
-      Stop-Step 'NoFeature' "Windows knows no feature $feature"
-    }
+    if ($null -eq $state) { Stop-Step 'NoFeature' "Windows knows no feature $feature" }
     if ($state -eq 'Enabled') { continue }
     Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
     if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
@@ -1332,19 +1269,14 @@ function Enable-Features {
   New-Reboot
 }
 
-function Enable-OneFeature {
-  param([string]$Feature, [string]$Source)
+function Enable-OneFeature([string]$Feature, [string]$Source) {
   $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
-  if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
+  if ($Source) { $wanted += @{ Source = $Source; LimitAccess = $true } }
   try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
   catch {
     switch ('{0:x8}' -f $_.Exception.HResult) {
-      '800f081f' {
-        Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)"
-      }
-      '800f0922' {
-        Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)"
-      }
+      '800f081f' { Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)" }
+      '800f0922' { Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)" }
     }
     throw
   }
@@ -1352,46 +1284,39 @@ function Enable-OneFeature {
 
 # UTF-8 without a byte order mark.
 
-function Get-TextHash {
-  param([string]$Text)
+function Get-TextHash([string]$Text) {
   $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
   [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
-function Get-PathHash {
-  param([string]$Path)
+function Get-PathHash([string]$Path) {
   if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
 }
 
-function Read-FileText {
+function Read-FileText([string]$Path) {
   # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
-  param([string]$Path)
   if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
 }
 
-function Get-FileDifference {
+function Get-FileDifference([string]$Path, $Text, [switch]$Disrupts) {
   # Text is null while it cannot be known. -ceq would pass over characters that have no width.
-  param([string]$Path, $Text, [switch]$Disrupts)
   $is = Read-FileText $Path
   if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
   $want = if ($null -eq $Text) { '(known after join)' } else { ConvertTo-TextSummary $Text }
   New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want $want -Disrupts:$Disrupts
 }
 
-function ConvertTo-TextSummary {
-  param($Text)
+function ConvertTo-TextSummary($Text) {
   if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
 }
 
-function Set-FileText {
-  param([string]$Path, [string]$Text)
+function Set-FileText([string]$Path, [string]$Text) {
   Save-FormerFile $Path
   Write-FileText $Path $Text
 }
 
-function Write-FileText {
+function Write-FileText([string]$Path, [string]$Text, [switch]$Private) {
   # Written beside and renamed: a power cut leaves the old file or the new one.
-  param([string]$Path, [string]$Text, [switch]$Private)
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
@@ -1403,9 +1328,8 @@ function Write-FileText {
   else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
 }
 
-function Move-FileOver {
+function Move-FileOver([string]$From, [string]$To) {
   # A program that runs cannot be overwritten, but renamed.
-  param([string]$From, [string]$To)
   $old = "$To.winboot-old"
   if ([IO.File]::Exists($To)) {
     Remove-OldFile $old
@@ -1415,9 +1339,8 @@ function Move-FileOver {
   Remove-OldFile $old
 }
 
-function Remove-OldFile {
+function Remove-OldFile([string]$Path) {
   # What still runs gets a name of its own and waits for Clear-OldFiles.
-  param([string]$Path)
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
@@ -1437,8 +1360,7 @@ function Clear-OldFiles {
   if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
-function Save-FormerFile {
-  param([string]$Path)
+function Save-FormerFile([string]$Path) {
   $former = @{ path = $Path; bytes = $null; kept = $null }
   if ([IO.File]::Exists($Path)) {
     if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
@@ -1453,8 +1375,7 @@ function Save-FormerFile {
   }
 }
 
-function Set-PrivateAccess {
-  param([string]$Path)
+function Set-PrivateAccess([string]$Path) {
   $folder = [IO.Directory]::Exists($Path)
   $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
   $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
@@ -1466,15 +1387,13 @@ function Set-PrivateAccess {
   Set-Acl -LiteralPath $Path -AclObject $security
 }
 
-function Set-PrivateFolder {
-  param([string]$Path)
+function Set-PrivateFolder([string]$Path) {
   [void][IO.Directory]::CreateDirectory($Path)
   if (Get-Strangers $Path) { Set-PrivateAccess $Path }
 }
 
-function Get-Strangers {
+function Get-Strangers([string]$Path) {
   # All but SYSTEM and Administrators.
-  param([string]$Path)
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
   if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
@@ -1482,8 +1401,7 @@ function Get-Strangers {
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
-function Get-FirewallDifference {
-  param([hashtable[]]$Rules)
+function Get-FirewallDifference([hashtable[]]$Rules) {
   foreach ($rule in $Rules) {
     $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
     Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
@@ -1495,15 +1413,13 @@ function Get-FirewallDifference {
   }
 }
 
-function ConvertTo-FirewallShown {
-  param($Rule)
+function ConvertTo-FirewallShown($Rule) {
   $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
   "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
 }
 
-function ConvertFrom-FirewallText {
+function ConvertFrom-FirewallText([string]$Text) {
   # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
-  param([string]$Text)
   if (-not $Text) { return }
   $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
   foreach ($field in $Text.Split('|')) {
@@ -1521,9 +1437,8 @@ function ConvertFrom-FirewallText {
   ConvertTo-FirewallShown $rule
 }
 
-function ConvertTo-Prefix {
+function ConvertTo-Prefix([string]$Text) {
   # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
-  param([string]$Text)
   $address, $mask = $Text.Split('/')
   if ($mask -match '\.') {
     $bits = @($mask.Split('.') | ForEach-Object { [Convert]::ToString([int]$_, 2) }) -join ''
@@ -1533,8 +1448,7 @@ function ConvertTo-Prefix {
   "$address/$mask"
 }
 
-function Set-FirewallRules {
-  param([hashtable[]]$Rules)
+function Set-FirewallRules([hashtable[]]$Rules) {
   foreach ($rule in $Rules) {
     if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
     Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
@@ -1549,26 +1463,19 @@ function Set-FirewallRules {
   }
 }
 
-function Restore-FirewallRule {
+function Restore-FirewallRule([object]$Former) {
   # The names are winboot's own: there was no rule before.
-  param([object]$Former)
   if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
 }
 
-function Get-FolderDifference {
-  param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
+function Get-FolderDifference([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
   foreach ($path in $Ours + $Private + $Open) {
     if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-  }
-  foreach ($path in $Private) {
-    if (-not [IO.Directory]::Exists($path)) { continue }
-    $strangers = Get-Strangers $path
-    if ($null -ne $strangers) { New-Difference -What "folder ${path}: others with rights" -Is $strangers -Want $null }
+    elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Strangers $path) -Want $null }
   }
 }
 
-function Set-Folders {
-  param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
+function Set-Folders([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
   foreach ($path in $Ours + $Private + $Open) {
     Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
     if ($Private -contains $path) { Set-PrivateFolder $path }
@@ -1576,9 +1483,8 @@ function Set-Folders {
   }
 }
 
-function Save-FormerFolder {
+function Save-FormerFolder([string]$Path, [bool]$Ours) {
   # Missing parents are noted before it: an undo comes to them after it.
-  param([string]$Path, [bool]$Ours)
   $parent = [IO.Path]::GetDirectoryName($Path)
   if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
   Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
@@ -1599,9 +1505,8 @@ function Get-FormerLines {
   }
 }
 
-function Save-FormerValue {
+function Save-FormerValue([string]$Kind, [string]$Key, $Value) {
   # Only the first note counts: later ones would hold our own values.
-  param([string]$Kind, [string]$Key, $Value)
   foreach ($line in Get-FormerLines) {
     if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
   }
@@ -1611,15 +1516,14 @@ function Save-FormerValue {
 
 # Puts back what the machine had while somebody makes, or remakes, a network on its adapter.
 
-function Protect-Address {
+function Protect-Address([scriptblock]$Awaited, [int]$Seconds) {
   # Until the network has stood for two minutes.
-  param([scriptblock]$Awaited, [int]$Seconds)
   $snapshot = Read-StateJson 'network.json'
   if ($null -eq $snapshot -or -not $snapshot.static) { return }
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   $calm = [DateTime]::UtcNow.AddSeconds(120)
   for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-    $waiting = @(Find-Address $snapshot.ip).Count -eq 0
+    $waiting = -not (Find-Address $snapshot.ip)
     if ($waiting) { Restore-NetworkSnapshot $snapshot }
     # That asks the cluster.
     elseif ($round % 5 -eq 0) {
@@ -1627,14 +1531,13 @@ function Protect-Address {
       $waiting = & $Awaited
     }
     if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
-    Start-Sleep -Milliseconds 2000
+    Start-Sleep -Seconds 2
   }
 }
 
 # The Host Network Service. For writing Windows has no cmdlet.
 
-function Get-HnsObject {
-  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
+function Get-HnsObject([string]$Kind, [string]$Name = '') {
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
   # Persistent networks are there even while it does not run.
   if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
@@ -1646,38 +1549,28 @@ function Get-HnsObject {
   }
 }
 
-function Invoke-Hns {
-  param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, $Request = $null)
+function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-  $body = ''
-  if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
+  $body = if ($null -ne $Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-  if (-not $answer.Success) {
-    Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)"
-  }
-  if ($answer.PSObject.Properties['Output']) { $answer.Output }
+  if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
+  Read-Member $answer 'Output'
 }
 
-function Remove-HnsObject {
-  param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
+function Remove-HnsObject([string]$Kind, [string]$Id) {
   [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
   @'
-    using System;
     using System.Runtime.InteropServices;
 
     namespace Winboot
     {
         public static class Hns
         {
-            [DllImport("vmcompute.dll", ExactSpelling = true)]
-            private static extern void HNSCall(
-                [MarshalAs(UnmanagedType.LPWStr)] string method,
-                [MarshalAs(UnmanagedType.LPWStr)] string path,
-                [MarshalAs(UnmanagedType.LPWStr)] string request,
-                [MarshalAs(UnmanagedType.LPWStr)] out string response);
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern void HNSCall(string method, string path, string request, out string response);
 
             public static string Call(string method, string path, string request)
             {
@@ -1710,22 +1603,17 @@ function Get-BootId {
   # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
   # noted by the startup task counts.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-  $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
-  if ($started.Count -eq 0) {
-    $noted = Read-StateJson 'boot.json'
-    if ($null -eq $noted) { return '' }
-    return [string]$noted.boot_id
+  foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
+    $time = $started.TimeCreated.ToUniversalTime().ToString('o')
+    $seed = "$(Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid') $($started.RecordId) $time"
+    return [Guid]::new((Get-TextHash $seed).Substring(0, 32)).ToString()
   }
-  $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
-  $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
-  $hash = Get-TextHash $seed
-  "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
+  [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
 }
 
 # The store of the host-local plugin: a file per taken address.
 
-function Get-StoreFiles {
-  param([string]$Store)
+function Get-StoreFiles([string]$Store) {
   if (-not [IO.Directory]::Exists($Store)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Store)) {
     # Colons of an IPv6 address are written as underscores.
@@ -1733,19 +1621,16 @@ function Get-StoreFiles {
   }
 }
 
-function Get-StorePath {
-  param([string]$Store, [string]$Address)
+function Get-StorePath([string]$Store, [string]$Address) {
   "$Store\$($Address.Replace(':', '_'))"
 }
 
-function Read-StoreEntry {
-  param([string]$Path)
+function Read-StoreEntry([string]$Path) {
   $lines = [IO.File]::ReadAllLines($Path) + @('', '')
   @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
-function Get-ReservationDifference {
-  param([string]$Store, [object[]]$Reservations)
+function Get-ReservationDifference([string]$Store, [object[]]$Reservations) {
   foreach ($reservation in $Reservations) {
     $holder = "$($reservation.holder) $($reservation.interface)"
     $address = Expand-Known $reservation.address
@@ -1764,9 +1649,8 @@ function Get-ReservationDifference {
   }
 }
 
-function Get-StaleEntry {
+function Get-StaleEntry([string]$Store, [string[]]$Cidrs) {
   # After a hard restart the plugin is never asked to give addresses back.
-  param([string]$Store, [string[]]$Cidrs)
   $sandboxes = $null
   foreach ($path in Get-StoreFiles $Store) {
     $entry = Read-StoreEntry $path
@@ -1779,8 +1663,7 @@ function Get-StaleEntry {
   }
 }
 
-function Set-Reservations {
-  param([string]$Store, [object[]]$Reservations)
+function Set-Reservations([string]$Store, [object[]]$Reservations) {
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want it back, so it is not noted.
@@ -1797,8 +1680,7 @@ function Set-Reservations {
 
 # What only the node knows fills the places <<name>> of texts.
 
-function Expand-Known {
-  param([string]$Text)
+function Expand-Known([string]$Text) {
   $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
   if ($names.Count -eq 0) { return $Text }
   $known = Get-Known
@@ -1809,8 +1691,7 @@ function Expand-Known {
   $Text
 }
 
-function Assert-Known {
-  param([string]$Text)
+function Assert-Known([string]$Text) {
   $filled = Expand-Known $Text
   if ($null -eq $filled) { Stop-Unknown }
   $filled
@@ -1847,8 +1728,7 @@ function Read-Known {
   $known
 }
 
-function Get-CidrAddress {
-  param([string]$Cidr, [int]$Offset)
+function Get-CidrAddress([string]$Cidr, [int]$Offset) {
   $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
   for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
     $Offset += $bytes[$at]
@@ -1858,14 +1738,12 @@ function Get-CidrAddress {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Test-CidrMember {
-  param([string]$Cidr, [string]$Address)
+function Test-CidrMember([string]$Cidr, [string]$Address) {
   $base, $length = $Cidr.Split('/')
   (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
 }
 
-function Get-NetworkBase {
-  param([string]$Address, [int]$Length)
+function Get-NetworkBase([string]$Address, [int]$Length) {
   $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
   for ($at = 0; $at -lt $bytes.Length; $at++) {
     $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
@@ -1874,22 +1752,19 @@ function Get-NetworkBase {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Get-FileAbsence {
-  param([string]$Path, [string]$Because)
+function Get-FileAbsence([string]$Path, [string]$Because) {
   if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
 
-function Get-RenderedFilesDifference {
+function Get-RenderedFilesDifference($Files, [string]$Service = '') {
   # Service must start anew to read them.
-  param($Files, [string]$Service = '')
   $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
   foreach ($path in $Files.Keys | Sort-Object) {
     Get-FileDifference -Path $path -Text (Expand-Known $Files[$path]) -Disrupts:$disrupts
   }
 }
 
-function Set-RenderedFiles {
-  param($Files, [string]$Service = '')
+function Set-RenderedFiles($Files, [string]$Service = '') {
   foreach ($path in $Files.Keys | Sort-Object) {
     if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
     if ($Service -ne '') { Save-RestartNeed $Service }
@@ -1897,45 +1772,39 @@ function Set-RenderedFiles {
   }
 }
 
-function Complete-Service {
-  param($Service)
+function Complete-Service($Service) {
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
   foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
   foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
   $complete
 }
 
-function Complete-Value {
-  param($Value)
+function Complete-Value($Value) {
   if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
   if ($Value -is [string]) { return (Complete-Text $Value) }
   $Value
 }
 
-function Complete-Text {
-  param([string]$Text)
+function Complete-Text([string]$Text) {
   $filled = Expand-Known $Text
   if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
   $filled
 }
 
-function Get-ForeignFile {
+function Get-ForeignFile([string]$Folder, $Own) {
   # containerd takes the first by name.
-  param([string]$Folder, $Own)
   if (-not [IO.Directory]::Exists($Folder)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Folder)) {
     if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
   }
 }
 
-function Assert-Network {
-  param([string]$Name)
+function Assert-Network([string]$Name) {
   if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
   Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
-function Read-HttpStatus {
-  param([string]$Url)
+function Read-HttpStatus([string]$Url) {
   $request = [Net.WebRequest]::Create($Url)
   $request.Timeout = 5000
   $request.Proxy = $null
@@ -1948,9 +1817,8 @@ function Read-HttpStatus {
   $response.Close()
 }
 
-function Wait-KubeProxy {
+function Wait-KubeProxy([string]$Name, [string]$Health, [int]$Seconds) {
   # A new start takes away what an earlier network left in its memory.
-  param([string]$Name, [string]$Health, [int]$Seconds)
   if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
   Stop-RunningService $Name
   Start-CurrentService $Name
@@ -1988,8 +1856,7 @@ function Invoke-LogRotation {
   }
 }
 
-function New-LogTask {
-  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+function New-LogTask([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
   $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
   $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
   # Long over: from now on at every full hour.
@@ -1997,29 +1864,25 @@ function New-LogTask {
   New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }
 
-function Get-LogTaskDifference {
-  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+function Get-LogTaskDifference([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
   Get-TaskDifference -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
-function Set-LogTask {
-  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+function Set-LogTask([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
   Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
   Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters)
 }
 
 # NSSM's own values of a service.
 
-function Read-ServiceParameter {
+function Read-ServiceParameter([string]$Service, [string]$Name) {
   # What happens after an exit is the default value of a subkey.
-  param([string]$Service, [string]$Name)
   $path = (Get-ServicePath $Service) + '\Parameters'
   if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
   , (Read-Registry $path $Name)
 }
 
-function Set-ServiceParameters {
-  param($Service)
+function Set-ServiceParameters($Service) {
   $path = (Get-ServicePath $Service.name) + '\Parameters'
   if (-not (Test-NssmWanted $Service)) {
     if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
@@ -2033,18 +1896,15 @@ function Set-ServiceParameters {
   }
 }
 
-function Test-NssmWanted {
-  param($Service)
+function Test-NssmWanted($Service) {
   @($Service.parameters.Keys).Count -gt 0
 }
 
-function Test-NssmService {
-  param([string]$Name)
+function Test-NssmService([string]$Name) {
   $null -ne (Read-ServiceParameter $Name 'Application')
 }
 
-function Read-ParameterTree {
-  param([string]$Path)
+function Read-ParameterTree([string]$Path) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
   try {
@@ -2058,21 +1918,15 @@ function Read-ParameterTree {
   finally { $key.Dispose() }
 }
 
-function Get-ComputerNameDifference {
+function Get-ComputerNameDifference([string]$Want) {
   # A domain member is never renamed: its account would be left behind.
-  param([string]$Want)
-  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  $active = [string](Read-Registry "${names}ActiveComputerName" 'ComputerName')
+  $active = [string](Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')
   if ($active -ieq $Want) { return }
-  if ((Get-MachineIdentity).Domain) {
-    New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy
-    return
-  }
-  New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
+  if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
+  else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
 }
 
-function Set-ComputerName {
-  param([string]$Name)
+function Set-ComputerName([string]$Name) {
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
   Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
   # One that waits for the restart would be refused a second time.
@@ -2093,13 +1947,11 @@ function Get-AddressTowardsServer {
   finally { $client.Close() }
 }
 
-function Find-Address {
-  param([string]$Ip)
+function Find-Address([string]$Ip) {
   Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
-function Test-SettledAddress {
-  param([string]$Ip)
+function Test-SettledAddress([string]$Ip) {
   @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
@@ -2113,87 +1965,77 @@ function Get-NodeAddress {
   $ip = $script:Node.node_ip
   if (-not $ip) { $ip = Get-AddressTowardsServer }
   if (-not $ip) {
-    $own = @(Get-DefaultRoute | Select-Object -First 1 |
-        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
-    if ($own.Count -eq 0) { return }
-    $ip = $own[0].IPAddress
+    $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+        ForEach-Object { $_.IPAddress })[0]
+    if (-not $ip) { return }
   }
-  $found = @(Find-Address $ip)
-  if ($found.Count -eq 0) { return }
-  $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-  $mac = ''
-  if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
-  [pscustomobject]@{
-    ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
-    index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
+  foreach ($found in Find-Address $ip | Select-Object -First 1) {
+    $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+    [pscustomobject]@{
+      ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+      index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+    }
   }
 }
 
-function Read-NetworkSnapshot {
-  param($Address)
-  $index = $Address.index
-  $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
-  $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-  $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-  $category = ''
-  if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
+function Read-NetworkSnapshot($Address) {
+  $at = @{ InterfaceIndex = $Address.index }
+  $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
+  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+  $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+  $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
   @{
-    ip            = $Address.ip
+    ip = $Address.ip
     prefix_length = $Address.prefix_length
-    mac           = $Address.mac
-    static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
-    metric        = [int]$interface.InterfaceMetric
-    auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-    mtu           = [int]$interface.NlMtu
-    dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-    suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
-    category      = $category
-    vlan          = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-    ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
-        Where-Object { $_.Enabled }).Count -gt 0
-    addresses_v6  = [object[]]@(Get-NetIPAddress -InterfaceIndex $index -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+    mac = $Address.mac
+    static = $ip.PrefixOrigin.ToString() -eq 'Manual'
+    metric = [int]$interface.InterfaceMetric
+    auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+    mtu = [int]$interface.NlMtu
+    dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
+    suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    category = [string]$profiles[0]
+    vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
+    ipv6 = $bound.Count -gt 0
+    addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
         ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-    routes        = [object[]]@(Read-KeptRoutes $index)
+    routes = @(Read-KeptRoutes $Address.index)
   }
 }
 
-function Find-PhysicalAdapter {
+function Find-PhysicalAdapter([string]$Mac) {
   # Below a virtual switch, with the same MAC.
-  param([string]$Mac)
   @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
-function Read-Vlan {
-  param([string[]]$Names)
+function Read-Vlan([string[]]$Names) {
   if (-not $Names) { return '' }
   $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
   if ($found.Count -eq 0) { return '' }
   [string]@($found[0].RegistryValue)[0]
 }
 
-function Read-KeptRoutes {
-  param([int]$Index)
+function Read-KeptRoutes([int]$Index) {
   # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
   # Other IPv6 routes are announced by routers.
-  foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
-    @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
-  }
-  foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-    if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
-    if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-    # An agent's, or winboot's own.
-    if (Test-PodPrefix $route.DestinationPrefix) { continue }
+  $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
+  $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+  foreach ($route in $routes) {
+    $prefix = $route.DestinationPrefix
+    if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
+    # Those of pods are an agent's, or winboot's own.
+    if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
     @{
-      prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-      persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
+      prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+      persistent = $persistent -contains "$prefix $($route.NextHop)"
     }
   }
 }
 
-function Test-PodPrefix {
-  param([string]$Prefix)
+function Test-PodPrefix([string]$Prefix) {
   $base, $length = $Prefix.Split('/')
   foreach ($cidr in $script:Node.pod_cidrs) {
     if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
@@ -2201,21 +2043,16 @@ function Test-PodPrefix {
   $false
 }
 
-function Find-Uplink {
+function Find-Uplink($Snapshot) {
   # The adapter that has the address; when that is gone, the one that took the MAC over.
-  param($Snapshot)
-  $found = @(Find-Address $Snapshot.ip)
-  if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
+  foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
+  # The physical adapter below a switch has the same MAC but no protocols: it comes last.
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-  # The physical adapter below a switch has the same MAC but no protocols.
-  $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
-  if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
-  if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
+  foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
 }
 
-function Restore-NetworkSnapshot {
+function Restore-NetworkSnapshot($Snapshot) {
   # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
-  param($Snapshot)
   $script:Run['Trouble'] = ''
   try {
     $index = Find-Uplink $Snapshot
@@ -2224,39 +2061,34 @@ function Restore-NetworkSnapshot {
   catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
 
-function Set-NetworkAsBefore {
-  param($Snapshot, [int]$Index)
+function Set-NetworkAsBefore($Snapshot, [int]$Index) {
   $at = @{ InterfaceIndex = $Index }
-  if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
+  $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+  if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
   Restore-Link -Snapshot $Snapshot -Index $Index
   Restore-Routes -Snapshot $Snapshot -Index $Index
   if ($Snapshot.static) {
-    $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
-    if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
-      Set-DnsClientServerAddress @at -ServerAddresses ([string[]]@($Snapshot.dns))
-    }
-    if ([string](Get-DnsClient @at).ConnectionSpecificSuffix -ne $Snapshot.suffix) {
-      Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix
-    }
+    $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
+    if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
+    $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
   }
-  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @at -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu }
+  $interface = @(Get-NetIPInterface @ipv4)[0]
+  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-    Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+    Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
   }
   # A domain network cannot be set.
+  if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
   foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-    if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
-      Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
-    }
+    if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
   }
 }
 
-function Restore-Link {
+function Restore-Link($Snapshot, [int]$Index) {
   # VLAN and IPv6.
-  param($Snapshot, [int]$Index)
   $physical = @(Find-PhysicalAdapter $Snapshot.mac)
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
     Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
@@ -2267,19 +2099,17 @@ function Restore-Link {
       if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
     }
   }
-  foreach ($address in @($Snapshot.addresses_v6)) {
-    if (@(Find-Address $address.ip).Count -gt 0) { continue }
+  foreach ($address in $Snapshot.addresses_v6) {
+    if (Find-Address $address.ip) { continue }
     [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
   }
 }
 
-function Restore-Routes {
-  param($Snapshot, [int]$Index)
+function Restore-Routes($Snapshot, [int]$Index) {
   foreach ($route in $Snapshot.routes) {
-    $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
-        Where-Object { $_.NextHop -eq $route.next_hop })
     # On DHCP the default route comes back with the lease.
-    if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
+    if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
+    if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
     $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
     if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
     [void](New-NetRoute @wanted)
@@ -2302,8 +2132,7 @@ function Read-NodeObject {
   if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
 
-function Read-Member {
-  param($Object, [string[]]$Names)
+function Read-Member($Object, [string[]]$Names) {
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
     $member = $Object.PSObject.Properties[$name]
@@ -2314,8 +2143,7 @@ function Read-Member {
   $Object
 }
 
-function Read-Items {
-  param($Object, [string]$Name)
+function Read-Items($Object, [string]$Name) {
   foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
@@ -2323,8 +2151,7 @@ function Get-PodCidr {
   Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
-function Get-RegistrationDifference {
-  param([string]$ServingCertificate, [switch]$NeedsPodCidr)
+function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsPodCidr) {
   $node = Get-NodeObject
   $what = "node $($script:Node.node):"
   if ($null -eq $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
@@ -2361,8 +2188,7 @@ function Wait-Registration {
   Stop-Step 'NotRegistered' $message
 }
 
-function Get-PodNetworkDifference {
-  param($Wanted)
+function Get-PodNetworkDifference($Wanted) {
   $networks = @(Get-HnsObject networks $Wanted.name)
   $what = "HNS network $($Wanted.name)"
   if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
@@ -2374,8 +2200,7 @@ function Get-PodNetworkDifference {
   if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
 }
 
-function Get-NetworkFault {
-  param($Network, $Wanted, [string]$What)
+function Get-NetworkFault($Network, $Wanted, [string]$What) {
   $flags = @{ Disrupts = $true; Disturbs = $true }
   Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
   $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
@@ -2385,14 +2210,12 @@ function Get-NetworkFault {
   if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
 }
 
-function Get-NetworkVni {
-  param($Network)
+function Get-NetworkVni($Network) {
   $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
   @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
-function Get-HostEndpointDifference {
-  param($Wanted)
+function Get-HostEndpointDifference($Wanted) {
   $what = "HNS endpoint $($Wanted.endpoint)"
   $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
@@ -2407,8 +2230,7 @@ function Get-HostEndpointDifference {
   }
 }
 
-function Get-ForwardingAddress {
-  param($Wanted)
+function Get-ForwardingAddress($Wanted) {
   if ($Wanted.endpoint -eq '') { return }
   foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
     $address = Expand-Known $text
@@ -2416,19 +2238,16 @@ function Get-ForwardingAddress {
   }
 }
 
-function Find-Interface {
-  param([string]$Address)
+function Find-Interface([string]$Address) {
   $family = Get-AddressFamily $Address
   foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
-function Get-AddressFamily {
-  param([string]$Address)
+function Get-AddressFamily([string]$Address) {
   if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
-function Enable-Forwarding {
-  param($Wanted)
+function Enable-Forwarding($Wanted) {
   foreach ($address in Get-ForwardingAddress $Wanted) {
     foreach ($interface in Find-Interface $address) {
       if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
@@ -2438,9 +2257,8 @@ function Enable-Forwarding {
   }
 }
 
-function Get-SubnetFileDifference {
+function Get-SubnetFileDifference([string]$Path) {
   # Without it flannel's CNI plugin cannot work.
-  param([string]$Path)
   $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
   $is = if ($match.Success) { $match.Groups[1].Value }
   $known = Get-Known
@@ -2449,23 +2267,20 @@ function Get-SubnetFileDifference {
   Compare-Wanted -What "file ${Path}: subnet" -Is $is -Want $want -Disrupts
 }
 
-function Test-PodNetwork {
+function Test-PodNetwork($Wanted) {
   # Nothing is left that only making it anew can mend.
-  param($Wanted)
   -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
 }
 
-function Start-Rewiring {
-  param($Wanted, $Guard)
+function Start-Rewiring($Wanted, $Guard) {
   Assert-Uplink $Wanted
   $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
   Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
   Start-DetachedRun -Guard $Guard
 }
 
-function Assert-Uplink {
+function Assert-Uplink($Wanted) {
   # Networks of one adapter share its switch. HNS would complain only after it took the adapter down.
-  param($Wanted)
   $address = Get-NodeAddress
   if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
   $uplink = Get-UplinkName $address
@@ -2475,15 +2290,13 @@ function Assert-Uplink {
   }
 }
 
-function Get-UplinkName {
+function Get-UplinkName($Address) {
   # A switch's interface is named after the adapter below it.
-  param($Address)
   if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
   $Address.alias
 }
 
-function Wait-RunningAgent {
-  param($Wanted, [int]$Seconds)
+function Wait-RunningAgent($Wanted, [int]$Seconds) {
   $clear = {
     $script:Run.Cache = @{}
     (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
@@ -2491,8 +2304,7 @@ function Wait-RunningAgent {
   [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test $clear)
 }
 
-function Start-NetworkAgent {
-  param($Wanted, [int]$Seconds)
+function Start-NetworkAgent($Wanted, [int]$Seconds) {
   Save-RestartNeed 'kube-proxy'
   Stop-RunningService $Wanted.agent
   # The agent would keep one with the right subnet.
@@ -2518,8 +2330,7 @@ function Restore-Uplink {
   if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
-function Wait-PodNetwork {
-  param($Wanted, [int]$Seconds)
+function Wait-PodNetwork($Wanted, [int]$Seconds) {
   $stands = {
     Restore-Uplink
     $script:Run.Cache = @{}
@@ -2530,9 +2341,8 @@ function Wait-PodNetwork {
   Stop-Step 'NoPodNetwork' "after $Seconds seconds: $($left -join '; ')"
 }
 
-function Remove-PodNetwork {
+function Remove-PodNetwork([string]$Name) {
   # Load balancers go first: some builds hang the other way round.
-  param([string]$Name)
   $networks = @(Get-HnsObject networks $Name)
   if ($networks.Count -eq 0) { return }
   # kube-proxy writes its rules again only when it starts.
@@ -2543,39 +2353,32 @@ function Remove-PodNetwork {
 
 # The ports that Windows gives to clients.
 
-function Get-PortRange {
-  param([ValidateSet('tcp', 'udp')][string]$Protocol)
+function Get-PortRange([string]$Protocol) {
   # All profiles share one range.
-  if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
-  else { $settings = @(Get-NetUDPSetting) }
-  if ($settings.Count -eq 0) { return }
-  "$($settings[0].DynamicPortRangeStartPort)+$($settings[0].DynamicPortRangeNumberOfPorts)"
+  $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
+  foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
 }
 
-function Get-PortRangeDifference {
-  param([int]$Start, [int]$Count)
+function Get-PortRangeDifference([int]$Start, [int]$Count) {
   foreach ($protocol in @('tcp', 'udp')) {
     Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange $protocol) -Want "$Start+$Count"
   }
 }
 
-function Set-PortRange {
-  param([int]$Start, [int]$Count)
+function Set-PortRange([int]$Start, [int]$Count) {
   foreach ($protocol in @('tcp', 'udp')) {
     Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
     Write-PortRange -Protocol $protocol -Start $Start -Count $Count
   }
 }
 
-function Write-PortRange {
-  param([string]$Protocol, [int]$Start, [int]$Count)
+function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
   $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
   [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
 }
 
-function Assert-Preflight {
+function Assert-Preflight([int]$Build, [int]$FreeGib, [object[]]$Updates) {
   # Fails by the id of the first; the others travel where a hint would.
-  param([int]$Build, [int]$FreeGib, [object[]]$Updates)
   $problems = @(
     Test-Build $Build
     Test-Updates $Updates
@@ -2586,33 +2389,24 @@ function Assert-Preflight {
   if ($problems.Count -gt 0) { Stop-Step $problems[0].id ($problems.message -join '; ') -Hint ($problems.id -join ' ') }
 }
 
-function New-PreflightProblem {
-  param([string]$Id, [string]$Message)
+function New-PreflightProblem([string]$Id, [string]$Message) {
   [pscustomobject]@{ id = $Id; message = $Message }
 }
 
-function Test-Build {
-  param([int]$Build)
+function Test-Build([int]$Build) {
   $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
   $is = [int](Read-Registry $version 'CurrentBuildNumber')
-  if ($is -ne $Build) {
-    New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build"
-  }
   $kind = [string](Read-Registry $version 'InstallationType')
-  if ($kind -notlike 'Server*') {
-    New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server"
-  }
-  if (-not [Environment]::Is64BitProcess) {
-    New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process'
-  }
+  if ($is -ne $Build) { New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build" }
+  if ($kind -notlike 'Server*') { New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server" }
+  if (-not [Environment]::Is64BitProcess) { New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process' }
 }
 
 function Get-Revision {
   [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
 }
 
-function Test-Updates {
-  param([object[]]$Updates)
+function Test-Updates([object[]]$Updates) {
   $is = Get-Revision
   foreach ($update in $Updates) {
     if ($is -ge $update.revision) { continue }
@@ -2622,41 +2416,31 @@ function Test-Updates {
 
 function Test-Session {
   $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
-  $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
-  if (-not $administrator) {
-    New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
-  }
+  $role = [Security.Principal.WindowsBuiltInRole]::Administrator
+  if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
+  New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
 }
 
-function Test-Space {
-  param([int]$FreeGib)
-  $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
+function Test-Space([int]$FreeGib) {
+  $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
   $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-  if ($free -lt $FreeGib) {
-    New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed"
-  }
+  if ($free -lt $FreeGib) { New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
 function Test-Addressing {
   $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-  if ($adapters.Count -gt 1) {
-    New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters"
-  }
+  if ($adapters.Count -gt 1) { New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
   $address = Get-NodeAddress
   if ($null -eq $address) {
     New-PreflightProblem 'NoAddress' 'no IPv4 address of this machine can be the node address'
     return
   }
-  if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
-    New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)"
-  }
-  if (-not (Get-AddressTowardsServer)) {
-    New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
-  }
+  if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)" }
+  if (Get-AddressTowardsServer) { return }
+  New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
-function Get-PreflightNotices {
-  param([object[]]$BadUpdates)
+function Get-PreflightNotices([object[]]$BadUpdates) {
   $is = Get-Revision
   foreach ($update in $BadUpdates) {
     if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -2664,10 +2448,9 @@ function Get-PreflightNotices {
       -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
   }
   $pending = Get-PendingReboot
-  if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-  if ($null -ne (Get-ServiceState 'docker')) {
-    New-Difference -What 'competing software: service docker' -Is (Get-ServiceState 'docker') -Want $null -Policy
-  }
+  if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+  $docker = Get-ServiceState 'docker'
+  if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
   foreach ($network in Get-HnsObject networks 'nat') {
     New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
   }
@@ -2677,21 +2460,22 @@ function Get-PreflightNotices {
 
 function Get-PendingReboot {
   $noted = Read-StateJson 'reboot.json'
-  if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return '' }
-  $waiting = @()
-  if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { $waiting += 'servicing' }
-  if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired') { $waiting += 'Windows Update' }
+  if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
+  $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
   $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
-  if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { $waiting += 'a new computer name' }
+  $waiting = @(
+    if (Test-RegistryKey "${keys}Component Based Servicing\RebootPending") { 'servicing' }
+    if (Test-RegistryKey "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
+    if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { 'a new computer name' }
+  )
   $waiting -join ', '
 }
 
 # Programs are started directly: no shell touches arguments or output.
 
-function Join-Arguments {
+function Join-Arguments([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
-  param([string[]]$Arguments = @())
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
     '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
@@ -2699,8 +2483,7 @@ function Join-Arguments {
   $parts -join ' '
 }
 
-function Invoke-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
   $start = [Diagnostics.ProcessStartInfo]@{
     FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
     RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
@@ -2723,8 +2506,7 @@ function Invoke-Program {
   finally { $process.Dispose() }
 }
 
-function Assert-Program {
-  param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+function Assert-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
   $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { return $ended.Output }
   $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
@@ -2732,16 +2514,14 @@ function Assert-Program {
   Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
 }
 
-function Get-SystemProgram {
+function Get-SystemProgram([string]$Name) {
   # Never by the search path of a session.
-  param([string]$Name)
   "$([Environment]::SystemDirectory)\$Name"
 }
 
 # Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
 
-function Read-Registry {
-  param([string]$Path, [string]$Name)
+function Read-Registry([string]$Path, [string]$Name) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
   try {
@@ -2753,23 +2533,20 @@ function Read-Registry {
   finally { $key.Dispose() }
 }
 
-function Test-RegistryKey {
-  param([string]$Path)
+function Test-RegistryKey([string]$Path) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -ne $key) { $key.Dispose() }
   $null -ne $key
 }
 
-function Read-RegistryKind {
-  param([string]$Path, [string]$Name)
+function Read-RegistryKind([string]$Path, [string]$Name) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
   if ($null -eq $key) { return }
   try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
   finally { $key.Dispose() }
 }
 
-function Set-RegistryValue {
-  param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
+function Set-RegistryValue([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord') {
   $former = Read-Registry $Path $Name
   if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
   Save-FormerValue 'Registry' "$Path\$Name" @{
@@ -2778,8 +2555,7 @@ function Set-RegistryValue {
   Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
 }
 
-function Write-Registry {
-  param([string]$Path, [string]$Name, $Value, [string]$Kind)
+function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
   if ($null -eq $Value) {
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
     if ($null -eq $key) { return }
@@ -2796,9 +2572,8 @@ function Write-Registry {
   [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
-function Read-Secret {
+function Read-Secret([string]$Name) {
   # For a file with its own access rules, and nothing else.
-  param([string]$Name)
   $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
   try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
   finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
@@ -2806,13 +2581,11 @@ function Read-Secret {
 
 # Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
-function Get-ServicePath {
-  param([string]$Name)
+function Get-ServicePath([string]$Name) {
   "SYSTEM\CurrentControlSet\Services\$Name"
 }
 
-function Get-ServiceDifference {
-  param($Service)
+function Get-ServiceDifference($Service) {
   $name = $Service.name
   $flags = @{ Disrupts = (Test-RestartDisrupts $name) }
   $is = Read-Service $name
@@ -2833,14 +2606,12 @@ function Get-ServiceDifference {
   Compare-Wanted -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
 }
 
-function Test-RestartDisrupts {
+function Test-RestartDisrupts([string]$Name) {
   # kube-proxy stops with every one of them, and makes all load balancers anew.
-  param([string]$Name)
   (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
 }
 
-function Read-Service {
-  param([string]$Name)
+function Read-Service([string]$Name) {
   $path = Get-ServicePath $Name
   $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
   if (-not (Test-RegistryKey $path)) { return $is }
@@ -2856,9 +2627,8 @@ function Read-Service {
   $is
 }
 
-function ConvertFrom-FailureActions {
+function ConvertFrom-FailureActions($Bytes) {
   # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
-  param($Bytes)
   $raw = [byte[]]@($Bytes)
   if ($raw.Length -lt 20) { return '' }
   $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
@@ -2869,19 +2639,16 @@ function ConvertFrom-FailureActions {
   "$($actions -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
 }
 
-function ConvertTo-Recovery {
-  param($Service)
+function ConvertTo-Recovery($Service) {
   "$(@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' ') reset=$($Service.reset_s)"
 }
 
-function Get-ServiceState {
-  param([string]$Name)
+function Get-ServiceState([string]$Name) {
   $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
   if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
-function Set-ServiceDefinition {
-  param($Service)
+function Set-ServiceDefinition($Service) {
   $name = $Service.name
   if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
   Save-FormerValue 'Service' $name (Read-FormerService $name)
@@ -2899,43 +2666,37 @@ function Set-ServiceDefinition {
   Set-ServiceParameters $Service
 }
 
-function ConvertTo-DependList {
+function ConvertTo-DependList($Names) {
   # sc.exe clears the list at a lone slash.
-  param($Names)
   $list = @($Names | Where-Object { $_ }) -join '/'
   if ($list) { $list } else { '/' }
 }
 
-function Write-ServiceEnvironment {
+function Write-ServiceEnvironment([string]$Name, $Environment) {
   # Read at every start of it; machine variables would be seen only after a reboot.
-  param([string]$Name, $Environment)
   $lines = @($Environment | Where-Object { $_ })
   if ($lines.Count -eq 0) { $lines = $null }
   Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
-function Invoke-ServiceControl {
-  param([string[]]$Arguments)
+function Invoke-ServiceControl([string[]]$Arguments) {
   $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
   if ($ended.ExitCode -ne 0) {
     Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
   }
 }
 
-function Save-RestartNeed {
+function Save-RestartNeed([string]$Name) {
   # Noted before the first write: the run may die in between.
-  param([string]$Name)
   if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
 
-function Test-RestartNeed {
-  param([string]$Name)
+function Test-RestartNeed([string]$Name) {
   $noted = Read-StateJson "restart-$Name.json"
   $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
-function Start-CurrentService {
-  param([string]$Name)
+function Start-CurrentService([string]$Name) {
   # NSSM calls paused what dies at once, and that cannot be started.
   if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
   if ((Get-ServiceState $Name) -ne 'Running') {
@@ -2947,15 +2708,13 @@ function Start-CurrentService {
   [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
-function Wait-ServiceState {
-  param([string]$Name, [string]$State, [int]$Seconds)
+function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
   if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
   Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
-function Stop-RunningService {
+function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
   # Its process keeps files open beyond the stop.
-  param([string]$Name, [int]$Seconds = 60)
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
@@ -2964,8 +2723,7 @@ function Stop-RunningService {
   if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
 }
 
-function Read-FormerService {
-  param([string]$Name)
+function Read-FormerService([string]$Name) {
   $path = Get-ServicePath $Name
   $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
   if ($former.exists) {
@@ -2975,32 +2733,24 @@ function Read-FormerService {
   $former
 }
 
-function Get-PageFileDifference {
+function Get-PageFileDifference($MiB) {
   # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
-  param($MiB)
-  $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
-  $text = ConvertTo-Shown $is
-  if ($MiB -is [string]) {
-    if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
-    return
-  }
-  Compare-Wanted -What 'page file' -Is $text -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
+  $is = ConvertTo-Shown (Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles')
+  if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
+  elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
 }
 
-function Set-PageFile {
-  param($MiB)
-  if (@(Get-PageFileDifference $MiB).Count -eq 0) { return }
-  $value = '?:\pagefile.sys'
-  if ($MiB -isnot [string]) { $value = "C:\pagefile.sys $MiB $MiB" }
-  Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
-    -Value @($value) -Kind 'MultiString'
-  New-Reboot
+function Set-PageFile($MiB) {
+  foreach ($difference in Get-PageFileDifference $MiB) {
+    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
+      -Value @($difference.want) -Kind 'MultiString'
+    New-Reboot
+  }
 }
 
 # Holds history, never the truth about the machine.
 
-function Get-StatePath {
-  param([string]$Name = '')
+function Get-StatePath([string]$Name = '') {
   [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
 
@@ -3008,8 +2758,7 @@ function Initialize-StateFolder {
   foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 
-function Write-Journal {
-  param([string]$Line)
+function Write-Journal([string]$Line) {
   $path = Get-StatePath 'journal.jsonl'
   if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
   if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
@@ -3020,17 +2769,15 @@ function Write-Journal {
   [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
 }
 
-function Read-StateJson {
+function Read-StateJson([string]$Name) {
   # Nothing when it is absent or was cut off in mid-write.
-  param([string]$Name)
   $path = Get-StatePath $Name
   if (-not [IO.File]::Exists($path)) { return }
   try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
   catch [ArgumentException] { return }
 }
 
-function Write-StateJson {
-  param([string]$Name, $Value)
+function Write-StateJson([string]$Name, $Value) {
   Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
 }
 
@@ -3050,8 +2797,7 @@ function Get-HolderText {
   "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
-function Save-Fence {
-  param([string]$Holder)
+function Save-Fence([string]$Holder) {
   $script:Run.Fence = (Get-Fence) + 1
   $now = [DateTime]::UtcNow.ToString('s') + 'Z'
   Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
@@ -3073,8 +2819,7 @@ function Enter-Run {
   $lock
 }
 
-function Wait-Mutex {
-  param([int]$Seconds)
+function Wait-Mutex([int]$Seconds) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
     try {
@@ -3089,14 +2834,12 @@ function Wait-Mutex {
   } while ([DateTime]::UtcNow -lt $until)
 }
 
-function Exit-Run {
-  param([Threading.Mutex]$Lock)
+function Exit-Run([Threading.Mutex]$Lock) {
   $Lock.ReleaseMutex()
   $Lock.Dispose()
 }
 
-function Save-RebootMark {
-  param([string[]]$Steps)
+function Save-RebootMark([string[]]$Steps) {
   Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
@@ -3112,8 +2855,7 @@ function Get-RunningDetached {
 
 # What a person should know of a machine; winboot changes none of it.
 
-function Get-SurroundingNotices {
-  param([bool]$OwnMacs)
+function Get-SurroundingNotices([bool]$OwnMacs) {
   $encryption = Get-DiskEncryption
   if ($encryption -ne 'on') {
     New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy

@@ -21,10 +21,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             _present(
                 name=artifact.name,
                 version=artifact.version,
-                file=artifact.file,
                 url=artifact.url,
                 sha256=artifact.sha256,
-                kind=artifact.kind,
                 proxy=None if common else _proxy(spec, artifact.url),
                 members=[
                     _present(

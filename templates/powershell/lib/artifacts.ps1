@@ -44,7 +44,7 @@ function Install-Artifact {
     if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
     [void][IO.Directory]::CreateDirectory($unpacked)
     $paths = @($Artifact.members | ForEach-Object { $_.path })
-    if ($Artifact.kind -eq 'file') { [IO.File]::Copy($archive, "$unpacked\$paths") }
+    if ($paths -contains $Artifact.file) { [IO.File]::Copy($archive, "$unpacked\$paths") }
     else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
     Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }

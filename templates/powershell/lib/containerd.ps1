@@ -10,20 +10,15 @@ function Invoke-Crictl {
 function Get-ImageDifference {
     param([string]$Image)
     $listed = Invoke-Crictl @('images', '--output', 'json')
-    $tags = @()
-    if ($null -ne $listed) {
-        $tags = @((ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags })
-    }
-    if ($tags -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
+    $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
+    if (@($tags) -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
 }
 
 function Install-Image {
     param([string]$Image)
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
     $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
-    if ($ended.ExitCode -ne 0) {
-        Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())"
-    }
+    if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 
 function Get-HostsFileDifference {

@@ -10,18 +10,14 @@ function Get-FeatureDifference {
 
 function Get-FeatureState {
     param([string]$Feature)
-    $found = @(Get-WindowsOptionalFeature -Online -FeatureName $Feature)
-    if ($found.Count -eq 0) { return }
-    $found[0].State.ToString()
+    foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
 }
 
 function Enable-Features {
     param([string[]]$Features, [string]$Source)
     foreach ($feature in $Features) {
         $state = Get-FeatureState $feature
-        if ($null -eq $state) {
-            Stop-Step 'NoFeature' "Windows knows no feature $feature"
-        }
+        if ($null -eq $state) { Stop-Step 'NoFeature' "Windows knows no feature $feature" }
         if ($state -eq 'Enabled') { continue }
         Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
         if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
@@ -32,16 +28,12 @@ function Enable-Features {
 function Enable-OneFeature {
     param([string]$Feature, [string]$Source)
     $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
-    if ($Source) { $wanted.Source = $Source; $wanted.LimitAccess = $true }
+    if ($Source) { $wanted += @{ Source = $Source; LimitAccess = $true } }
     try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
     catch {
         switch ('{0:x8}' -f $_.Exception.HResult) {
-            '800f081f' {
-                Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)"
-            }
-            '800f0922' {
-                Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)"
-            }
+            '800f081f' { Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)" }
+            '800f0922' { Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)" }
         }
         throw
     }

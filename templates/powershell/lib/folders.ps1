@@ -2,11 +2,7 @@ function Get-FolderDifference {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
         if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-    }
-    foreach ($path in $Private) {
-        if (-not [IO.Directory]::Exists($path)) { continue }
-        $strangers = Get-Strangers $path
-        if ($null -ne $strangers) { New-Difference -What "folder ${path}: others with rights" -Is $strangers -Want $null }
+        elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Strangers $path) -Want $null }
     }
 }
 

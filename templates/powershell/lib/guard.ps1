@@ -30,7 +30,7 @@ function Protect-Address {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $waiting = @(Find-Address $snapshot.ip).Count -eq 0
+        $waiting = -not (Find-Address $snapshot.ip)
         if ($waiting) { Restore-NetworkSnapshot $snapshot }
         # That asks the cluster.
         elseif ($round % 5 -eq 0) {
@@ -38,6 +38,6 @@ function Protect-Address {
             $waiting = & $Awaited
         }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
-        Start-Sleep -Milliseconds 2000
+        Start-Sleep -Seconds 2
     }
 }

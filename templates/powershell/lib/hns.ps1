@@ -1,7 +1,7 @@
 # The Host Network Service. For writing Windows has no cmdlet.
 
 function Get-HnsObject {
-    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Name = '')
+    param([string]$Kind, [string]$Name = '')
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
     # Persistent networks are there even while it does not run.
     if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
@@ -14,42 +14,34 @@ function Get-HnsObject {
 }
 
 function Invoke-Hns {
-    param([ValidateSet('GET', 'POST', 'DELETE')][string]$Method, [string]$Path, $Request = $null)
+    param([string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-    $body = ''
-    if ($null -ne $Request) { $body = ConvertTo-Json -InputObject $Request -Depth 10 -Compress }
+    $body = if ($null -ne $Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-    if (-not $answer.Success) {
-        Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)"
-    }
-    if ($answer.PSObject.Properties['Output']) { $answer.Output }
+    if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
+    Read-Member $answer 'Output'
 }
 
 function New-HnsObject {
-    param([ValidateSet('networks', 'endpoints')][string]$Kind, $Request)
+    param([string]$Kind, $Request)
     Invoke-Hns -Method POST -Path "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
-    param([ValidateSet('networks', 'endpoints', 'policylists')][string]$Kind, [string]$Id)
+    param([string]$Kind, [string]$Id)
     [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
     @'
-    using System;
     using System.Runtime.InteropServices;
 
     namespace Winboot
     {
         public static class Hns
         {
-            [DllImport("vmcompute.dll", ExactSpelling = true)]
-            private static extern void HNSCall(
-                [MarshalAs(UnmanagedType.LPWStr)] string method,
-                [MarshalAs(UnmanagedType.LPWStr)] string path,
-                [MarshalAs(UnmanagedType.LPWStr)] string request,
-                [MarshalAs(UnmanagedType.LPWStr)] out string response);
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern void HNSCall(string method, string path, string request, out string response);
 
             public static string Call(string method, string path, string request)
             {

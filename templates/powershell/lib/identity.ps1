@@ -18,14 +18,10 @@ function Get-BootId {
     # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
     # noted by the startup task counts.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-    $started = @(Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue)
-    if ($started.Count -eq 0) {
-        $noted = Read-StateJson 'boot.json'
-        if ($null -eq $noted) { return '' }
-        return [string]$noted.boot_id
+    foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
+        $time = $started.TimeCreated.ToUniversalTime().ToString('o')
+        $seed = "$(Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid') $($started.RecordId) $time"
+        return [Guid]::new((Get-TextHash $seed).Substring(0, 32)).ToString()
     }
-    $time = $started[0].TimeCreated.ToUniversalTime().ToString('o', [Globalization.CultureInfo]::InvariantCulture)
-    $seed = '{0} {1} {2}' -f (Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'), $started[0].RecordId, $time
-    $hash = Get-TextHash $seed
-    "$($hash.Substring(0, 8))-$($hash.Substring(8, 4))-$($hash.Substring(12, 4))-$($hash.Substring(16, 4))-$($hash.Substring(20, 12))"
+    [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
 }

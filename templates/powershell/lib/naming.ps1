@@ -1,14 +1,10 @@
 function Get-ComputerNameDifference {
     # A domain member is never renamed: its account would be left behind.
     param([string]$Want)
-    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = [string](Read-Registry "${names}ActiveComputerName" 'ComputerName')
+    $active = [string](Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')
     if ($active -ieq $Want) { return }
-    if ((Get-MachineIdentity).Domain) {
-        New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy
-        return
-    }
-    New-Difference -What 'computer name' -Is $active -Want $Want -Reboot
+    if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
+    else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
 }
 
 function Set-ComputerName {

@@ -31,47 +31,43 @@ function Get-NodeAddress {
     $ip = $script:Node.node_ip
     if (-not $ip) { $ip = Get-AddressTowardsServer }
     if (-not $ip) {
-        $own = @(Get-DefaultRoute | Select-Object -First 1 |
-                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue })
-        if ($own.Count -eq 0) { return }
-        $ip = $own[0].IPAddress
+        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+                ForEach-Object { $_.IPAddress })[0]
+        if (-not $ip) { return }
     }
-    $found = @(Find-Address $ip)
-    if ($found.Count -eq 0) { return }
-    $adapter = @(Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-    $mac = ''
-    if ($adapter.Count -gt 0) { $mac = [string]$adapter[0].MacAddress }
-    [pscustomobject]@{
-        ip = $ip; prefix_length = [int]$found[0].PrefixLength; state = $found[0].AddressState.ToString()
-        index = [int]$found[0].InterfaceIndex; alias = $found[0].InterfaceAlias; mac = $mac
+    foreach ($found in Find-Address $ip | Select-Object -First 1) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        [pscustomobject]@{
+            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+        }
     }
 }
 
 function Read-NetworkSnapshot {
     param($Address)
-    $index = $Address.index
-    $ip = @(Get-NetIPAddress -InterfaceIndex $index -IPAddress $Address.ip)[0]
-    $interface = @(Get-NetIPInterface -InterfaceIndex $index -AddressFamily IPv4)[0]
-    $profiles = @(Get-NetConnectionProfile -InterfaceIndex $index -ErrorAction SilentlyContinue)
-    $category = ''
-    if ($profiles.Count -gt 0) { $category = $profiles[0].NetworkCategory.ToString() }
+    $at = @{ InterfaceIndex = $Address.index }
+    $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
+    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+    $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
     @{
-        ip            = $Address.ip
+        ip = $Address.ip
         prefix_length = $Address.prefix_length
-        mac           = $Address.mac
-        static        = $ip.PrefixOrigin.ToString() -eq 'Manual'
-        metric        = [int]$interface.InterfaceMetric
-        auto_metric   = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-        mtu           = [int]$interface.NlMtu
-        dns           = [object[]]@((Get-DnsClientServerAddress -InterfaceIndex $index -AddressFamily IPv4).ServerAddresses)
-        suffix        = [string](Get-DnsClient -InterfaceIndex $index).ConnectionSpecificSuffix
-        category      = $category
-        vlan          = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-        ipv6          = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue |
-                Where-Object { $_.Enabled }).Count -gt 0
-        addresses_v6  = [object[]]@(Get-NetIPAddress -InterfaceIndex $index -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+        mac = $Address.mac
+        static = $ip.PrefixOrigin.ToString() -eq 'Manual'
+        metric = [int]$interface.InterfaceMetric
+        auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+        mtu = [int]$interface.NlMtu
+        dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
+        suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+        category = [string]$profiles[0]
+        vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
+        ipv6 = $bound.Count -gt 0
+        addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
                 ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-        routes        = [object[]]@(Read-KeptRoutes $index)
+        routes = @(Read-KeptRoutes $Address.index)
     }
 }
 
@@ -95,17 +91,16 @@ function Read-KeptRoutes {
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
     $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
     # Other IPv6 routes are announced by routers.
-    foreach ($route in $stored | Where-Object { $_.NextHop -like '*:*' -and -not (Test-PodPrefix $_.DestinationPrefix) }) {
-        @{ prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric; persistent = $true }
-    }
-    foreach ($route in Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-        if ($route.Protocol.ToString() -ne 'NetMgmt' -and $route.NextHop -eq '0.0.0.0') { continue }
-        if ($route.DestinationPrefix -eq '255.255.255.255/32' -or $route.DestinationPrefix -like '224.*') { continue }
-        # An agent's, or winboot's own.
-        if (Test-PodPrefix $route.DestinationPrefix) { continue }
+    $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
+    $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+    foreach ($route in $routes) {
+        $prefix = $route.DestinationPrefix
+        if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
+        # Those of pods are an agent's, or winboot's own.
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
         @{
-            prefix = $route.DestinationPrefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-            persistent = $persistent -contains "$($route.DestinationPrefix) $($route.NextHop)"
+            prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+            persistent = $persistent -contains "$prefix $($route.NextHop)"
         }
     }
 }
@@ -122,13 +117,10 @@ function Test-PodPrefix {
 function Find-Uplink {
     # The adapter that has the address; when that is gone, the one that took the MAC over.
     param($Snapshot)
-    $found = @(Find-Address $Snapshot.ip)
-    if ($found.Count -gt 0) { return [int]$found[0].InterfaceIndex }
+    foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
+    # The physical adapter below a switch has the same MAC but no protocols: it comes last.
     $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    # The physical adapter below a switch has the same MAC but no protocols.
-    $virtual = @($adapters | Where-Object { $_.Name -like 'vEthernet*' })
-    if ($virtual.Count -gt 0) { return [int]$virtual[0].ifIndex }
-    if ($adapters.Count -gt 0) { return [int]$adapters[0].ifIndex }
+    foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot {
@@ -145,30 +137,27 @@ function Restore-NetworkSnapshot {
 function Set-NetworkAsBefore {
     param($Snapshot, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
-    if ($Snapshot.static -and @(Find-Address $Snapshot.ip).Count -eq 0) {
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
         [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
     }
     Restore-Link -Snapshot $Snapshot -Index $Index
     Restore-Routes -Snapshot $Snapshot -Index $Index
     if ($Snapshot.static) {
-        $dns = (Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses
-        if (@($Snapshot.dns).Count -gt 0 -and (@($dns) -join ' ') -ne (@($Snapshot.dns) -join ' ')) {
-            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]@($Snapshot.dns))
-        }
-        if ([string](Get-DnsClient @at).ConnectionSpecificSuffix -ne $Snapshot.suffix) {
-            Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix
-        }
+        $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
+        if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
+        $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+        if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
     }
-    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @at -AddressFamily IPv4 -NlMtuBytes $Snapshot.mtu }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
     if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface @at -AddressFamily IPv4 -InterfaceMetric $Snapshot.metric
+        Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
     }
     # A domain network cannot be set.
+    if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
     foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-        if (@('Public', 'Private') -contains $Snapshot.category -and $found.NetworkCategory.ToString() -ne $Snapshot.category) {
-            Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category
-        }
+        if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
     }
 }
 
@@ -185,8 +174,8 @@ function Restore-Link {
             if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
         }
     }
-    foreach ($address in @($Snapshot.addresses_v6)) {
-        if (@(Find-Address $address.ip).Count -gt 0) { continue }
+    foreach ($address in $Snapshot.addresses_v6) {
+        if (Find-Address $address.ip) { continue }
         [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
     }
 }
@@ -194,10 +183,9 @@ function Restore-Link {
 function Restore-Routes {
     param($Snapshot, [int]$Index)
     foreach ($route in $Snapshot.routes) {
-        $there = @(Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue |
-                Where-Object { $_.NextHop -eq $route.next_hop })
         # On DHCP the default route comes back with the lease.
-        if ($there.Count -gt 0 -or (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0')) { continue }
+        if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
         [void](New-NetRoute @wanted)

@@ -1,12 +1,10 @@
 # The ports that Windows gives to clients.
 
 function Get-PortRange {
-    param([ValidateSet('tcp', 'udp')][string]$Protocol)
+    param([string]$Protocol)
     # All profiles share one range.
-    if ($Protocol -eq 'tcp') { $settings = @(Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts }) }
-    else { $settings = @(Get-NetUDPSetting) }
-    if ($settings.Count -eq 0) { return }
-    "$($settings[0].DynamicPortRangeStartPort)+$($settings[0].DynamicPortRangeNumberOfPorts)"
+    $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
+    foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
 }
 
 function Get-PortRangeDifference {

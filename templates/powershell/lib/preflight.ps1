@@ -20,16 +20,10 @@ function Test-Build {
     param([int]$Build)
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     $is = [int](Read-Registry $version 'CurrentBuildNumber')
-    if ($is -ne $Build) {
-        New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build"
-    }
     $kind = [string](Read-Registry $version 'InstallationType')
-    if ($kind -notlike 'Server*') {
-        New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server"
-    }
-    if (-not [Environment]::Is64BitProcess) {
-        New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process'
-    }
+    if ($is -ne $Build) { New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build" }
+    if ($kind -notlike 'Server*') { New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server" }
+    if (-not [Environment]::Is64BitProcess) { New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process' }
 }
 
 function Get-Revision {
@@ -47,37 +41,29 @@ function Test-Updates {
 
 function Test-Session {
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
-    $administrator = [Security.Principal.WindowsPrincipal]::new($identity).IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
-    if (-not $administrator) {
-        New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
-    }
+    $role = [Security.Principal.WindowsBuiltInRole]::Administrator
+    if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
+    New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
 }
 
 function Test-Space {
     param([int]$FreeGib)
-    $drive = [IO.DriveInfo]::new([IO.Path]::GetPathRoot([Environment]::SystemDirectory))
+    $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
     $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-    if ($free -lt $FreeGib) {
-        New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed"
-    }
+    if ($free -lt $FreeGib) { New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
 function Test-Addressing {
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) {
-        New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters"
-    }
+    if ($adapters.Count -gt 1) { New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
     $address = Get-NodeAddress
     if ($null -eq $address) {
         New-PreflightProblem 'NoAddress' 'no IPv4 address of this machine can be the node address'
         return
     }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
-        New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)"
-    }
-    if (-not (Get-AddressTowardsServer)) {
-        New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
-    }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)" }
+    if (Get-AddressTowardsServer) { return }
+    New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
 function Get-PreflightNotices {
@@ -89,10 +75,9 @@ function Get-PreflightNotices {
             -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
     }
     $pending = Get-PendingReboot
-    if ($pending -ne '') { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-    if ($null -ne (Get-ServiceState 'docker')) {
-        New-Difference -What 'competing software: service docker' -Is (Get-ServiceState 'docker') -Want $null -Policy
-    }
+    if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+    $docker = Get-ServiceState 'docker'
+    if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
     foreach ($network in Get-HnsObject networks 'nat') {
         New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
@@ -102,12 +87,14 @@ function Get-PreflightNotices {
 
 function Get-PendingReboot {
     $noted = Read-StateJson 'reboot.json'
-    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return '' }
-    $waiting = @()
-    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { $waiting += 'servicing' }
-    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired') { $waiting += 'Windows Update' }
+    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
+    $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
-    if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { $waiting += 'a new computer name' }
+    $waiting = @(
+        if (Test-RegistryKey "${keys}Component Based Servicing\RebootPending") { 'servicing' }
+        if (Test-RegistryKey "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
+        if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { 'a new computer name' }
+    )
     $waiting -join ', '
 }

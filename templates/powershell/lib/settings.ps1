@@ -30,23 +30,18 @@ function Set-Settings {
 function Get-PageFileDifference {
     # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
     param($MiB)
-    $is = Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles'
-    $text = ConvertTo-Shown $is
-    if ($MiB -is [string]) {
-        if (-not $text) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
-        return
-    }
-    Compare-Wanted -What 'page file' -Is $text -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
+    $is = ConvertTo-Shown (Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles')
+    if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
+    elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
 }
 
 function Set-PageFile {
     param($MiB)
-    if (@(Get-PageFileDifference $MiB).Count -eq 0) { return }
-    $value = '?:\pagefile.sys'
-    if ($MiB -isnot [string]) { $value = "C:\pagefile.sys $MiB $MiB" }
-    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
-        -Value @($value) -Kind 'MultiString'
-    New-Reboot
+    foreach ($difference in Get-PageFileDifference $MiB) {
+        Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
+            -Value @($difference.want) -Kind 'MultiString'
+        New-Reboot
+    }
 }
 
 function Get-PowerPlan {
