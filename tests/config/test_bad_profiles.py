@@ -138,6 +138,8 @@ BAD: list[tuple[str, str, str]] = [
     ("network: {cni: flannel, mode: vxlan, vxlan: {port: §8472}}", "error", "4789"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {mac_prefix: §'0E'}}", "error", "two bytes"),
     ("network: {cni: flannel, mode: host-gw, §vxlan: {vni: 4096}}", "error", "no overlay"),
+    ("network: {cni: flannel, §ipam: azure-cns}", "error", "only azure"),
+    ("network: {cni: azure, ipam: §host-local}", "error", "azure-vnet-ipam | azure-cns"),
     ("network: {cni: flannel, managed_by: §operator}", "error", "no form that is managed by operator"),
     ("network: {cni: flannel, network_name: §nat}", "error", "Docker"),
     ("§network: {cni: none}", "error", "network_name"),

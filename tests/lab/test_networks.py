@@ -20,9 +20,11 @@ from winboot.cli.staging import stage
 from winboot.errors import InvalidInput
 from winboot.lab.cluster import ClusterPlan
 from winboot.lab.programs import hcn
+from winboot.lab.programs.plugins import Azure
 from winboot.lab.windows.network import Adapter, Address, Route
 from winboot.lab.windows.programs_api import image_bytes
 from winboot.lab.windows.snapshot import diff
+from winboot.lab.windows.sockets import Listener
 from winboot.plan import make_plan
 from winboot.report import Report
 from winboot.steps import STEPS
@@ -79,6 +81,13 @@ def _calico_services(site: Site) -> None:
     machine.files.write(r"C:\CalicoWindows\calico-kube-config", b"kind: Config\n")
 
 
+def _azure_cns(site: Site) -> None:
+    """The container networking service, which the cluster brings: nothing but its port is looked at here."""
+    sockets = site.machine.sockets
+    if not any(one.port == Azure.CNS_PORT for one in sockets.listeners):
+        sockets.listeners.append(Listener("tcp", "127.0.0.1", Azure.CNS_PORT, 4, None))
+
+
 def _somebodys_bridge(site: Site) -> None:
     """A network solution that winboot knows nothing of."""
     machine = site.machine
@@ -130,6 +139,14 @@ SOLUTIONS: Final = (
         {"cni": "azure", "mode": "bridge"},
         wishes={"artifacts": {"azure_cni": "1.6.18"}},
         pods="10.0.0.0/16",
+    ),
+    Solution(
+        "azure-cns",
+        {"cni": "azure", "mode": "bridge", "ipam": "azure-cns"},
+        wishes={"artifacts": {"azure_cni": "1.6.18"}},
+        pods="10.0.0.0/16",
+        releases=("2022",),
+        somebody=_azure_cns,
     ),
     Solution(
         "azure-tunnel",
@@ -421,7 +438,7 @@ MUTATIONS: Final = (
         "wrong IPAM",
         '"type": "azure-vnet-ipam"',
         '"type": "azure-cns"',
-        r'failed to find plugin "azure-cns"',
+        r"127.0.0.1:10090: No connection could be made",
     ),
     _in_conf(
         "azure",
@@ -573,7 +590,7 @@ def test_every_solution_is_falsified_in_three_ways_at_least() -> None:
     counts = {
         name: found
         for name, found in counts.items()
-        if name not in ("win-bridge-dual", "azure-tunnel", "none", "none-with-an-overlay")
+        if name not in ("win-bridge-dual", "azure-tunnel", "azure-cns", "none", "none-with-an-overlay")
     }
 
     assert [name for name, found in counts.items() if len(found) < 3] == []

@@ -30,7 +30,7 @@ def _conf(choices: Choices, mode: str) -> Mapping[str, Data]:
         "mode": mode,
         "bridge": "azure0",
         "capabilities": CAPABILITIES,
-        "ipam": {"type": "azure-vnet-ipam"},
+        "ipam": {"type": choices.ipam or "azure-vnet-ipam"},
         "dns": {
             "Nameservers": [*choices.dns_service_ips, AZURE_DNS],
             "Search": [f"svc.{choices.dns_domain}"],

@@ -114,6 +114,8 @@ class Choices:
     node_name: str
     # Where things are on the node, by the names of `winboot.spec.Paths`.
     paths: Mapping[str, str]
+    # Who hands out addresses, where that can be chosen; None for the solution's own way.
+    ipam: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

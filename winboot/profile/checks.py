@@ -297,6 +297,9 @@ def _network(draft: Draft) -> Iterator[Complaint]:
     if network.routes == "winboot" and not solution.can_route:
         wrong = f"{solution.id} leaves no routes to winboot"
         yield draft.at(("network", "routes"), wrong, "drop it; only win-bridge has this choice", key=True)
+    if network.ipam is not None and network.cni != "azure":
+        wrong = f"{solution.id} hands out addresses in its own way"
+        yield draft.at(("network", "ipam"), wrong, "drop it; only azure has this choice", key=True)
     if draft.dual_stack and not solution.dual_stack:
         wrong = f"{solution.id} carries IPv4 alone"
         yield draft.at(("cluster", "pod_cidr"), wrong, "one IPv4 network, or win-bridge, azure or none")

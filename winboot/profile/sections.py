@@ -118,6 +118,11 @@ class Network(Model):
     network_name: str | None = Field(
         default=None, description="of the HNS network; default: cbr0, flannel.<vni>, azure, …"
     )
+    ipam: Literal["azure-vnet-ipam", "azure-cns"] | None = Field(
+        default=None,
+        description="azure: azure-vnet-ipam (the adapter's further addresses; the default) or azure-cns (a service of the "
+        "node that your cluster brings)",
+    )
     routes: Literal["network", "winboot"] = Field(
         default="network",
         description="win-bridge: who leads to the pods of other nodes. network: routers or a cloud's table; "

@@ -187,6 +187,7 @@ def _network(
         dsr=dsr,
         node_name=name,
         paths=asdict(paths),
+        ipam=section.ipam,
     )
     return NetworkSpec(
         solution=solution,

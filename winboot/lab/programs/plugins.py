@@ -304,11 +304,13 @@ class Azure(Plugin):
 
     about = "Azure CNI"
     NETWORK: Final = "azure"
+    CNS: Final = "azure-cns"
+    CNS_PORT: Final = 10090
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
         """Take one of the adapter's further addresses, make network and endpoint."""
         name = f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}"
-        lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        lease = self._lease(run, conf)
         address = ipaddress.ip_interface(lease["ips"][0]["address"])
         network = self._network(run, conf, address)
         policies = [p.get("Value") or p.get("value") for p in conf.get("AdditionalArgs") or []]
@@ -332,9 +334,24 @@ class Azure(Plugin):
             "ips": [{"version": "4", "address": str(address), "gateway": lease["ips"][0]["gateway"]}],
         }
 
+    def _lease(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """From an IPAM plug-in, or from the container networking service of the node."""
+        kind = conf["ipam"]["type"]
+        if kind != self.CNS:
+            return cni.invoke(run, "ADD", {**conf, "type": kind}, _sandbox(run), _folders(run))
+        if not any(one.port == self.CNS_PORT for one in run.machine.sockets.listeners):
+            raise GoError(
+                f"Failed to allocate address: Post http://localhost:{self.CNS_PORT}/network/requestipconfigs: dial tcp "
+                f"127.0.0.1:{self.CNS_PORT}: No connection could be made because the target machine actively refused it."
+            )
+        return AzureIpam().add(run, conf)
+
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
         """Give the endpoint and the address back."""
-        cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        if conf["ipam"]["type"] == self.CNS:
+            AzureIpam().delete(run, conf)
+        else:
+            cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
         found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}")
         if found is not None:
             hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
