@@ -126,7 +126,11 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
         **step.inputs(spec),
         "undoing": undo,
         "files": dict(step.files(spec)),
-        "step": {"name": step.name, "needs": [name for name in step.needs if name in present], "secrets": list(step.secrets(spec))},
+        "step": {
+            "name": step.name,
+            "needs": [name for name in step.needs if name in present],
+            "secrets": list(step.secrets(spec)),
+        },
     }
     try:
         if step.source is not None:
