@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 # The step that how-to-add-a-step.md adds is not there.
-EXAMPLE = "time_zone"
+EXAMPLE = "error_reporting"
 # In code style, from the top of the repository; `<step>` and `*` stand for any name.
 PATH = re.compile(r"`((?:winboot|templates|profiles|inventories|tests|docs|benchmarks)/[^`\s:]*)`")
 
