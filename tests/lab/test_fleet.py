@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,7 @@ FIRST_STEPS: Final = ("--only", "computer-name,windows-features,directories,fire
 # What an idle node costs: two to log in, three to open the session; the end is not waited for.
 FLOOR: Final = ["", "", "Create", "Receive", "Receive", "Command", "Receive", "Delete"]
 K: Final = r"C:\k"
+ROOT: Final = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -180,3 +184,21 @@ def test_a_plan_finds_changes_before_the_join_and_none_after_it(fleet_of: Callab
     assert (again.last["changed"], again.nodes["win-1"]["pipelines"]) == (0, 1)
     assert within_the_floor(fleet.requests("win-1")), fleet.requests("win-1")
     assert sum(seen.received for seen in fleet.lab.nodes["win-1"].endpoint.requests) < sent / 3
+
+
+def test_two_commands_at_once_join_a_node_once(fleet_of: Callable[[int], Fleet]) -> None:
+    """Whoever comes second waits, and finds it done; both end well."""
+    fleet = fleet_of(1)
+    command = [sys.executable, "-m", "winboot", "join", "-i", str(fleet.folder / "inventory.yaml")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    two = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = [process.communicate(timeout=240) for process in two]
+
+    assert [process.returncode for process in two] == [0, 0], told
+    assert fleet.lab.nodes["win-1"].machine.boot_count == 2
+    again = fleet("join")
+    assert (again.code, again.last["changed"], again.nodes["win-1"]["ready"]) == (0, 0, True)
