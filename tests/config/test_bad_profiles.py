@@ -250,6 +250,16 @@ BAD: list[tuple[str, str, str]] = [
     # Services, node, proxy
     ("services: {manager: §systemd}", "error", "sc | nssm"),
     ("services: {overrides: {§kubeproxy: nssm}}", "error", "did you mean 'kube-proxy'"),
+    ("services: {environment: {§kubproxy: {A: b}}}", "error", "did you mean 'kube-proxy'"),
+    ("services: {environment: {kubelet: {§no-name: b}}}", "error", "letters, digits and _"),
+    ("services: {environment: {kubelet: {§https_proxy: 'http://p:1'}}}", "error", "expected proxy"),
+    ("services: {priority: {kube-proxy: §HIGH}}", "error", "HIGH_PRIORITY_CLASS"),
+    ("services: {priority: {§kube-proxy: HIGH_PRIORITY_CLASS}}", "error", "services.overrides"),
+    (
+        "services: {manager: nssm, priority: {§kubelet: HIGH_PRIORITY_CLASS}}",
+        "error",
+        "windows-priorityclass",
+    ),
     ("services: {overrides: {flanneld: §sc}}", "error", "1053"),
     ("services: {manager: nssm}\nkubelet: {config: {§shutdownGracePeriod: 30s}}", "warning", "under nssm"),
     ("node: {taints: [§os=windows]}", "error", "key=value:Effect"),

@@ -268,3 +268,21 @@ def test_a_known_fix_brings_its_values_with_reason_and_source(tmp_path: Path) ->
 
     assert [fix.name for fix in fixes] == ["KeepAliveTime", "KeepAliveInterval"]
     assert all(fix.reason and fix.source and fix.reboot for fix in fixes)
+
+
+def test_services_take_the_profiles_variables_and_priority(tmp_path: Path) -> None:
+    """Beside the proxy's, one service at a time; a null drops one of winboot's."""
+    profile = """
+proxy: {http: 'http://proxy:3128'}
+services:
+  overrides: {kube-proxy: nssm}
+  environment: {containerd: {GODEBUG: netdns=go, NO_COLOR: "1"}, flanneld: {NODE_NAME: null}}
+  priority: {kube-proxy: HIGH_PRIORITY_CLASS}
+"""
+    services = a_spec(tmp_path, profile=profile).services
+
+    assert services["containerd"].environment["GODEBUG"] == "netdns=go"
+    assert services["containerd"].environment["HTTP_PROXY"] == "http://proxy:3128"
+    assert "GODEBUG" not in services["kubelet"].environment
+    assert services["flanneld"].environment == {}
+    assert services["kube-proxy"].priority_class == "HIGH_PRIORITY_CLASS"

@@ -72,3 +72,18 @@ def test_a_live_node_is_not_migrated_without_a_drain(tmp_path: Path) -> None:
     assert {"containerd", "kubelet", "kube-proxy"} <= blocked
     assert "NeedsDrain" in " ".join(problems(report))
     assert definitions(site) == before
+
+
+def test_variables_and_priority_of_the_profile_reach_the_processes(tmp_path: Path) -> None:
+    services = {
+        "overrides": {"kube-proxy": "nssm"},
+        "environment": {"kubelet": {"GODEBUG": "netdns=go"}, "kube-proxy": {"NO_COLOR": "1"}},
+        "priority": {"kube-proxy": "HIGH_PRIORITY_CLASS"},
+    }
+    site = joined(tmp_path, BY_NAME["win-bridge"], services=services)
+
+    processes = {process.path.rpartition("\\")[2]: process for process in site.machine.processes.all()}
+    assert processes["kubelet.exe"].environment["GODEBUG"] == "netdns=go"
+    assert processes["kube-proxy.exe"].environment["NO_COLOR"] == "1"
+    assert processes["kube-proxy.exe"].priority == "High"
+    assert differences(site.join()) == {}

@@ -441,13 +441,10 @@ def _services(draft: Draft) -> Iterator[Complaint]:
     services = draft.services
     if services is None:
         return
+    yield from _service_names(draft, services)
+    yield from _service_environment(draft, services)
     for name, manager in services.overrides.items():
         path: PathParts = ("services", "overrides", name)
-        if name not in sections.SERVICES:
-            meant = nearest(name, sections.SERVICES)
-            yield draft.at(
-                path, f"winboot runs no service {name!r}", " | ".join(sections.SERVICES), meant, key=True
-            )
         if name in sections.NSSM_ALONE and manager == "sc":
             yield draft.at(path, f"{name} cannot be a service by itself (error 1053)", "nssm")
     kubelet = services.overrides.get("kubelet") or services.manager
@@ -461,6 +458,33 @@ def _services(draft: Draft) -> Iterator[Complaint]:
             key=True,
             warning=True,
         )
+
+
+def _service_names(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
+    for key in ("overrides", "environment", "priority"):
+        for name in getattr(services, key):
+            if name not in sections.SERVICES:
+                wrong, meant = f"winboot runs no service {name!r}", nearest(name, sections.SERVICES)
+                yield draft.at(("services", key, name), wrong, " | ".join(sections.SERVICES), meant, key=True)
+    for name, chosen in services.priority.items():
+        manager = services.overrides.get(name) or services.manager
+        path: PathParts = ("services", "priority", name)
+        if name == "kubelet":
+            expected = "kubelet.flags: {windows-priorityclass: …}"
+            yield draft.at(path, "the kubelet sets its own", expected, key=True)
+        elif chosen is not None and manager == "sc" and name not in sections.NSSM_ALONE:
+            wrong = "the service manager knows no priority class"
+            yield draft.at(path, wrong, f"services.overrides: {{{name}: nssm}}", key=True)
+
+
+def _service_environment(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
+    for service, variables in services.environment.items():
+        for name in variables:
+            path: PathParts = ("services", "environment", service, name)
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                yield draft.at(path, repr(name), "a name of letters, digits and _", key=True)
+            elif name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+                yield draft.at(path, f"winboot sets {name} itself", "proxy", key=True)
 
 
 def _node(draft: Draft) -> Iterator[Complaint]:

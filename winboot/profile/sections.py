@@ -29,6 +29,14 @@ SERVICES = ("containerd", "kubelet", "kube-proxy", "flanneld", "calico-node")
 # Programs that answer no service manager.
 NSSM_ALONE = ("flanneld", "calico-node")
 Manager = Literal["sc", "nssm"]
+Priority = Literal[
+    "IDLE_PRIORITY_CLASS",
+    "BELOW_NORMAL_PRIORITY_CLASS",
+    "NORMAL_PRIORITY_CLASS",
+    "ABOVE_NORMAL_PRIORITY_CLASS",
+    "HIGH_PRIORITY_CLASS",
+    "REALTIME_PRIORITY_CLASS",
+]
 Flags = dict[str, str | None]
 
 
@@ -174,6 +182,14 @@ class Services(Model):
     manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
     overrides: dict[str, Manager | None] = Field(
         default={}, description="service → manager; flanneld and calico-node are always nssm"
+    )
+    environment: dict[str, dict[str, str | None]] = Field(
+        default={},
+        description="service → variables beside winboot's; everybody on the node can read them; null drops one",
+    )
+    priority: dict[str, Priority | None] = Field(
+        default={},
+        description="service → priority class, set by NSSM; the kubelet sets its own (windows-priorityclass)",
     )
 
 

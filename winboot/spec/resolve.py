@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from winboot.profile import Profile, facts_of
 from winboot.profile.sections import NSSM_ALONE, Vxlan
 from winboot.spec import artifacts as downloads
 from winboot.spec import components
+from winboot.spec.merged import without_nones
 from winboot.spec.node import (
     ClusterSpec,
     DynamicPorts,
@@ -297,7 +298,16 @@ def _services(
                 environment={},
             )
         )
-    return ServicesSpec(tuple(services))
+    return ServicesSpec(tuple(_as_wished(profile, service) for service in services))
+
+
+def _as_wished(profile: Profile, service: ServiceSpec) -> ServiceSpec:
+    """The service with the profile's variables over winboot's, and its priority."""
+    own = profile.services.environment.get(service.name, {})
+    environment = without_nones({**service.environment, **own})
+    return replace(
+        service, environment=environment, priority_class=profile.services.priority.get(service.name)
+    )
 
 
 def _containerd(manager: Manager, proxy: ProxySpec, paths: Paths) -> ServiceSpec:
