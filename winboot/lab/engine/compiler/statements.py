@@ -662,9 +662,6 @@ _PLACES = frozenset(("global", "script", "local", "private"))
 
 @compiles_statement(syntax.Data)
 def _data(node: syntax.Data) -> Run:
-    if node.commands:
-        refuse = refusing(node, "data -SupportedCommand")
-        return lambda scope, _out: refuse(scope)
     body, name = body_of(node.body), node.name
 
     def run(scope: Scope, out: Emit) -> None:
