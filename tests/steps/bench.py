@@ -97,7 +97,13 @@ class Rig:
         session = self.machine.session("Administrator", token=token)
         try:
             with self.machine.acting():
-                ended = run_script(session, text, arguments, emit=lambda stream, value: output.append(value))
+                ended = run_script(
+                    session,
+                    text,
+                    arguments,
+                    emit=lambda stream, value: output.append(value),
+                    local_scope=True,  # as the transport asks
+                )
         finally:
             session.close()
         assert ended.state == "completed", (getattr(ended.error, "message", ""), output)
