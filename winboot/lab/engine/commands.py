@@ -54,6 +54,10 @@ class Function(Instance):
         text = tree.extent.text
         if text.startswith("{") and text.endswith("}"):
             text = text[1:-1]
+        if tree.params is None and self.code.parameters:
+            # Parameters that stand beside the name are written as a param block before the body.
+            listed = ", ".join(parameter.extent.text for parameter in self.code.parameters)
+            text = f"param({listed})\r\n{text}"
         return ScriptBlock(text, tree, Bound(self.code, self.home))
 
 
