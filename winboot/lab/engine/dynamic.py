@@ -15,6 +15,7 @@ Value = Any
 _SMA = "System.Management.Automation."
 
 ATTRIBUTE = dotnet("System.Attribute")
+ATTRIBUTE.refuses("TypeId Match IsDefaultAttribute GetHashCode")
 
 
 class ParameterAttribute(Instance):
@@ -85,6 +86,22 @@ class NotEmptyAttribute(Instance):
 NOT_EMPTY_ATTRIBUTE = dotnet(_SMA + "ValidateNotNullOrEmptyAttribute", NotEmptyAttribute, base=ATTRIBUTE)
 NOT_EMPTY_ATTRIBUTE.constructor("")(NotEmptyAttribute)
 NOT_EMPTY_ATTRIBUTE.refuses("TypeId")
+
+
+class ConverterAttribute(Instance):
+    """What stands for a parameter's type among its attributes."""
+
+
+dotnet(_SMA + "ArgumentTypeConverterAttribute", ConverterAttribute, base=ATTRIBUTE).refuses(
+    "TransformNullOptionalParameters Transform TypeId"
+)
+
+
+def attribute_of(validator: Validator) -> Value:
+    """The attribute behind a validator, or None for one that is not known as an object."""
+    if isinstance(validator, OneOf):
+        return SetAttribute(list(validator.words))
+    return NotEmptyAttribute() if isinstance(validator, NotNullOrEmpty) else None
 
 
 class RuntimeParameter(Instance):

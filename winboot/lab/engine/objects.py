@@ -194,7 +194,22 @@ def command_parameters(scope: Any, info: CommandInfo) -> Value:
 
 def parameter_metadata(parameter: ParameterSpec) -> Structured:
     """System.Management.Automation.ParameterMetadata."""
-    from winboot.lab.engine.dynamic import ParameterAttribute
+    attributes = _attributes(parameter)
+    made: dict[str, Value] = {
+        "Name": parameter.name,
+        "ParameterType": parameter.type,
+        "IsDynamic": parameter.dynamic,
+        "Aliases": Collection(parameter.aliases, STRING),
+        "SwitchParameter": parameter.is_switch,
+    }
+    if attributes is not None:
+        made["Attributes"] = Collection(attributes)
+    return Structured(_SMA + "ParameterMetadata", made)
+
+
+def _attributes(parameter: ParameterSpec) -> list[Value] | None:
+    """The attributes in the order they are usually written in; None when some of them are not known as objects."""
+    from winboot.lab.engine.dynamic import ConverterAttribute, ParameterAttribute, attribute_of
 
     attributes: list[Value] = []
     for which, place in parameter.places.items():
@@ -208,19 +223,17 @@ def parameter_metadata(parameter: ParameterSpec) -> Structured:
         if place.position is not None:
             attribute.position = place.position
         attributes.append(attribute)
-    made: dict[str, Value] = {
-        "Name": parameter.name,
-        "ParameterType": parameter.type,
-        "IsDynamic": parameter.dynamic,
-        "Aliases": Collection(parameter.aliases, STRING),
-        "SwitchParameter": parameter.is_switch,
-        "Attributes": Collection(attributes),
-    }
-    return Structured(_SMA + "ParameterMetadata", made)
+    others = [attribute_of(validator) for validator in parameter.validators]
+    if parameter.aliases or None in others:
+        return None
+    attributes.extend(others)
+    if parameter.type is not OBJECT:
+        attributes.append(ConverterAttribute())
+    return attributes
 
 
 PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
-PARAMETER_METADATA.refuses("ParameterSets")
+PARAMETER_METADATA.refuses("Attributes ParameterSets")
 
 
 # -- variables as objects
