@@ -31,7 +31,7 @@ def joined(scenes: Scenes) -> Iterator[Callable[[str], Node]]:
 
     yield take
     for scene, node in taken:
-        if not node.spoiled and not node.site.refusals and not node.differs:
+        if not node.spoiled and not node.site.refusals and (not node.differs or node.tidy()):
             scenes.give_back(scene, node.site)
 
 
