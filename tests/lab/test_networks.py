@@ -295,6 +295,43 @@ def test_an_overlay_carries_no_ipv6(cni: str, tmp_path: Path) -> None:
     assert "carries IPv4 alone" in "\n".join(map(str, refused.value.problems))
 
 
+def _damage(site: Site) -> set[str]:
+    """Whatever of the solution is winboot's is taken away or falsified; the steps that must notice."""
+    machine, (spec,) = site.machine, site.specs()
+    network, steps = spec.network, {"kubelet-config", "containerd-config"}
+    for path in (spec.paths.kubelet_config, spec.paths.containerd_config):
+        machine.files.write(path, machine.files.read(path) + b"# somebody was here\n")
+    if network.cni_conf is not None:
+        machine.files.delete(network.cni_conf_path)
+        steps.add("cni-config")
+    if spec.kube_proxy.wanted:
+        machine.services.stop(machine.services.need("kube-proxy"))
+        steps.add("kube-proxy")
+    if network.solution.owners.hns_network != "operator":
+        found = hcn.network(machine, network.solution.first_switch or network.network_name)
+        assert found is not None
+        machine.hns.remove_network(found)
+        steps.add("pod-network")
+    site.settle(2)
+    return steps
+
+
+@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
+def test_a_damaged_node_is_repaired_by_the_same_command(solution: Solution, tmp_path: Path) -> None:
+    site = joined(tmp_path, solution)
+
+    steps = _damage(site)
+    plan = site.plan()
+    report = site.join(drain=True)
+    site.settle(60)
+
+    assert steps <= differences(plan).keys()
+    assert (problems(report), only(report).ready) == ([], True)
+    assert differences(site.plan()) == {}
+    assert run_pod(site, "web")["phase"] == "Running"
+    assert not site.refusals
+
+
 # ---- what is wrong -------------------------------------------------------------------------------------
 
 CNI_CONF: Final = {
