@@ -24,6 +24,7 @@ QUESTIONS = [
         ["kubelet --hostname-override", "kube-proxy --hostname-override"],
     ),
     (["flag", "resolv_conf"], ["resolvConf"]),
+    (["network", "calico-vxlan-node"], ["artifacts.calico: its version"]),
     (["network", "flannel"], ["flannel-host-gw (", "flannel-vxlan ("]),
     (["network", "Win_Overlay"], ["win-overlay ("]),
     (["build", "10.0.20348.2762"], ["Windows Server 2022"]),

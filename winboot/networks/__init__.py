@@ -84,6 +84,8 @@ def _lines(network: Network) -> list[str]:
         f"{network.id} (cni: {network.cni}{mode}, managed_by: {network.managed_by})",
         f"  {network.what}",
     ]
+    if network.makes_own:
+        lines.append(f"  chosen by       artifacts.{network.artifacts[0]}: its version")
     if network.later:
         lines.append(f"  not yet: {network.later}")
     if network.hns_type:
