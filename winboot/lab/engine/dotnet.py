@@ -217,6 +217,7 @@ class DotNetType:
         self.statics: dict[str, Member] = {}
         self.constructors = Method("new")
         self.refused: set[str] = set()
+        self.refused_statics: set[str] = set()
         self.closed = False
         self.extension: Any = None
         self._found: dict[str, Member | None] = {}
@@ -342,6 +343,12 @@ class DotNetType:
             self.refused.update(name.lower() for name in text.split())
         self.closed = True
 
+    def refuses_static(self, *names: str) -> None:
+        """As `refuses`, for static members: objects of the type may be asked for such a name."""
+        for text in names:
+            self.refused_statics.update(name.lower() for name in text.split())
+        self.closed = True
+
     def complete(self) -> None:
         """Nothing is missing: other names get PowerShell's own 'not found' answer."""
         self.closed = True
@@ -366,10 +373,13 @@ class DotNetType:
                 return member
         return None
 
-    def knows_absence(self, name: str) -> bool:
+    def knows_absence(self, name: str, *, static: bool = False) -> bool:
         """True when it is certain that .NET Framework's type has no such member either."""
         key = name.lower()
-        return all(step.closed and key not in step.refused for step in self._member_sources())
+        return all(
+            step.closed and key not in step.refused and not (static and key in step.refused_statics)
+            for step in self._member_sources()
+        )
 
     def _member_sources(self) -> Iterator[DotNetType]:
         for step in self.lineage():

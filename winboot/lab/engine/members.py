@@ -357,7 +357,7 @@ def _get_static(value: Value, name: str, runtime: Runtime) -> Value:
             ) from cause
     if member is not None:
         return PSMethod(kind, member.name, member, static=True)
-    if not kind.knows_absence(name):
+    if not kind.knows_absence(name, static=True):
         raise Refusal("member", f"[{kind.name}]::{name}")
     return get_member(kind, name, runtime)
 
@@ -519,7 +519,7 @@ def _set_static(value: Value, name: str, new: Value, runtime: Runtime) -> None:
         return
     member = kind.find_static(name)
     if type(member) is not Property:
-        if not kind.knows_absence(name):
+        if not kind.knows_absence(name, static=True):
             raise Refusal("member", f"[{kind.name}]::{name}")
         raise _not_found_to_set(name)
     if member.set is None:
@@ -650,7 +650,7 @@ def _invoke_static(value: Value, name: str, arguments: Sequence[Value], runtime:
     member = kind.find_static(name)
     if type(member) is Method:
         return call(member, (), arguments, runtime, kind)
-    if not kind.knows_absence(name):
+    if not kind.knows_absence(name, static=True):
         raise Refusal("member", f"[{kind.name}]::{name}()")
     raise _no_method(kind, name)
 

@@ -452,7 +452,7 @@ def _convert_all(runtime: Runtime, array: Value, converter: Value) -> Value:
     return new_array((convert(item, kind) for item in made), kind)
 
 
-ARRAY.refuses("AsReadOnly ConstrainedCopy FindLastIndex Resize Empty")
+ARRAY.refuses_static("AsReadOnly ConstrainedCopy FindLastIndex Empty")
 ARRAY.statics["resize"] = Method("Resize")
 
 

@@ -294,7 +294,7 @@ ARRAY_LIST.method("GetRange(int index, int count)")(
     lambda self, index, count: ArrayList(self[index : index + count])
 )
 ARRAY_LIST.refuses("BinarySearch Capacity SetRange")
-ARRAY_LIST.refuses("Synchronized Adapter FixedSize ReadOnly Repeat")
+ARRAY_LIST.refuses_static("Synchronized Adapter FixedSize ReadOnly Repeat")
 
 # List[T]
 
