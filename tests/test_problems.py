@@ -1,9 +1,14 @@
 """The problems that a script on a node can name."""
 
+import ast
 from pathlib import Path
 
+import pytest
+
+import winboot
+from winboot.errors import WinbootError
 from winboot.hints import HINTS, hint_for
-from winboot.problems import problems, problems_page
+from winboot.problems import Problem, explain_problem, failures, problems, problems_page
 
 PAGE = Path(__file__).parents[1] / "docs" / "problems.md"
 
@@ -35,3 +40,38 @@ def test_a_step_of_ones_own_tells_its_own_hint():
     assert hint_for("Mine", "Ask the storage team.") == "Ask the storage team."
     assert hint_for("DiskSpace", "Clean D: first.") == "Clean D: first."
     assert hint_for("Mine", "") == ""
+
+
+@pytest.mark.parametrize("problem", problems(), ids=lambda one: one.id)
+def test_every_problem_says_what_happened_and_what_to_do_and_can_be_explained(problem: Problem) -> None:
+    assert problem.message
+    assert problem.hint.endswith((".", "?"))
+    assert problem.hint in explain_problem(problem.id)
+
+
+def test_every_failure_that_a_report_can_show_has_its_next_step() -> None:
+    """The classes of winboot.errors, and the problems that the controller makes of them."""
+
+    def below(one: type[WinbootError]) -> set[type[WinbootError]]:
+        return {one}.union(*(below(child) for child in one.__subclasses__()))
+
+    named = {one for one in below(WinbootError) if one.__module__ == WinbootError.__module__}
+    assert named - {WinbootError} == set(failures())
+    for failure in failures():
+        assert f"exit code {failure.exit_code}" in explain_problem(failure.__name__)
+
+
+def test_every_id_that_the_controller_writes_down_is_a_known_one() -> None:
+    """`Problem("NeedsStep", …)` in its code; of an error it is the name of the class."""
+    known = {one.id for one in problems()} | {one.__name__ for one in failures()}
+    written = {
+        node.args[0].value
+        for path in sorted(Path(winboot.__file__).parent.rglob("*.py"))
+        if "lab" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Problem"
+        if node.args and isinstance(node.args[0], ast.Constant)
+    }
+
+    assert written
+    assert written <= known

@@ -12,6 +12,9 @@ from typing import Final
 HINTS: Final[Mapping[str, str]] = {
     "AddressInUse": "Delete that pod (or drain the node) and run the same command again.",
     "AddressState": "Wait for DHCP, or mend the address: HNS would latch on to this one.",
+    "ChangeFailed": (
+        "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
+    ),
     "ContainerdSilent": "Read its log: a key of config.toml that this version does not know ends it at once.",
     "DefaultRoutes": "Keep the gateway on one adapter: HNS follows the wrong one otherwise.",
     "DetachedFailed": "When the cause is mended, run the same command again.",
@@ -39,9 +42,13 @@ HINTS: Final[Mapping[str, str]] = {
     "KubeProxyUnwell": (
         "Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding."
     ),
+    "LookFailed": (
+        "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
+    ),
     "NeedsDrain": (
         "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
     ),
+    "NeedsStep": "Mend that step: this one follows by itself with the next run.",
     "NetworkConflict": (
         "It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) "
         "while nothing uses it."
@@ -80,6 +87,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "NotRegistered": "Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.",
     "NotServer": "Kubernetes supports Windows Server only.",
+    "OperatorMissing": "It comes from whoever brings the network: look at their pods or services.",
+    "PendingReboot": "Nothing to do: the run goes on after the restart.",
     "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
     "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
     "SecretMissing": "Check the references in the profile (env, file, command, mint).",

@@ -1,19 +1,57 @@
-"""The problems that a script on a node can name: `python -m winboot.problems > docs/problems.md`.
+"""Everything that can go wrong by a name, for docs/problems.md (`python -m winboot.problems`) and `winboot explain`.
 
-Read from the syntax tree of the library, where each stands with its message, so that the page cannot promise what no
-script says; the next step comes from `winboot.hints`.
+What a script on a node can name is read from the syntax tree of the library, where each stands with its message, so
+that nothing is promised that no script says; the next step comes from `winboot.hints`. What the controller can name
+are the classes of `winboot.errors`, each with what it says of itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from winboot.errors import (
+    AccessDenied,
+    BudgetExhausted,
+    Busy,
+    CertificateNotTrusted,
+    ClusterError,
+    ClusterRefused,
+    ClusterUnreachable,
+    ConnectionLost,
+    InternalError,
+    Interrupted,
+    InvalidInput,
+    LoginRefused,
+    NodeFailed,
+    ProtocolError,
+    RestrictedEndpoint,
+    ScriptError,
+    ScriptFailed,
+    Superseded,
+    TransportError,
+    Unreachable,
+    UsageError,
+    WinbootError,
+    WrongMachine,
+)
 from winboot.hints import hint_for
 from winboot.powershell.parser import parse
-from winboot.powershell.syntax import Command, ExpandableString, Node, StringConstant, walk
+from winboot.powershell.syntax import (
+    Assignment,
+    Command,
+    CommandExpression,
+    ExpandableString,
+    FunctionDefinition,
+    Node,
+    Pipeline,
+    StringConstant,
+    Variable,
+    walk,
+)
 from winboot.script import library_files
+from winboot.source import nearest
 
 _HEAD: Final = """\
 # Problems
@@ -25,6 +63,42 @@ What a step can fail with, by the name it has in reports and in JSON. Written fr
 | --- | --- | --- |
 """
 
+_FAILURES: Final = """
+## A whole node, or the command
+
+What a report shows as the reason for which nothing more was done on a node. The exit code is the command's when all
+nodes failed alike ([exit-codes.md](exit-codes.md)).
+
+| name | means | exit code | next step |
+| --- | --- | --- | --- |
+"""
+
+# The report has a next step for the very case; this is what holds for all of a kind.
+_NEXT: Final[Mapping[type[WinbootError], str]] = {
+    UsageError: "Correct the command line: `--help`, and `winboot steps` for the names of steps.",
+    InvalidInput: "Correct each place that is named (file:line:column); nothing was contacted.",
+    ScriptError: "Correct the profile's own step; of a script of winboot's, report it as a bug.",
+    TransportError: "`winboot ping` shows what the machine offers and what is missing.",
+    Unreachable: "Is the machine on, its address right, port 5985 or 5986 open on the way? `winboot ping` tells.",
+    ConnectionLost: "Run the same command again: it goes on where it was.",
+    Busy: "Run the same command again in a minute; a quota of WinRM may have to be raised.",
+    LoginRefused: "Check `user` (local accounts need .\\name) and the reference of the password.",
+    AccessDenied: "Use an administrator, or put the user into Remote Management Users.",
+    CertificateNotTrusted: "Name the CA or the fingerprint under `connection` in the inventory.",
+    ProtocolError: "Is it WinRM that listens there? A proxy or another service may answer in its place.",
+    RestrictedEndpoint: "Use the endpoint Microsoft.PowerShell with an account that no policy restricts.",
+    ClusterError: "Read the API server's words; `winboot check` shows what it is asked for.",
+    ClusterUnreachable: "Check the server in the kubeconfig and the way to it, then run the same command again.",
+    ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests rbac` prints what is needed.",
+    NodeFailed: "Mend what the report names, then run the same command again: what is done stays done.",
+    WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
+    ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
+    Superseded: "Let the other run finish; `winboot plan` shows what is left.",
+    BudgetExhausted: "Mend the failed nodes first, then run the same command again.",
+    Interrupted: "Run the same command again: it goes on where it was.",
+    InternalError: "Report it as a bug, with the node's journal.",
+}
+
 # What the driver calls any other error; no call could be read.
 _DRIVER: Final = {
     "ChangeFailed": "whatever the change of a step failed with",
@@ -34,7 +108,7 @@ _DRIVER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One named problem with its message (a format string) and what to do next."""
+    """What a step can fail with: its message, with `…` for what was found, and what to do next."""
 
     id: str
     message: str
@@ -42,33 +116,76 @@ class Problem:
 
 
 def problems() -> tuple[Problem, ...]:
-    """All of them by name; one that several places tell is named once."""
+    """All that a script can name; one that several places tell is named once."""
     found = dict(_DRIVER)
     for text in library_files().values():
         for node in walk(parse(text)):
-            if isinstance(node, Command):
+            if isinstance(node, FunctionDefinition):
                 for id_, message in _told(node):
                     found[id_] = found.get(id_) or message
     return tuple(Problem(id_, message, hint_for(id_, "")) for id_, message in sorted(found.items()))
 
 
-def problems_page() -> str:
-    """docs/problems.md."""
-    return _HEAD + "".join(
-        f"| `{one.id}` | {_cell(one.message)} | {_cell(one.hint)} |\n" for one in problems()
+def failures() -> tuple[type[WinbootError], ...]:
+    """All that the controller can name."""
+    return tuple(_NEXT)
+
+
+def explain_problem(name: str) -> str:
+    """A problem or failure by its name; UsageError where there is none, with the nearest one."""
+    known = {one.id.lower(): one for one in problems()}
+    named = {one.__name__.lower(): one for one in failures()}
+    if name.lower() in known:
+        problem = known[name.lower()]
+        return f"{problem.id}: why a step failed or is blocked\n  says  {problem.message}\n  next  {problem.hint}"
+    if name.lower() in named:
+        failure = named[name.lower()]
+        return (
+            f"{failure.__name__}: why a node, or the whole command, ends with exit code {failure.exit_code}\n"
+            f"  says  {_means(failure)}\n  next  {_NEXT[failure]}"
+        )
+    names = [one.id for one in problems()] + [one.__name__ for one in failures()]
+    meant = nearest(name, names)
+    raise UsageError(
+        f"there is no problem {name!r}" + (f"; did you mean {meant!r}?" if meant else ""),
+        hint="docs/problems.md lists all of them.",
     )
 
 
-def _told(command: Command) -> Iterator[tuple[str, str]]:
-    """Id and message of a call that names a problem; of one that passes on what it was given, nothing."""
-    match command.elements:
-        case (
-            StringConstant(value="Stop-Step" | "New-PreflightProblem"),
-            StringConstant(value=id_),
-            message,
-            *_,
-        ):
-            yield id_, _text(message)
+def problems_page() -> str:
+    """docs/problems.md."""
+    steps = "".join(f"| `{one.id}` | {_cell(one.message)} | {_cell(one.hint)} |\n" for one in problems())
+    nodes = "".join(
+        f"| `{one.__name__}` | {_cell(_means(one))} | {one.exit_code} | {_cell(_NEXT[one])} |\n"
+        for one in _NEXT
+    )
+    return _HEAD + steps + _FAILURES + nodes
+
+
+def _means(failure: type[WinbootError]) -> str:
+    """The first sentence of what the class says of itself."""
+    return (failure.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") + "."
+
+
+def _told(function: FunctionDefinition) -> Iterator[tuple[str, str]]:
+    """Ids and messages of the problems that a function names; of one that passes on what it was given, nothing."""
+    texts = {
+        node.target.name: _text(node.value.elements[0].expression)
+        for node in walk(function)
+        if isinstance(node, Assignment) and isinstance(node.target, Variable)
+        if isinstance(node.value, Pipeline) and isinstance(node.value.elements[0], CommandExpression)
+    }
+    for node in walk(function):
+        match node:
+            case Command(
+                elements=(
+                    StringConstant(value="Stop-Step" | "New-PreflightProblem"),
+                    StringConstant(value=id_),
+                    message,
+                    *_,
+                )
+            ):
+                yield id_, texts.get(message.name, "") if isinstance(message, Variable) else _text(message)
 
 
 def _text(node: Node) -> str:

@@ -32,6 +32,11 @@ QUESTIONS = [
     (["build", "1809"], ["17763"]),
     (["build", "Windows Server 2019"], ["17763"]),
     (["version", "v1.36.4"], ["containerd 2."]),
+    (["problem", "NeedsDrain"], ["this would disturb a live node", "--drain"]),
+    (["problem", "loginrefused"], ["exit code 77", "password"]),
+    # As a report shows them.
+    (["NoPodCidr"], ["--allocate-node-cidrs"]),
+    (["Unreachable"], ["exit code 69", "winboot ping"]),
 ]
 ODD = [
     (["flag"], "for example: winboot explain flag"),
@@ -44,6 +49,8 @@ ODD = [
     (["version", "1.13"], "begins with 1.14"),
     (["network", "flanel"], "flannel"),
     (["networks"], "network"),
+    (["problem"], "for example: winboot explain problem"),
+    (["problem", "NeedDrain"], "did you mean 'needsdrain'"),
     (["colour", "red"], "one of flag"),
 ]
 

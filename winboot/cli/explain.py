@@ -1,4 +1,4 @@
-"""`winboot explain`: what the data knows about a flag, field, gate, build, version or network."""
+"""`winboot explain`: what is known about a flag, field, gate, build, version or network, or about a problem."""
 
 from __future__ import annotations
 
@@ -8,24 +8,42 @@ import typer
 
 
 def explain(
-    kind: Annotated[str, typer.Argument(help="flag, field, gate, build, version or network")],
+    kind: Annotated[
+        str, typer.Argument(help="flag, field, gate, build, version, network, problem, or a problem's name")
+    ],
     name: Annotated[str, typer.Argument(help="What to explain; `explain network` alone compares them.")] = "",
 ) -> None:
-    """Explain a name: since when, until when, what it does on Windows, what to write instead, and the source."""
+    """Explain a name: what it is, what it does on Windows, since when, what to write or to do instead."""
+    from winboot.compat.explain import KINDS
     from winboot.errors import UsageError
 
     if kind == "network":
         typer.echo(_network(name))
         return
+    if kind not in (*KINDS, "problem") and not name and _is_problem(kind):
+        # As a report shows it, copied without a thought of what kind of thing it is.
+        kind, name = "problem", kind
     if not name:
         raise UsageError(
             f"explain {kind} needs a name",
             hint=f"For example: winboot explain {kind} {_EXAMPLES.get(kind, 'NAME')}",
         )
+    if kind == "problem":
+        from winboot.problems import explain_problem
+
+        typer.echo(explain_problem(name))
+        return
     from winboot.compat.explain import explain as text
     from winboot.compat.facts import load
 
     typer.echo(text(load(), kind, name))
+
+
+def _is_problem(name: str) -> bool:
+    from winboot.problems import failures, problems
+
+    names = [one.id for one in problems()] + [one.__name__ for one in failures()]
+    return name.lower() in (one.lower() for one in names)
 
 
 _EXAMPLES = {
@@ -34,6 +52,7 @@ _EXAMPLES = {
     "gate": "WinDSR",
     "build": "20348",
     "version": "1.34",
+    "problem": "NeedsDrain",
 }
 
 

@@ -43,7 +43,9 @@ def explain(compat: Compat, kind: str, name: str) -> str:
             return _build(compat, name)
         case "version":
             return _version(compat, name)
-    raise UsageError(f"{kind!r} cannot be explained", hint="One of " + ", ".join((*KINDS, "network")) + ".")
+    raise UsageError(
+        f"{kind!r} cannot be explained", hint="One of " + ", ".join((*KINDS, "network", "problem")) + "."
+    )
 
 
 def _both(compat: Compat, what: str, name: str, dashes: str) -> str:
