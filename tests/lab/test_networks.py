@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -619,6 +619,17 @@ def test_what_is_wrong_is_told_with_its_true_reason(mutation: Mutation, tmp_path
     # Without that endpoint or reservation a node seems well: the first external policy, or unlucky pod, finds it out.
     assert problems(report) or mutation.name in ("wrong endpoint of kube-proxy", "missing reservation")
     assert not site.refusals
+
+
+def test_calicos_roles_that_nobody_bound_to_nodes_are_missed_by_name(tmp_path: Path) -> None:
+    """`winboot manifests rbac` prints the binding."""
+    solution = replace(BY_NAME["calico-node"], cluster=lambda: ClusterPlan(flannel=None))
+    site = a_site(tmp_path, solution)
+
+    report = site.controller().join(ready=60.0)
+
+    assert re.search(r"clusterinformations\S* .*forbidden|cannot get resource", _said(site, report))
+    assert not only(report).ready
 
 
 def test_every_solution_is_falsified_in_three_ways_at_least() -> None:
