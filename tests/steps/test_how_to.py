@@ -39,7 +39,7 @@ TESTS: dict[str, Callable[[Bench], None]] = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The step among the others, its template among theirs."""
     shutil.copytree(templates_root(), tmp_path / "powershell")
@@ -52,6 +52,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     script._environment.cache_clear()
 
 
+@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("name", TESTS)
 def test_the_pages_own_tests_pass(name: str, bench: Bench) -> None:
     TESTS[name](bench)
@@ -64,6 +65,7 @@ def test_the_pages_names_are_those_of_its_files() -> None:
     assert f"`tests/steps/test_{VALUE.stem}.py`" in PAGE
 
 
+@pytest.mark.usefixtures("added")
 def test_the_pages_template_passes_the_strict_check() -> None:
     spec = a_spec()
     text = render(make_plan(spec, (*STEPS, VALUE), only=(VALUE.name,)), spec).text
