@@ -1017,7 +1017,7 @@ function Get-FormerLines {
   if (-not [IO.File]::Exists($path)) { return }
   foreach ($line in [IO.File]::ReadAllLines($path)) {
     # Half a line: the machine went down, and the change was not made.
-    if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
+    if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
   }
 }
 

@@ -9,7 +9,7 @@ function Get-FormerLines {
     if (-not [IO.File]::Exists($path)) { return }
     foreach ($line in [IO.File]::ReadAllLines($path)) {
         # Half a line: the machine went down, and the change was not made.
-        if ($line.EndsWith('}')) { ConvertFrom-Json -InputObject $line }
+        if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
     }
 }
 
@@ -20,7 +20,8 @@ function Save-FormerValue {
         if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
     }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-    [IO.File]::AppendAllText((Get-FormerPath), "$note`n")
+    # On a line of its own, whatever became of the last one.
+    [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")
 }
 
 function Test-FormerValue {
