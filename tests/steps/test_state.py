@@ -86,3 +86,14 @@ def test_undo_puts_back_what_an_older_profile_changed(bench: Bench):
 
     assert bench.look(STEP).differences(STEP)["dynamic ports: tcp"][0] == "49152+16384"
     assert not bench.machine.console.invoke("file.stat", {"path": FOLDER}).objects
+
+
+def test_a_note_that_a_power_cut_tore_costs_only_itself(bench: Bench):
+    """What it was about was not changed; the notes after it stand on lines of their own."""
+    bench.run("directories")
+    torn = b'{"kind":"PortRange","key":"tcp","value":{"start":1}'
+    bench.machine.console.invoke("file.write", {"path": rf"{FOLDER}\former\{STEP}.jsonl", "content": torn})
+
+    assert bench.run(STEP).step(STEP)["state"] == "changed"
+    assert bench.undo(STEP).step(STEP)["state"] == "changed"
+    assert bench.look(STEP).differences(STEP)["dynamic ports: tcp"][0] == "49152+16384"

@@ -1,0 +1,117 @@
+"""What goes wrong around a node in the middle of a join has a name, a cause and a next step; mended, the join goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from tests.lab.scenes import Scenes
+from tests.lab.site import Site, only, problems
+from winboot.lab.up import MIRROR_HOST
+from winboot.run import Patience
+
+API: Final = ("10.0.0.10", 6443)
+FLANNELD: Final = "flanneld.exe"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`strike` comes before the join, or at the event that `at` names; `told` is what the report says then."""
+
+    name: str
+    strike: Callable[[Site], object]
+    mend: Callable[[Site], object]
+    told: str
+    at: str = ""
+
+
+def artifact(site: Site, name: str) -> str:
+    """The address of a download."""
+    (spec,) = site.specs()
+    return next(one.url for one in spec.artifacts if one.file == name)
+
+
+def disk(site: Site) -> Any:
+    """The machine's only volume."""
+    return site.machine.files.volumes["C:"]
+
+
+def fill(site: Site) -> None:
+    """A log somewhere has grown."""
+    site.machine.faults.disk_full(free=1000)
+
+
+FAULTS: Final = (
+    Fault(
+        "the mirror gives another file than it should",
+        lambda site: site.internet.damage(artifact(site, FLANNELD), b"MZ another one"),
+        lambda site: site.internet.repair(artifact(site, FLANNELD)),
+        r"artifacts failed: \w*Hash\w*: .*flanneld\.exe",
+    ),
+    Fault(
+        "the mirror is off",
+        lambda site: site.internet.close(MIRROR_HOST, 80),
+        lambda site: site.internet.serve(MIRROR_HOST, 80, site.mirror.handle),
+        r"artifacts failed: \w+: .*mirror\.lab",
+    ),
+    Fault(
+        "the disk is full",
+        fill,
+        lambda site: setattr(disk(site), "other", 0),
+        r"not enough space on the disk",
+        at="dynamic-ports",
+    ),
+    Fault(
+        "the machine does not come up after the restart",
+        lambda site: site.machine.faults.stays_down(),
+        lambda site: site.machine.power_on(),
+        r"Unreachable: win-1: not back \d+ s after the restart",
+    ),
+    Fault(
+        "HNS refuses the network once",
+        lambda site: site.machine.hns.fail_next(0x80070057, "The parameter is incorrect."),
+        lambda site: None,
+        "",
+        at="flanneld",
+    ),
+    Fault(
+        "containerd dies twice when it is started",
+        lambda site: site.machine.faults.dies("containerd", times=2, after=0.5),
+        lambda site: None,
+        "",
+    ),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
+def test_a_fault_is_told_by_its_name_and_mended_the_join_goes_on(fault: Fault, scenes: Scenes) -> None:
+    site = scenes.bare("plain")
+    left = [fault] if fault.at else []
+    if not fault.at:
+        fault.strike(site)
+
+    def hear(line: str) -> None:
+        if left and f'"step":"{fault.at}"' in line and controller.pipelines[-1]["Mode"] == "Change":
+            left.pop().strike(site)
+
+    controller = site.controller(hear=hear)
+    failed = controller.join(ready=60.0, patience=Patience(poll=5.0, reconnect=0.5, restart=0.5))
+    fault.mend(site)
+    site.settle(60)
+    mended = site.join()
+
+    assert not left
+    told = problems(failed)
+    if fault.told:
+        assert any(re.search(fault.told, one) for one in told), told
+        assert failed.exit_code in (1, 69)
+        first = next((s.problem for s in only(failed).steps if s.state == "failed"), only(failed).failure)
+        assert first is not None and first.hint
+    assert (problems(mended), only(mended).ready) == ([], True)
+    site.settle(60)
+    assert site.plan().exit_code == 0
+    assert not site.refusals
