@@ -39,6 +39,12 @@ ANSWERS = [
     ("([IO.FileInfo]'C:\\a\\b.c').Name", ["b.c"]),
     ("([datetime]'14:30').Hour; ([datetime]'14:30').Date -eq [datetime]::Today", [14, True]),
     ("([ipaddress]'1.2.3.4').MapToIPv6().ToString(); [string][ipaddress]'::1'", ["::ffff:1.2.3.4", "::1"]),
+    # Numbers: a logarithm is a quotient, a decimal gets no digits by rounding, halves of milliseconds go away from zero.
+    (
+        "[math]::Log(1000, 10) -lt 3; [math]::Log10(1000); [math]::Round(1.5d, 3).ToString()",
+        [True, 3.0, "1.5"],
+    ),
+    ("([datetime]'2020-01-01').AddMilliseconds(0.5).Millisecond", [1]),
     # Text.
     ("'abc' -replace '(b)', '$10'; 'abc' -replace '(b)', '${1}0'", ["a$10c", "ab0c"]),
     ("([xml]'<r><e/><f></f></r>').OuterXml", ["<r><e /><f></f></r>"]),
@@ -53,6 +59,15 @@ ANSWERS = [
         ["Cannot access a disposed object.\r\nObject name: 'x'."],
     ),
     ("[Management.Automation.RuntimeException]::new().Message", ["System error."]),
+    # Names of static members do not stand in the way of member enumeration.
+    ("$a = [pscustomobject]@{ Empty = 1 }, [pscustomobject]@{ Empty = 2 }; $a.Empty -join ','", ["1,2"]),
+    # The attributes of a parameter are all there.
+    (
+        "function f { param([Parameter(Mandatory)][ValidateSet('a')][string]$X) }"
+        "$a = (Get-Command f).Parameters['X'].Attributes; $a.Count; $a.ValidValues; $a.Mandatory",
+        [3, "a", True],
+    ),
+    ("data d -SupportedCommand Get-Date { Get-Date '2020-01-01' }; $d.Year", [2020]),
     # Files.
     (
         "'l1', 'x' | Set-Content C:\\sw.txt; switch -Regex -File C:\\sw.txt { 'l(\\d)' { $Matches[1] } default { $_ } }",
@@ -85,6 +100,7 @@ def test_the_lab_answers_like_windows_powershell(run, script, output):
         ("$a = [int[,]]::new(2, 2); $a[0]", "NeedMultidimensionalIndex"),
         ("$h = @{ a = 1 }; foreach ($k in $h.Keys) { $h[$k] = 0 }", "System.InvalidOperationException"),
         ("[bigint]'x'", "InvalidCastParseTargetInvocation"),
+        ("[IO.Path]::GetFullPath('x:y:z')", "NotSupportedException"),
         ("switch -File C:\\nobody.txt { a { } }", "PathNotFound"),
     ],
 )
@@ -102,6 +118,11 @@ def test_the_lab_fails_like_windows_powershell(run, script, error):
         ("([pscustomobject]@{}).PSObject.Methods | % Name", "Methods"),
         ("Set-StrictMode -Version 7.0", "StrictMode"),
         ("Rename-Item env:OS OSX", "Rename-Item"),
+        ("[cultureinfo]::CurrentCulture = 'en-US'", "CurrentCulture"),
+        (
+            "function f { param([ValidateRange(1, 2)]$X) }; (Get-Command f).Parameters['X'].Attributes",
+            "Attributes",
+        ),
     ],
 )
 def test_what_the_lab_does_not_know_for_sure_is_refused(run, script, what):

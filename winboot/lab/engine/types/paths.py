@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 
 from winboot.lab.engine.dotnet import Runtime, dotnet
-from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException
+from winboot.lab.engine.exceptions import ArgumentException, ArgumentNullException, NotSupportedException
 from winboot.lab.engine.refusal import Refusal
 from winboot.lab.engine.values import CHAR, Array, Char
 
@@ -76,6 +76,8 @@ def full_path(path: str | None) -> str:
     text = path.replace("/", "\\")
     if text.startswith(("\\\\?\\", "\\\\.\\")):
         return text
+    if ":" in text[2:]:
+        raise NotSupportedException("The given path's format is not supported.")
     root = root_length(text)
     if root == 0 or (root == 2 and text[1] == ":"):
         text = _from_process_directory(text, root)
