@@ -68,6 +68,7 @@ ANSWERS = [
         [3, "a", True],
     ),
     ("data d -SupportedCommand Get-Date { Get-Date '2020-01-01' }; $d.Year", [2020]),
+    ("$o = [pscustomobject]@{ a = 1 }; [object]::Equals($o, $o); [object]::Equals(1, 1)", [True, True]),
     # Files.
     (
         "'l1', 'x' | Set-Content C:\\sw.txt; switch -Regex -File C:\\sw.txt { 'l(\\d)' { $Matches[1] } default { $_ } }",

@@ -82,8 +82,8 @@ def _hash_code(self: Value) -> int:
 
 @OBJECT.static_method("Equals(object objA, object objB)")
 def _static_equals(first: Value, second: Value) -> bool:
-    if first is None or second is None:
-        return bool(first is second)
+    if first is None or second is None or plain(first) is plain(second):
+        return bool(plain(first) is plain(second))
     return same_object(first, second)
 
 
