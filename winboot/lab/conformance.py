@@ -186,7 +186,10 @@ def answer(case: Case, machine: Any) -> Answer:
     else:
         if ended.error is not None:
             made.errors.append(error_shown(ended.error))
-    made.output.extend(shown(value) for value in written)
+    try:
+        made.output.extend(shown(value) for value in written)
+    except Refusal as refusal:  # a property of what came out is not known
+        made.refusal = str(refusal)
     return made
 
 
