@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -186,19 +187,44 @@ def test_a_plan_finds_changes_before_the_join_and_none_after_it(fleet_of: Callab
     assert sum(seen.received for seen in fleet.lab.nodes["win-1"].endpoint.requests) < sent / 3
 
 
+def a_process(fleet: Fleet, *words: str) -> subprocess.Popen[str]:
+    """`winboot join` as a person starts it."""
+    command = [sys.executable, "-m", "winboot", "join", "-i", str(fleet.folder / "inventory.yaml"), *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
 def test_two_commands_at_once_join_a_node_once(fleet_of: Callable[[int], Fleet]) -> None:
     """Whoever comes second waits, and finds it done; both end well."""
     fleet = fleet_of(1)
-    command = [sys.executable, "-m", "winboot", "join", "-i", str(fleet.folder / "inventory.yaml")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
-    two = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    two = [a_process(fleet) for _ in range(2)]
     told = [process.communicate(timeout=240) for process in two]
 
     assert [process.returncode for process in two] == [0, 0], told
     assert fleet.lab.nodes["win-1"].machine.boot_count == 2
     again = fleet("join")
     assert (again.code, again.last["changed"], again.nodes["win-1"]["ready"]) == (0, 0, True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C of one process alone is POSIX's")
+def test_ctrl_c_reports_every_node_and_the_next_join_goes_on(fleet_of: Callable[[int], Fleet]) -> None:
+    fleet = fleet_of(2)
+    report = fleet.folder / "stopped.jsonl"
+    process = a_process(fleet, "--report", str(report))
+    assert process.stderr is not None
+
+    for line in process.stderr:
+        if "directories: changed" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    said, _ = process.communicate(timeout=120)
+
+    assert process.returncode == 130, said
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    stopped = {line["node"]: line["failure"]["name"] for line in lines if line["kind"] == "node"}
+    assert stopped == dict.fromkeys(fleet.lab.nodes, "Interrupted")
+    again = fleet("join")
+    assert (again.code, {node["ready"] for node in again.nodes.values()}) == (0, {True})
