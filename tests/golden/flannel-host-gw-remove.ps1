@@ -1684,6 +1684,15 @@ function Restore-Service([object]$Former) {
   $was = $Former.definition
   Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
     'depend=', (ConvertTo-DependList $was.depends))
+  $actions = ''
+  $reset = '0'
+  # Other actions than a restart are not put back: what they ran is not noted.
+  if ($was.recovery -match '^((?:restart/\d+ )+)reset=(\d+)$') {
+    $actions = $Matches[1].Trim().Replace(' ', '/')
+    $reset = $Matches[2]
+  }
+  Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
+  Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
   # Windows forgot the password of any other account.
   if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
   Write-ServiceEnvironment -Name $Former.name -Environment $was.environment

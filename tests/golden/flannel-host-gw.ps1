@@ -1673,7 +1673,7 @@ function Set-Reservations([string]$Store, [object[]]$Reservations) {
     $address = Assert-Known $reservation.address
     $path = Get-StorePath $Store $address
     if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
-      Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
+      Stop-Step 'AddressInUse' "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
     }
     Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
   }
@@ -2339,7 +2339,7 @@ function Wait-PodNetwork($Wanted, [int]$Seconds) {
   }
   if (Wait-Until -Seconds $Seconds -Test $stands) { return }
   $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-  Stop-Step 'NoPodNetwork' "after $Seconds seconds: $($left -join '; ')"
+  Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 
 function Remove-PodNetwork([string]$Name) {

@@ -39,6 +39,9 @@ def test_a_service_of_before_comes_back_as_it_was(node: Node):
     """Somebody had containerd in another place, started by hand."""
     node.undo(STEP)
     sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe --mine", "start=", "demand")(node.site)
+    sc("failure", "containerd", "reset=", "60", "actions=", "restart/5000/restart/7000")(node.site)
+    sc("failureflag", "containerd", "1")(node.site)
+    before = node.machine.services.recovery(node.machine.services.need("containerd"))
 
     assert node.change(STEP, *ABOVE).states[STEP] == "changed"
     node.undo(STEP)
@@ -46,6 +49,8 @@ def test_a_service_of_before_comes_back_as_it_was(node: Node):
     key = rf"{SERVICES}\containerd"
     assert node.registry(key, "ImagePath") == r"C:\tools\containerd.exe --mine"
     assert node.registry(key, "Start") == 3
+    assert node.registry(key, "FailureActionsOnNonCrashFailures") == 1
+    assert node.machine.services.recovery(node.machine.services.need("containerd")) == before
 
 
 def test_a_description_and_values_of_others_stay(node: Node):

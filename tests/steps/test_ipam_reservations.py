@@ -96,7 +96,9 @@ def test_an_address_of_a_running_pod_is_not_taken_from_it(node: Node):
     problem = node.change(STEP).problem(STEP)
 
     assert problem.id == "AddressInUse"
-    assert problem.message == f"a pod has the address {address(node.site, 1)}, which winboot needs"
+    assert (
+        problem.message == f"a pod has the address {address(node.site, 1)}, which is kept for winboot gateway"
+    )
     assert "Delete that pod" in problem.hint
 
 

@@ -40,7 +40,7 @@ function Start-Calico {
     Start-CurrentService $Service
     if (-not (Wait-Until -Seconds $Seconds -Pause 2000 -Test { @(& $wrong).Count -eq 0 })) {
         $left = @(& $wrong | ForEach-Object { "$($_.what) is $($_.is)" }) -join '; '
-        Stop-Step 'NoPodNetwork' "after $Seconds seconds: $left"
+        Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $left"
     }
     Set-CalicoEndpoint $Wanted
     $script:Run.Cache = @{}

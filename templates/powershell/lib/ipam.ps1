@@ -81,7 +81,7 @@ function Set-Reservations {
         $address = Assert-Known $reservation.address
         $path = Get-StorePath $Store $address
         if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
-            Stop-Step 'AddressInUse' "a pod has the address $address, which $($reservation.holder) needs"
+            Stop-Step 'AddressInUse' "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
         }
         Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
     }

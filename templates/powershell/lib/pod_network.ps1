@@ -171,7 +171,7 @@ function Wait-PodNetwork {
     }
     if (Wait-Until -Seconds $Seconds -Test $stands) { return }
     $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-    Stop-Step 'NoPodNetwork' "after $Seconds seconds: $($left -join '; ')"
+    Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 
 function Remove-PodNetwork {
