@@ -7,6 +7,7 @@ are the classes of `winboot.errors`, each with what it says of itself.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -115,6 +116,7 @@ class Problem:
     hint: str
 
 
+@functools.cache
 def problems() -> tuple[Problem, ...]:
     """All that a script can name; one that several places tell is named once."""
     found = dict(_DRIVER)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-import pytest
-
 from tests.lab.hands import Hand, write
 from tests.lab.site import Site
 from tests.lab.test_networks import run_pod
@@ -17,6 +15,7 @@ from tests.steps.nodes import Node
 STEP = "azure-state"
 STATE = r"C:\k\azure-vnet.json"
 ELSEWHERE = r"C:\Windows\System32\azure-vnet-ipam.json"
+DUAL = r"C:\k\azure-vnet-ipamv6.json"
 
 
 def told(path: str) -> str:
@@ -41,14 +40,17 @@ def test_a_bare_machine_remembers_nothing():
     assert Bench(spec=a_spec_of("azure")).look(STEP).states == {STEP: "ok"}
 
 
-@pytest.mark.parametrize("path", [STATE, ELSEWHERE, r"C:\k\azure-vnet-ipamv6.json"])
-def test_state_of_before_the_restart_goes_with_the_plugins_network(joined: Callable[[str], Node], path: str):
-    node = joined("azure").after(old(path), write(path + ".lock", "1"))
+def test_state_of_before_the_restart_goes_with_the_plugins_network(joined: Callable[[str], Node]):
+    lock = STATE + ".lock"
+    node = joined("azure").after(*map(old, (STATE, ELSEWHERE, DUAL)), write(lock, "1"))
 
-    assert node.look(STEP).differences(STEP) == {told(path): ("present", None)}
+    assert node.look(STEP).differences(STEP) == {
+        told(one): ("present", None) for one in (STATE, ELSEWHERE, DUAL)
+    }
     assert node.change(STEP).states == {STEP: "changed"}
     assert node.change(STEP).states == {STEP: "ok"}
-    assert (node.file(path), node.file(path + ".lock")) == (None, None), "a lock without an owner, too"
+    assert [node.file(one) for one in (STATE, ELSEWHERE, DUAL)] == [None] * 3
+    assert node.file(lock) is None, "a lock without an owner, too"
     assert [node.machine.services.need(one).status for one in ("kubelet", "kube-proxy")] == ["Running"] * 2
     names = {one["Name"] for one in node.machine.hns.networks.values()}
     assert "ext" in names, "the first switch stays: nobody's session breaks"
