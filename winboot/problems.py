@@ -181,7 +181,7 @@ def _told(function: FunctionDefinition) -> Iterator[tuple[str, str]]:
         match node:
             case Command(
                 elements=(
-                    StringConstant(value="Stop-Step" | "New-PreflightProblem"),
+                    StringConstant(value="Stop-Step" | "New-Fault"),
                     StringConstant(value=id_),
                     message,
                     *_,

@@ -140,11 +140,17 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
                 "undo": _Code(step.source.undo),
             }
             return _environment().get_template("_custom.ps1.j2").render(values, **own)
-        return _environment().get_template(step.template).render(values)
+        return _ONE_LINE_BLOCK.sub(_joined, _environment().get_template(step.template).render(values))
     except (TemplateError, TypeError) as error:
         raise ScriptError(
             f"step {step.name}: {error}", hint=f"Compare {step.template} with the inputs of the step."
         ) from error
+
+
+def _joined(block: re.Match[str]) -> str:
+    """A block of one line stands on the line of its name, where it fits."""
+    line = f"{block['name']} = {{ {block['code']} }}"
+    return line if len(line) <= _WIDTH else block[0]
 
 
 def _finalize(value: object) -> str:
@@ -256,6 +262,9 @@ _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FUNCTION: Final = re.compile(r"^function ([A-Za-z]+-[A-Za-z0-9]+) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
 _PARAMETERS: Final = re.compile(
     r"(?P<head>function [A-Za-z0-9-]+) \{\n(?P<comment>(?: *#[^\n]*\n)*) *param\((?P<parameters>[^\n]*)\)\n"
+)
+_ONE_LINE_BLOCK: Final = re.compile(
+    r"(?<=; )(?P<name>Values|Look|Change|Undo|Boot|Detached) = \{\n +(?P<code>[^# \n][^\n]*)\n\}(?= \}|;)"
 )
 _WORD: Final = re.compile(r"\b[A-Z][A-Za-z]*-[A-Za-z0-9]+\b")
 

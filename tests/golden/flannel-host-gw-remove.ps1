@@ -1,7 +1,7 @@
 # winboot: what makes this machine the Kubernetes node that its profile describes.
 #
 # Mode Undo puts back what was before winboot first changed it, as it was noted then. Nothing else is touched.
-# The text holds no secret: those come beside it, in the parameter Secrets. Everything it tells is JSON, a line each.
+# Secrets come beside this text, in a parameter. Everything it tells is JSON, a line each.
 param(
   [string]$Mode = 'Undo',
   [hashtable]$Secrets = @{},
@@ -10,16 +10,16 @@ param(
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
-# Most commands for networks, firewall and tasks are functions of modules: these heed the global one only.
+# Functions of modules heed the global one only.
 $global:ErrorActionPreference = 'Stop'
-# A progress bar costs more than the work it shows when it has to travel.
+# A progress bar that travels costs more than the work.
 $ProgressPreference = 'SilentlyContinue'
 
 $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '74b54e924363fe072d0f7a45174c52a7588a3512e28d858e38b6d7cda83eb8dc'
+  Digest  = '49f81b5fcfc0112b8e08c36455881c48aae8a8148df607601f4dad9e10cc5c6f'
 }
 
 # What most steps have to know of this node.
@@ -32,42 +32,27 @@ $script:Node = @{
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Values = {
-  $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
-  $notice = @{ BadUpdates = @(
+  $bad = @(
     @{
       first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
       what = 'the update of July 2024 broke container networking'
     }
-  ) }
-}; Undo = {
-  Restore-FormerValue
-} }
+  )
+}; Undo = { Restore-FormerValue } }
 
-@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = {
-  $name = 'WIN-A1'
-}; Undo = {
-  Restore-FormerValue
-} }
+@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = { $name = 'WIN-A1' }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
   $features = @('Containers')
   $source = $null
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
-@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = {
-  $pageFile = 'system'
-}; Undo = {
-  Restore-FormerValue
-} }
+@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = { $pageFile = 'system' }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
   # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
   $ports = @{ Start = 33000; Count = 32536 }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
   # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
@@ -80,9 +65,7 @@ $steps = @(
     'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks',
     'C:\etc\kube-flannel'
   ) }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
   $rules = @(
@@ -103,23 +86,17 @@ $steps = @(
       sources = @('Any'); why = 'NodePort services'
     }
   )
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Values = {
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Values = {
   $rotation = @{ Logs = @(
     'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
     'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
   ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'artifacts'; Needs = @('directories'); Values = {
   $artifacts = @(
@@ -128,13 +105,13 @@ $steps = @(
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
       members = @(
         @{
-          path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
+          path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
           services = @('containerd')
         },
-        @{ path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe' },
+        @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
         @{
           path = 'bin/containerd-shim-runhcs-v1.exe'
-          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
+          to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
         }
       )
     },
@@ -142,59 +119,54 @@ $steps = @(
       name = 'kubernetes'; version = '1.34.2'
       url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
       members = @(
+        @{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
         @{
-          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
+          path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy')
         },
         @{
-          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
-          services = @('kube-proxy')
-        },
-        @{
-          path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
+          path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
           services = @('kubelet', 'kube-proxy')
         }
       )
     },
     @{
       name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
-      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
+      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' })
     },
     @{
       name = 'crictl'; version = '1.34.0'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
+      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' })
     },
     @{
       name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
+      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
       name = 'cni-plugins'; version = '1.7.1'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
       members = @(
-        @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
-        @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
+        @{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
+        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }
       )
     },
     @{
       name = 'flannel-cni'; version = '1.7.1-flannel1'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
+      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
       name = 'flannel'; version = '0.27.4'
       url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-      members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
+      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
   foreach ($artifact in $artifacts) {
     $artifact.file = [IO.Path]::GetFileName($artifact.url)
     $artifact.proxy = 'http://proxy.corp.example:3128'
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
   $files = @{
@@ -230,9 +202,7 @@ timeout: 10
   capabilities = [''pull'', ''resolve'']
 '
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
   $service = Complete-Service @{
@@ -245,13 +215,9 @@ timeout: 10
     )
     command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
-@{ Name = 'pause-image'; Needs = @('containerd'); Values = {
-  $image = 'registry.k8s.io/pause:3.10'
-}; Undo = {
+@{ Name = 'pause-image'; Needs = @('containerd'); Values = { $image = 'registry.k8s.io/pause:3.10' }; Undo = {
   # An image that was pulled harms nobody; the kubelet's own collection removes it.
 } }
 
@@ -285,9 +251,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
 '
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
   $files = @{
@@ -326,9 +290,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
   $service = Complete-Service @{
@@ -340,9 +302,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     )
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Values = {
   $bootstrap = 'C:\k\bootstrap-kubeconfig'
@@ -366,9 +326,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
   $network = @{
@@ -389,9 +347,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
       AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1')
     }
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
   $network = @{
@@ -403,9 +359,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }; Undo = {
   if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -Seconds 300 }
   else { Restore-FormerValue }
-}; Detached = {
-  Stop-PodNetwork -Wanted $network
-} }
+}; Detached = { Stop-PodNetwork -Wanted $network } }
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
   $store = 'C:\var\lib\cni\networks\cbr0'
@@ -413,9 +367,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
     @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
   )
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
@@ -454,9 +406,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
   $files = @{
@@ -482,9 +432,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
@@ -496,16 +444,12 @@ c67lpvsqaTVQAeNNBKvnm4g=
   }
   $running = (Get-ServiceState $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
-}; Undo = {
-  Restore-FormerValue
-} }
+}; Undo = { Restore-FormerValue } }
 
 )
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Mode Boot: a task at each start of the machine.
-
 function Restore-BootTask([object]$Former) {
   Remove-Task $Former.name
   [IO.File]::Delete((Get-StatePath 'boot.ps1'))
@@ -526,10 +470,9 @@ function Restore-Exclusion([object]$Former) {
   if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
 
-# Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
+# Work that may cut its session: a task that puts back what the network lost.
 
 function Start-DetachedRun([int]$Seconds = 300, $Guard) {
-  # Guard: what must hold afterwards, and what is taken away when it does not.
   Assert-NoFailure
   $run = $script:Run
   $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
@@ -540,8 +483,8 @@ function Start-DetachedRun([int]$Seconds = 300, $Guard) {
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
     deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
-  $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
-  Set-Task -Name "detached-$id" -Task (New-SystemTask -Command $loader -Seconds ($Seconds + 300))
+  $loader = New-ScriptLoader $path "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
+  Set-Task "detached-$id" (New-SystemTask $loader -Seconds ($Seconds + 300))
   Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
@@ -561,7 +504,7 @@ function Set-Task([string]$Name, $Task) {
 }
 
 function Remove-Task([string]$Name) {
-  if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
     Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
   }
 }
@@ -576,12 +519,12 @@ function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
       -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
   }
-  if ($null -ne $Trigger) { $task.Trigger = $Trigger }
+  if ($Trigger) { $task.Trigger = $Trigger }
   $task
 }
 
 function Assert-NoFailure {
-  # A failed one fails the step once, then it is tried again; at once when a restart cut it off.
+  # A failed one fails the step once, one that a restart cut off does not.
   foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
@@ -591,13 +534,11 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRuns([string]$Step, [string[]]$Purpose) {
-  # What an undo did is no failure of a join: Purpose is the mode that started it.
-  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
-    $name = 'detached\' + [IO.Path]::GetFileName($path)
-    $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told -or $Purpose -notcontains $status.purpose) { continue }
+  # Purpose is the mode that started it.
+  foreach ($status in Read-DetachedRuns "$Step-") {
+    if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
     $status.told = $true
-    Write-StateJson $name $status
+    Write-StateJson "detached\$($status.id).json" $status
     $status
   }
 }
@@ -606,10 +547,9 @@ function Invoke-Detached {
   $id = $script:Run.Facts.Detached
   $status = Read-StateJson "detached\$id.json"
   $ended = @{ State = 'failed'; Message = '' }
-  # The pipeline that started us lets go of it when its last event is out.
   $lock = Wait-Mutex -Seconds 120
   try {
-    if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+    if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
     if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
     $script:Run.Fence = $status.fence
     # That event is still on its way through the network.
@@ -621,7 +561,7 @@ function Invoke-Detached {
   $status.message = $ended.Message
   $status.ended = [DateTime]::UtcNow.Ticks
   Write-StateJson "detached\$id.json" $status
-  if ($null -ne $lock) { Exit-Run $lock }
+  if ($lock) { Exit-Run $lock }
   [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
@@ -642,10 +582,10 @@ function Invoke-Guarded($Status) {
     $message = $problem.message
     $Status.hint = "$($problem.id) DetachedFailed"
   }
-  $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  $lost = Wait-Network $snapshot $Status.guard
   if (-not $lost) { return @{ State = $state; Message = $message } }
   Undo-Rewiring $Status.guard
-  $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  $after = Wait-Network $snapshot $Status.guard
   if ($after) { $after = "still lost: $after" }
   @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
@@ -654,10 +594,10 @@ function Wait-Network($Snapshot, $Guard) {
   # Names what could not be put back.
   $intact = {
     Restore-NetworkSnapshot $Snapshot
-    -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
+    -not (Get-MissingLink $Snapshot $Guard)
   }
-  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
-  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+  if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
+  $missing = Get-MissingLink $Snapshot $Guard
   if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
@@ -690,18 +630,17 @@ function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
 }
 
 function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
-  # The reason is the innermost exception.
   $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
   $at = $Caught.InvocationInfo
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
     $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
     $problem.hint = [string]$Caught.TargetObject
   }
-  elseif ($null -ne $at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+  elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
   $problem
 }
 
-function Wait-Until([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000) {
+function Wait-Until([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   while (-not (& $Test)) {
     if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -709,8 +648,6 @@ function Wait-Until([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000) {
   }
   $true
 }
-
-# Drives the steps and tells what happens.
 
 function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text) {
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
@@ -726,7 +663,6 @@ function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Fac
 }
 
 function Invoke-Block($Step, [string]$Block) {
-  # Values anew for each block: none changes them for another.
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
   . $Step.Values
@@ -734,13 +670,13 @@ function Invoke-Block($Step, [string]$Block) {
 }
 
 function Invoke-Locked([scriptblock]$Work) {
-  # Taking the mutex before a detached run under way does would supersede it.
+  # Taking the mutex would supersede it.
   $running = Get-RunningDetached
   $lock = $null
-  if ($null -eq $running) { $lock = Enter-Run }
+  if (-not $running) { $lock = Enter-Run }
   New-RunEvent
-  if ($null -ne $running) { New-DetachedEvents -Run $running -Step $running.step; return }
-  if ($null -eq $lock) { New-EndEvent 'held' (Get-HolderText); return }
+  if ($running) { New-DetachedEvents $running $running.step; return }
+  if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
   try {
     & $Work
     Clear-OldFiles
@@ -754,11 +690,11 @@ function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = & $Drive $step
-    if ($null -ne $result.Detached) { New-DetachedEvents -Run $result.Detached -Step $step.Name; return }
+    if ($result.Detached) { New-DetachedEvents $result.Detached $step.Name; return }
     if ($result.Reboot) { $rebooting += $step.Name }
-    New-StepEvent -Step $step -Result $result -Watch $watch
+    New-StepEvent $step $result $watch
   }
-  if ($rebooting.Count -eq 0) { New-EndEvent 'complete'; return }
+  if (-not $rebooting) { New-EndEvent 'complete'; return }
   Save-RebootMark $rebooting
   New-EventLine @{ event = 'reboot'; steps = $rebooting }
   New-EndEvent 'reboot'
@@ -810,17 +746,13 @@ function Get-UndoResult($Step) {
   try {
     $script:Run.Step = $Step.Name
     $hadFormer = Test-FormerValue
-    foreach ($thing in Invoke-Block $Step 'Undo') {
-      Receive-Said -Step $Step -Result $result -Thing $thing
-    }
+    foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
     if ($hadFormer -and $null -eq $result.Detached) {
       $result.State = 'changed'
       Clear-FormerValue
     }
   }
-  catch {
-    Set-Failure $Step $result $_ 'ChangeFailed'
-  }
+  catch { Set-Failure $Step $result $_ 'ChangeFailed' }
   $result
 }
 
@@ -875,19 +807,15 @@ function Get-ExcludedRange([string]$Protocol) {
 
 function Restore-ExcludedRange([object]$Former) {
   $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-  if (@(Get-ExcludedRange $Former.protocol | Where-Object $same).Count -eq 0) { return }
+  if (-not (Get-ExcludedRange $Former.protocol | Where-Object $same)) { return }
   [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
 function Invoke-ExcludedRange([string]$Verb, [string]$Protocol, $Range) {
   $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
-  if ($null -ne $Range) {
-    $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)")
-  }
-  Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
+  if ($null -ne $Range) { $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)") }
+  Assert-Program (Get-SystemProgram 'netsh.exe') $arguments
 }
-
-# Features by DISM's names: far quicker than Get-WindowsFeature.
 
 function Get-FeatureState([string]$Feature) {
   foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
@@ -899,8 +827,6 @@ function Restore-Feature([object]$Former) {
   New-Reboot
 }
 
-# UTF-8 without a byte order mark.
-
 function Get-TextHash([string]$Text) {
   $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
   [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
@@ -911,7 +837,6 @@ function Write-FileText([string]$Path, [string]$Text, [switch]$Private) {
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
-  # Before the first byte of a secret.
   if ($Private) { Set-PrivateAccess $beside }
   [IO.File]::WriteAllText($beside, $Text)
   # Replace is one step, but keeps the access rules of the old file.
@@ -931,7 +856,7 @@ function Move-FileOver([string]$From, [string]$To) {
 }
 
 function Remove-OldFile([string]$Path) {
-  # What still runs gets a name of its own and waits for Clear-OldFiles.
+  # What still runs waits for Clear-OldFiles.
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
@@ -948,7 +873,7 @@ function Clear-OldFiles {
       if (-not [IO.File]::Exists($path)) { continue }
       try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
     })
-  if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
+  if (-not $left) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
 function Set-PrivateAccess([string]$Path) {
@@ -969,9 +894,7 @@ function Restore-File([object]$Former) {
     [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
     Move-FileOver -From $beside -To $Former.path
   }
-  elseif ($null -ne $Former.kept) {
-    if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
-  }
+  elseif ($null -ne $Former.kept) { if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path } }
   else { Remove-OldFile $Former.path }
 }
 
@@ -984,14 +907,14 @@ function Get-Strangers([string]$Path) {
   # All but SYSTEM and Administrators.
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-  if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
+  if ($found) { @($found | Sort-Object -Unique) -join ', ' }
 }
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Restore-FirewallRule([object]$Former) {
   # The names are winboot's own: there was no rule before.
-  if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
+  if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
 
 function Restore-Folder([object]$Former) {
@@ -1001,9 +924,7 @@ function Restore-Folder([object]$Former) {
   if (-not $empty -and -not $Former.ours) { return }
   # Links are removed here, not followed.
   try { [IO.Directory]::Delete($Former.path, $true) }
-  catch {
-    Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)"
-  }
+  catch { Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
 }
 
 # How a thing was before winboot first changed it.
@@ -1040,7 +961,7 @@ function Clear-FormerValue {
   [IO.File]::Delete((Get-FormerPath))
 }
 
-# The Host Network Service. For writing Windows has no cmdlet.
+# For writing Windows has no cmdlet.
 
 function Get-HnsObject([string]$Kind, [string]$Name = '') {
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
@@ -1056,14 +977,14 @@ function Get-HnsObject([string]$Kind, [string]$Name = '') {
 
 function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-  $body = if ($null -ne $Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+  $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
   if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
   Read-Member $answer 'Output'
 }
 
 function Remove-HnsObject([string]$Kind, [string]$Id) {
-  [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
+  [void](Invoke-Hns DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1130,14 +1051,18 @@ function Expand-Known([string]$Text) {
 }
 
 function Get-Known {
-  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known }
-  $script:Run.Cache['Known']
+  Get-Cached 'Known' { Read-Known }
+}
+
+function Get-Cached([string]$Name, [scriptblock]$Read) {
+  if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+  $script:Run.Cache[$Name]
 }
 
 function Read-Known {
   $known = @{}
   $address = Get-NodeAddress
-  if ($null -ne $address) {
+  if ($address) {
     $known.node_ip = $address.ip
     $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
   }
@@ -1146,9 +1071,8 @@ function Read-Known {
     $known["pod_cidr$family"] = $cidr
     # HNS takes the first as gateway; the second is the host's own endpoint.
     $offset = 0
-    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
+    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
   }
-  # An overlay's kube-proxy has an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
     $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
     if ($vip) { $known.source_vip = $vip }
@@ -1199,13 +1123,9 @@ function Complete-Text([string]$Text) {
   $filled
 }
 
-# Some write into one log for ever, others never delete an old one.
-
 function Restore-LogTask([object]$Former) {
   Remove-Task $Former.name
 }
-
-# NSSM's own values of a service.
 
 function Read-ServiceParameter([string]$Service, [string]$Name) {
   # What happens after an exit is the default value of a subkey.
@@ -1221,7 +1141,7 @@ function Test-NssmService([string]$Name) {
 function Restore-ServiceParameters([object]$Former) {
   $path = (Get-ServicePath $Former.name) + '\Parameters'
   if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-  foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
+  foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
 }
 
 function Restore-ComputerName([object]$Former) {
@@ -1233,11 +1153,9 @@ function Restore-ComputerName([object]$Former) {
   }
   # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
   $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
-  Write-Registry -Path "${names}ComputerName" -Name 'ComputerName' -Value $Former.name -Kind 'String'
-  Write-Registry -Path $network -Name 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
+  Write-Registry "${names}ComputerName" 'ComputerName' -Value $Former.name -Kind 'String'
+  Write-Registry $network 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
 }
-
-# The node's address, and what must still be there after the adapter is rewired.
 
 function Get-AddressTowardsServer {
   # The local address from which the API server answers. Clouds drop ICMP.
@@ -1245,7 +1163,6 @@ function Get-AddressTowardsServer {
   try {
     if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
   }
-  # Refused, or an unknown name.
   catch [AggregateException] { return }
   finally { $client.Close() }
 }
@@ -1308,14 +1225,13 @@ function Read-NetworkSnapshot($Address) {
 }
 
 function Find-PhysicalAdapter([string]$Mac) {
-  # Below a virtual switch, with the same MAC.
   @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
 function Read-Vlan([string[]]$Names) {
   if (-not $Names) { return '' }
   $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-  if ($found.Count -eq 0) { return '' }
+  if (-not $found) { return '' }
   [string]@($found[0].RegistryValue)[0]
 }
 
@@ -1323,13 +1239,11 @@ function Read-KeptRoutes([int]$Index) {
   # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-  # Other IPv6 routes are announced by routers.
   $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
   $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
   foreach ($route in $routes) {
     $prefix = $route.DestinationPrefix
     if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-    # Those of pods are an agent's, or winboot's own.
     if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
     @{
       prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
@@ -1341,25 +1255,25 @@ function Read-KeptRoutes([int]$Index) {
 function Test-PodPrefix([string]$Prefix) {
   $base, $length = $Prefix.Split('/')
   foreach ($cidr in $script:Node.pod_cidrs) {
-    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
+    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
   }
   $false
 }
 
 function Find-Uplink($Snapshot) {
-  # The adapter that has the address; when that is gone, the one that took the MAC over.
+  # When the address is gone, the one that took the MAC over.
   foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-  # The physical adapter below a switch has the same MAC but no protocols: it comes last.
+  # The physical adapter below a switch has the same MAC: it comes last.
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
   foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot($Snapshot) {
-  # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
+  # What fails while Windows moves an address succeeds a moment later.
   $script:Run['Trouble'] = ''
   try {
     $index = Find-Uplink $Snapshot
-    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
+    if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
   }
   catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
@@ -1370,8 +1284,8 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
   if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $Index
-  Restore-Routes -Snapshot $Snapshot -Index $Index
+  Restore-Link $Snapshot $Index
+  Restore-Routes $Snapshot $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
     if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
@@ -1383,7 +1297,6 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
     Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
   }
-  # A domain network cannot be set.
   if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
   foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
     if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
@@ -1391,7 +1304,6 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
 }
 
 function Restore-Link($Snapshot, [int]$Index) {
-  # VLAN and IPv6.
   $physical = @(Find-PhysicalAdapter $Snapshot.mac)
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
     Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
@@ -1422,15 +1334,14 @@ function Restore-Routes($Snapshot, [int]$Index) {
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
-  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
-  $script:Run.Cache['Node']
+  Get-Cached 'Node' { Read-NodeObject }
 }
 
 function Read-NodeObject {
   if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
   $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
+  $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
   # Refused credentials mean the same as none.
   if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
@@ -1439,7 +1350,7 @@ function Read-Member($Object, [string[]]$Names) {
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
     $member = $Object.PSObject.Properties[$name]
-    if ($null -eq $member) { return }
+    if (-not $member) { return }
     $Object = $member.Value
   }
   if ($Object -is [array]) { return , $Object }
@@ -1472,7 +1383,7 @@ function Restore-Forwarding([object]$Former) {
 function Remove-PodNetwork([string]$Name) {
   # Load balancers go first: some builds hang the other way round.
   $networks = @(Get-HnsObject networks $Name)
-  if ($networks.Count -eq 0) { return }
+  if (-not $networks) { return }
   # kube-proxy writes its rules again only when it starts.
   Save-RestartNeed 'kube-proxy'
   foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
@@ -1493,24 +1404,20 @@ function Stop-PodNetwork($Wanted) {
 function Restore-PodNetwork([object]$Former) {
   # The network went with the detached run before; one that was there before winboot stays.
   if ($Former.existed) { return }
-  if (@(Get-HnsObject networks $Former.name).Count -eq 0) { return }
+  if (-not (Get-HnsObject networks $Former.name)) { return }
   Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }
 
-# The ports that Windows gives to clients.
-
 function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
   $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
-  [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
+  [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
 }
 
 function Restore-PortRange([object]$Former) {
   if ($null -eq $Former.range) { return }
   $parts = $Former.range.Split('+')
-  Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
+  Write-PortRange $Former.protocol ([int]$parts[0]) ([int]$parts[1])
 }
-
-# Programs are started directly: no shell touches arguments or output.
 
 function Join-Arguments([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
@@ -1545,7 +1452,7 @@ function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds
 }
 
 function Assert-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
-  $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
+  $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { return $ended.Output }
   $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
   if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
@@ -1557,11 +1464,11 @@ function Get-SystemProgram([string]$Name) {
   "$([Environment]::SystemDirectory)\$Name"
 }
 
-# Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
+# Below HKEY_LOCAL_MACHINE.
 
 function Read-Registry([string]$Path, [string]$Name) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -eq $key) { return }
+  if (-not $key) { return }
   try {
     $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
     # An empty list must not look absent.
@@ -1573,14 +1480,14 @@ function Read-Registry([string]$Path, [string]$Name) {
 
 function Test-RegistryKey([string]$Path) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -ne $key) { $key.Dispose() }
+  if ($key) { $key.Dispose() }
   $null -ne $key
 }
 
 function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
   if ($null -eq $Value) {
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-    if ($null -eq $key) { return }
+    if (-not $key) { return }
     try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
     return
   }
@@ -1595,7 +1502,7 @@ function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
 }
 
 function Restore-Registry([object]$Former) {
-  Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
+  Write-Registry $Former.path $Former.name -Value $Former.value -Kind $Former.kind
 }
 
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
@@ -1641,14 +1548,14 @@ function ConvertTo-DependList($Names) {
 }
 
 function Write-ServiceEnvironment([string]$Name, $Environment) {
-  # Read at every start of it; machine variables would be seen only after a reboot.
+  # Machine variables would be seen only after a reboot.
   $lines = @($Environment | Where-Object { $_ })
   if ($lines.Count -eq 0) { $lines = $null }
-  Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
+  Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl([string[]]$Arguments) {
-  $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
+  $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
   if ($ended.ExitCode -ne 0) {
     Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
   }
@@ -1660,18 +1567,17 @@ function Save-RestartNeed([string]$Name) {
 }
 
 function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
-  if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+  if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
   Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
 function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
-  # Its process keeps files open beyond the stop.
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
-  Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
+  Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
   $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-  if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
+  if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
 }
 
 function Restore-Service([object]$Former) {
@@ -1695,16 +1601,14 @@ function Restore-Service([object]$Former) {
   Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
   # Windows forgot the password of any other account.
   if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
-  Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
+  Write-ServiceEnvironment $Former.name $was.environment
   Restore-ServiceParameters $Former
   if ($Former.running) { Start-Service -Name $Former.name }
 }
 
 function Restore-PowerPlan([object]$Former) {
-  if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
+  if ($Former.plan) { [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Former.plan)) }
 }
-
-# Holds history, never the truth about the machine.
 
 function Get-StatePath([string]$Name = '') {
   [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
@@ -1744,7 +1648,7 @@ function Write-StateJson([string]$Name, $Value) {
 
 function Get-Fence {
   $stored = Read-StateJson 'fence.json'
-  if ($null -eq $stored) { return 0 }
+  if (-not $stored) { return 0 }
   [int]$stored.fence
 }
 
@@ -1754,7 +1658,7 @@ function Test-Fence {
 
 function Get-HolderText {
   $stored = Read-StateJson 'fence.json'
-  if ($null -eq $stored) { return 'another process holds the winboot mutex' }
+  if (-not $stored) { return 'another process holds the winboot mutex' }
   "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
@@ -1765,13 +1669,12 @@ function Save-Fence([string]$Holder) {
 }
 
 function Enter-Run {
-  # Nothing when somebody else keeps it.
   Initialize-StateFolder
   $facts = $script:Run.Facts
   # The older run sees that at its next step and lets go.
   if ($facts.TakeOver) { Save-Fence $facts.Holder }
   $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
-  if ($null -eq $lock) { return }
+  if (-not $lock) { return }
   try { Save-Fence $facts.Holder }
   catch {
     Exit-Run $lock
@@ -1785,7 +1688,6 @@ function Wait-Mutex([int]$Seconds) {
   do {
     try {
       $lock = [Threading.Mutex]::new($false, 'Global\winboot')
-      # Left by a holder that died.
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
@@ -1804,13 +1706,19 @@ function Save-RebootMark([string[]]$Steps) {
   Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Get-RunningDetached {
+function Read-DetachedRuns([string]$Step = '') {
   $folder = Get-StatePath 'detached'
   if (-not [IO.Directory]::Exists($folder)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
+  foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-    if ($null -eq $status -or $status.state -ne 'running') { continue }
-    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
+    if ($status) { $status }
+  }
+}
+
+function Get-RunningDetached {
+  foreach ($status in Read-DetachedRuns) {
+    $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
+    if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
   }
 }
 

@@ -1,8 +1,8 @@
 # winboot: what makes this machine the Kubernetes node that its profile describes.
 #
-# Mode Look reads and says what differs; Change looks, corrects what differs and looks again. Mode Detached is for the
-# scheduled task that goes on while the network is rewired, Boot for the one that runs at each start of the machine.
-# The text holds no secret: those come beside it, in the parameter Secrets. Everything it tells is JSON, a line each.
+# Mode Look tells what differs; Change corrects it and looks again. Detached is for the task that goes on while the
+# network is rewired, Boot for the one at each start of the machine.
+# Secrets come beside this text, in a parameter. Everything it tells is JSON, a line each.
 param(
   [string]$Mode = 'Look',
   [hashtable]$Secrets = @{},
@@ -11,16 +11,16 @@ param(
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
-# Most commands for networks, firewall and tasks are functions of modules: these heed the global one only.
+# Functions of modules heed the global one only.
 $global:ErrorActionPreference = 'Stop'
-# A progress bar costs more than the work it shows when it has to travel.
+# A progress bar that travels costs more than the work.
 $ProgressPreference = 'SilentlyContinue'
 
 $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '74b54e924363fe072d0f7a45174c52a7588a3512e28d858e38b6d7cda83eb8dc'
+  Digest  = '49f81b5fcfc0112b8e08c36455881c48aae8a8148df607601f4dad9e10cc5c6f'
 }
 
 # What most steps have to know of this node.
@@ -33,55 +33,39 @@ $script:Node = @{
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Values = {
-  $need = @{ Build = 20348; FreeGib = 20; Updates = @() }
-  $notice = @{ BadUpdates = @(
+  $bad = @(
     @{
       first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
       what = 'the update of July 2024 broke container networking'
     }
-  ) }
+  )
 }; Look = {
-  Assert-Preflight @need
-  Get-PreflightNotices @notice
+  Assert-Preflight @(
+    Test-Build 20348
+    Test-Session
+    Test-Space 20
+    Test-Addressing
+  )
+  Get-PreflightNotices $bad
   # Told once, before the first join.
   if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotices -OwnMacs $true }
 }; Change = {
   # A machine that does not fit fails in the look.
 } }
 
-@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = {
-  $name = 'WIN-A1'
-}; Look = {
-  Get-ComputerNameDifference $name
-}; Change = {
-  Set-ComputerName $name
-} }
+@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = { $name = 'WIN-A1' }; Look = { Get-ComputerNameDifference $name }; Change = { Set-ComputerName $name } }
 
 @{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
   $features = @('Containers')
   $source = $null
-}; Look = {
-  Get-FeatureDifference $features
-}; Change = {
-  Enable-Features -Features $features -Source $source
-} }
+}; Look = { Get-FeatureDifference $features }; Change = { Enable-Features -Features $features -Source $source } }
 
-@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = {
-  $pageFile = 'system'
-}; Look = {
-  Get-PageFileDifference $pageFile
-}; Change = {
-  Set-PageFile $pageFile
-} }
+@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = { $pageFile = 'system' }; Look = { Get-PageFileDifference $pageFile }; Change = { Set-PageFile $pageFile } }
 
 @{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
   # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
   $ports = @{ Start = 33000; Count = 32536 }
-}; Look = {
-  Get-PortRangeDifference @ports
-}; Change = {
-  Set-PortRange @ports
-} }
+}; Look = { Get-PortRangeDifference @ports }; Change = { Set-PortRange @ports } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
   # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
@@ -94,11 +78,7 @@ $steps = @(
     'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks',
     'C:\etc\kube-flannel'
   ) }
-}; Look = {
-  Get-FolderDifference @folders
-}; Change = {
-  Set-Folders @folders
-} }
+}; Look = { Get-FolderDifference @folders }; Change = { Set-Folders @folders } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
   $rules = @(
@@ -119,34 +99,22 @@ $steps = @(
       sources = @('Any'); why = 'NodePort services'
     }
   )
-}; Look = {
-  Get-FirewallDifference $rules
-}; Change = {
-  Set-FirewallRules $rules
-} }
+}; Look = { Get-FirewallDifference $rules }; Change = { Set-FirewallRules $rules } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Values = {
-}; Look = {
-  Get-BootTaskDifference
-}; Change = {
+}; Look = { Get-BootTaskDifference }; Change = {
   Set-BootTask
-  # The routes to keep are those before winboot rewires anything; later the agent's are among them.
+  # The routes to keep are those before anything is rewired.
   $address = Get-NodeAddress
   if ($null -ne $address -and $null -eq (Read-StateJson 'network.json')) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot $address) }
-}; Boot = {
-  Restore-BootRoutes
-} }
+}; Boot = { Restore-BootRoutes } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Values = {
   $rotation = @{ Logs = @(
     'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
     'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
   ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
-}; Look = {
-  Get-LogTaskDifference @rotation
-}; Change = {
-  Set-LogTask @rotation
-} }
+}; Look = { Get-TaskDifference 'logs' (New-LogTask @rotation) }; Change = { Set-LogTask (New-LogTask @rotation) } }
 
 @{ Name = 'artifacts'; Needs = @('directories'); Values = {
   $artifacts = @(
@@ -155,13 +123,13 @@ $steps = @(
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
       members = @(
         @{
-          path = 'bin/containerd.exe'; destination = 'C:\Program Files\containerd\bin\containerd.exe'
+          path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
           services = @('containerd')
         },
-        @{ path = 'bin/ctr.exe'; destination = 'C:\Program Files\containerd\bin\ctr.exe' },
+        @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
         @{
           path = 'bin/containerd-shim-runhcs-v1.exe'
-          destination = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
+          to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
         }
       )
     },
@@ -169,61 +137,54 @@ $steps = @(
       name = 'kubernetes'; version = '1.34.2'
       url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
       members = @(
+        @{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
         @{
-          path = 'kubernetes/node/bin/kubelet.exe'; destination = 'C:\k\kubelet.exe'; services = @('kubelet')
+          path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy')
         },
         @{
-          path = 'kubernetes/node/bin/kube-proxy.exe'; destination = 'C:\k\kube-proxy.exe'
-          services = @('kube-proxy')
-        },
-        @{
-          path = 'kubernetes/node/bin/kube-log-runner.exe'; destination = 'C:\k\kube-log-runner.exe'
+          path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
           services = @('kubelet', 'kube-proxy')
         }
       )
     },
     @{
       name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
-      members = @(@{ path = 'kubectl.exe'; destination = 'C:\k\kubectl.exe' })
+      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' })
     },
     @{
       name = 'crictl'; version = '1.34.0'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      members = @(@{ path = 'crictl.exe'; destination = 'C:\k\crictl.exe' })
+      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' })
     },
     @{
       name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; destination = 'C:\k\nssm.exe'; services = @('flanneld') })
+      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') })
     },
     @{
       name = 'cni-plugins'; version = '1.7.1'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
       members = @(
-        @{ path = 'win-bridge.exe'; destination = 'C:\opt\cni\bin\win-bridge.exe' },
-        @{ path = 'host-local.exe'; destination = 'C:\opt\cni\bin\host-local.exe' }
+        @{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
+        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }
       )
     },
     @{
       name = 'flannel-cni'; version = '1.7.1-flannel1'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      members = @(@{ path = 'flannel-amd64.exe'; destination = 'C:\opt\cni\bin\flannel.exe' })
+      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' })
     },
     @{
       name = 'flannel'; version = '0.27.4'
       url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-      members = @(@{ path = 'flanneld.exe'; destination = 'C:\k\flanneld.exe'; services = @('flanneld') })
+      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') })
     }
   )
   foreach ($artifact in $artifacts) {
     $artifact.file = [IO.Path]::GetFileName($artifact.url)
     $artifact.proxy = 'http://proxy.corp.example:3128'
   }
-}; Look = {
-  Get-ArtifactDifference $artifacts
-}; Change = {
-  Install-Artifacts $artifacts
-} }
+}; Look = { Get-ArtifactDifference $artifacts }; Change = { Install-Artifacts $artifacts } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
   $files = @{
@@ -278,21 +239,13 @@ timeout: 10
     )
     command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
   }
-}; Look = {
-  Get-ServiceDifference $service
-}; Change = {
+}; Look = { Get-ServiceDifference $service }; Change = {
   Set-ServiceDefinition $service
   Start-CurrentService $service.name
   Wait-Containerd
 } }
 
-@{ Name = 'pause-image'; Needs = @('containerd'); Values = {
-  $image = 'registry.k8s.io/pause:3.10'
-}; Look = {
-  Get-ImageDifference $image
-}; Change = {
-  Install-Image $image
-} }
+@{ Name = 'pause-image'; Needs = @('containerd'); Values = { $image = 'registry.k8s.io/pause:3.10' }; Look = { Get-ImageDifference $image }; Change = { Install-Image $image } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
   $credential = @{
@@ -369,11 +322,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Look = {
-  Get-RenderedFilesDifference $files 'kubelet'
-}; Change = {
-  Set-RenderedFiles $files 'kubelet'
-} }
+}; Look = { Get-RenderedFilesDifference $files 'kubelet' }; Change = { Set-RenderedFiles $files 'kubelet' } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
   $service = Complete-Service @{
@@ -385,9 +334,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     )
     command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
   }
-}; Look = {
-  Get-ServiceDifference $service
-}; Change = {
+}; Look = { Get-ServiceDifference $service }; Change = {
   Set-ServiceDefinition $service
   Start-CurrentService $service.name
 } }
@@ -418,11 +365,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Look = {
-  Get-RenderedFilesDifference $files 'flanneld'
-}; Change = {
-  Set-RenderedFiles $files 'flanneld'
-} }
+}; Look = { Get-RenderedFilesDifference $files 'flanneld' }; Change = { Set-RenderedFiles $files 'flanneld' } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
   $network = @{
@@ -444,7 +387,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     }
   }
 }; Look = {
-  # While its network is missing, starting it is the part of the step pod-network: that rewires the adapter.
+  # While its network is missing, the step pod-network starts it: that rewires the adapter.
   $standing = Test-PodNetwork $network
   Get-ServiceDifference $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
 }; Change = {
@@ -459,9 +402,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     agent = 'flanneld'
   }
   $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
-}; Look = {
-  Get-PodNetworkDifference $network
-}; Change = {
+}; Look = { Get-PodNetworkDifference $network }; Change = {
   # Right after a restart the agent may only need a moment more.
   Wait-RunningAgent -Wanted $network -Seconds 30
   if (Test-PodNetwork $network) { Enable-Forwarding $network }
@@ -480,11 +421,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
     @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
   )
-}; Look = {
-  Get-ReservationDifference -Store $store -Reservations $reservations
-}; Change = {
-  Set-Reservations -Store $store -Reservations $reservations
-} }
+}; Look = { Get-ReservationDifference -Store $store -Reservations $reservations }; Change = { Set-Reservations -Store $store -Reservations $reservations } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
@@ -558,11 +495,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }
 '
   }
-}; Look = {
-  Get-RenderedFilesDifference $files 'kube-proxy'
-}; Change = {
-  Set-RenderedFiles $files 'kube-proxy'
-} }
+}; Look = { Get-RenderedFilesDifference $files 'kube-proxy' }; Change = { Set-RenderedFiles $files 'kube-proxy' } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
@@ -588,19 +521,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-# Downloads resume, are hashed, unpacked, and put in place by a rename.
-
 function Get-ArtifactDifference([hashtable[]]$Artifacts) {
   # Where only the archive's hash is known, each file's own was noted when it was placed.
   foreach ($artifact in $Artifacts) {
     $noted = Read-PlacedHashes $artifact
     foreach ($member in $artifact.members) {
       $want = $member['sha256']
-      if (-not $want) { $want = $noted[$member.destination] }
-      $is = Get-PathHash $member.destination
+      if (-not $want) { $want = $noted[$member.to] }
+      $is = Get-PathHash $member.to
       if ($want -and $is -eq $want) { continue }
       if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
-      New-Difference -What "file $($member.destination): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
+      New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
     }
   }
 }
@@ -608,16 +539,14 @@ function Get-ArtifactDifference([hashtable[]]$Artifacts) {
 function Read-PlacedHashes($Artifact) {
   $hashes = @{}
   $noted = Read-StateJson "placed-$($Artifact.name).json"
-  if ($null -ne $noted -and $noted.archive -eq $Artifact['sha256']) {
+  if ($noted -and $noted.archive -eq $Artifact['sha256']) {
     foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
   }
   $hashes
 }
 
 function Install-Artifacts([hashtable[]]$Artifacts) {
-  foreach ($artifact in $Artifacts) {
-    if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact }
-  }
+  foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact } }
 }
 
 function Install-Artifact($Artifact) {
@@ -625,14 +554,14 @@ function Install-Artifact($Artifact) {
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
   $archive = "$folder\$($Artifact.file)"
-  if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
+  if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
   $unpacked = "$folder\$($Artifact.name)-unpacked"
   if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
   [void][IO.Directory]::CreateDirectory($unpacked)
   $paths = @($Artifact.members | ForEach-Object { $_.path })
   if ($paths -contains $Artifact.file) { [IO.File]::Copy($archive, "$unpacked\$paths") }
   else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
-  $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+  $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
   Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
   [IO.Directory]::Delete($unpacked, $true)
   [IO.File]::Delete($archive)
@@ -644,13 +573,13 @@ function Install-Member($Member, [string]$Folder) {
   if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
     Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
   }
-  if ((Get-PathHash $Member.destination) -ne $hash) {
+  if ((Get-PathHash $Member.to) -ne $hash) {
     foreach ($service in $Member['services']) { Save-RestartNeed $service }
-    Save-FormerFile $Member.destination
-    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
-    Move-FileOver -From $from -To $Member.destination
+    Save-FormerFile $Member.to
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
+    Move-FileOver -From $from -To $Member.to
   }
-  @{ destination = $Member.destination; sha256 = $hash }
+  @{ destination = $Member.to; sha256 = $hash }
 }
 
 function Receive-Artifact($Artifact, [string]$Path) {
@@ -667,7 +596,6 @@ function Receive-Artifact($Artifact, [string]$Path) {
 }
 
 function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last) {
-  # A bundle in a folder.
   if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
   # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
   [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
@@ -679,7 +607,7 @@ function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last
   try {
     $response = $request.GetResponse()
     try {
-      # 206: the server goes on where we ask; else it is the whole file again.
+      # 206: the server goes on where we ask.
       $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
       $file = [IO.File]::Open($Path, $mode, 'Write')
       try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
@@ -692,26 +620,23 @@ function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last
   }
 }
 
-# Mode Boot: a task at each start of the machine.
-
 function Get-BootTaskDifference {
-  Get-FileDifference -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text
-  Get-TaskDifference -Name 'boot' -Task (New-BootTask)
+  Get-FileDifference (Get-StatePath 'boot.ps1') $script:Run.Text
+  Get-TaskDifference 'boot' (New-BootTask)
 }
 
 function New-BootTask {
-  $loader = New-ScriptLoader -Path (Get-StatePath 'boot.ps1') -Arguments '-Mode Boot'
-  New-SystemTask -Command $loader -Seconds 1800 -Trigger (New-ScheduledTaskTrigger -AtStartup)
+  $loader = New-ScriptLoader (Get-StatePath 'boot.ps1') '-Mode Boot'
+  New-SystemTask $loader -Seconds 1800 -Trigger (New-ScheduledTaskTrigger -AtStartup)
 }
 
 function Set-BootTask {
   Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
   Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
-  Set-Task -Name 'boot' -Task (New-BootTask)
+  Set-Task 'boot' (New-BootTask)
 }
 
 function Invoke-Boot {
-  # A step that fails does not keep the others from their turn.
   Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
   Clear-OldFiles
@@ -724,21 +649,19 @@ function Invoke-Boot {
 
 function Remove-CutRuns {
   # One that a restart cut off cannot end its own task.
-  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), '*.json')) {
-    $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+  foreach ($status in Read-DetachedRuns) {
     if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
   }
 }
 
 function Restore-BootRoutes {
-  # What a restart took from the adapter, a cloud's metadata route for one.
   $snapshot = Read-StateJson 'network.json'
-  if ($null -eq $snapshot) { return }
+  if (-not $snapshot) { return }
   $ready = {
     Restore-NetworkSnapshot $snapshot
     Test-SettledAddress $snapshot.ip
   }
-  if (Wait-Until -Seconds 120 -Pause 2000 -Test $ready) { Restore-Routes -Snapshot $snapshot -Index (Find-Uplink $snapshot) }
+  if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Routes $snapshot (Find-Uplink $snapshot) }
 }
 
 function Read-PemCertificate([string]$Path) {
@@ -749,7 +672,6 @@ function Read-PemCertificate([string]$Path) {
 function ConvertFrom-Pem([string]$Text) {
   $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
   if (-not $match.Success) { return }
-  # A PEM file with a key in it cannot be read as it is.
   [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
 }
 
@@ -763,18 +685,18 @@ function Get-CredentialFault($Credential) {
   if ($null -eq $kubeconfig) { return 'no kubeconfig' }
   $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
   if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
-  # Same server, other CA: the cluster was made anew, its predecessor's certificates are worth nothing.
+  # Same server, other CA: the cluster was made anew.
   $ca = Get-PathHash $Credential.ca_path
   if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
   $certificate = Read-PemCertificate $Credential.certificate
-  if ($null -eq $certificate) { return 'no client certificate' }
+  if (-not $certificate) { return 'no client certificate' }
   $name = $certificate.GetNameInfo('SimpleName', $false)
   if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
   if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
 function Get-CredentialDifference($Credential) {
-  # A bootstrap file of this very run is enough: the kubelet makes the rest of it.
+  # A bootstrap file of this very run is enough.
   $fault = Get-CredentialFault $Credential
   if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
   New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
@@ -796,10 +718,9 @@ function Set-Credential($Credential) {
 }
 
 function Invoke-Crictl([string[]]$Arguments, [int]$Seconds = 30) {
-  # Nothing when containerd does not answer.
   if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
   if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-  $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+  $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
@@ -811,24 +732,22 @@ function Get-ImageDifference([string]$Image) {
 
 function Install-Image([string]$Image) {
   $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-  $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
+  $ended = Invoke-Program $script:Node.crictl $arguments -Seconds 620
   if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 
 function Save-CreatedFile([string]$Path) {
-  # Former bytes of a secret are kept nowhere.
   Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
-  if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl @('version')) }) { return }
+  if (Wait-Until { $null -ne (Invoke-Crictl @('version')) } -Seconds 60) { return }
   Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }
 
-# Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
+# Work that may cut its session: a task that puts back what the network lost.
 
 function Start-DetachedRun([int]$Seconds = 300, $Guard) {
-  # Guard: what must hold afterwards, and what is taken away when it does not.
   Assert-NoFailure
   $run = $script:Run
   $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
@@ -839,8 +758,8 @@ function Start-DetachedRun([int]$Seconds = 300, $Guard) {
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
     deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
-  $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
-  Set-Task -Name "detached-$id" -Task (New-SystemTask -Command $loader -Seconds ($Seconds + 300))
+  $loader = New-ScriptLoader $path "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
+  Set-Task "detached-$id" (New-SystemTask $loader -Seconds ($Seconds + 300))
   Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
@@ -856,7 +775,6 @@ function New-ScriptLoader([string]$Path, [string]$Arguments) {
 }
 
 function Get-TaskDifference([string]$Name, $Task) {
-  # By its hash: what a task runs is long.
   $what = "task \winboot\${Name}:"
   $is = $null
   foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
@@ -871,7 +789,7 @@ function Set-Task([string]$Name, $Task) {
 }
 
 function Remove-Task([string]$Name) {
-  if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
     Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
   }
 }
@@ -886,12 +804,12 @@ function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
     Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
       -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
   }
-  if ($null -ne $Trigger) { $task.Trigger = $Trigger }
+  if ($Trigger) { $task.Trigger = $Trigger }
   $task
 }
 
 function Assert-NoFailure {
-  # A failed one fails the step once, then it is tried again; at once when a restart cut it off.
+  # A failed one fails the step once, one that a restart cut off does not.
   foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
@@ -901,13 +819,11 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRuns([string]$Step, [string[]]$Purpose) {
-  # What an undo did is no failure of a join: Purpose is the mode that started it.
-  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
-    $name = 'detached\' + [IO.Path]::GetFileName($path)
-    $status = Read-StateJson $name
-    if ($null -eq $status -or $status.told -or $Purpose -notcontains $status.purpose) { continue }
+  # Purpose is the mode that started it.
+  foreach ($status in Read-DetachedRuns "$Step-") {
+    if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
     $status.told = $true
-    Write-StateJson $name $status
+    Write-StateJson "detached\$($status.id).json" $status
     $status
   }
 }
@@ -916,10 +832,9 @@ function Invoke-Detached {
   $id = $script:Run.Facts.Detached
   $status = Read-StateJson "detached\$id.json"
   $ended = @{ State = 'failed'; Message = '' }
-  # The pipeline that started us lets go of it when its last event is out.
   $lock = Wait-Mutex -Seconds 120
   try {
-    if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+    if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
     if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
     $script:Run.Fence = $status.fence
     # That event is still on its way through the network.
@@ -931,7 +846,7 @@ function Invoke-Detached {
   $status.message = $ended.Message
   $status.ended = [DateTime]::UtcNow.Ticks
   Write-StateJson "detached\$id.json" $status
-  if ($null -ne $lock) { Exit-Run $lock }
+  if ($lock) { Exit-Run $lock }
   [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
@@ -952,10 +867,10 @@ function Invoke-Guarded($Status) {
     $message = $problem.message
     $Status.hint = "$($problem.id) DetachedFailed"
   }
-  $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  $lost = Wait-Network $snapshot $Status.guard
   if (-not $lost) { return @{ State = $state; Message = $message } }
   Undo-Rewiring $Status.guard
-  $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+  $after = Wait-Network $snapshot $Status.guard
   if ($after) { $after = "still lost: $after" }
   @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
@@ -964,10 +879,10 @@ function Wait-Network($Snapshot, $Guard) {
   # Names what could not be put back.
   $intact = {
     Restore-NetworkSnapshot $Snapshot
-    -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
+    -not (Get-MissingLink $Snapshot $Guard)
   }
-  if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
-  $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+  if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
+  $missing = Get-MissingLink $Snapshot $Guard
   if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
@@ -990,7 +905,6 @@ function Undo-Rewiring($Guard) {
 }
 
 function New-Difference {
-  # Null: absent.
   param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
   [pscustomobject]@{
     kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
@@ -1024,18 +938,17 @@ function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
 }
 
 function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
-  # The reason is the innermost exception.
   $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
   $at = $Caught.InvocationInfo
   if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
     $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
     $problem.hint = [string]$Caught.TargetObject
   }
-  elseif ($null -ne $at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+  elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
   $problem
 }
 
-function Wait-Until([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000) {
+function Wait-Until([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   while (-not (& $Test)) {
     if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -1043,8 +956,6 @@ function Wait-Until([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000) {
   }
   $true
 }
-
-# Drives the steps and tells what happens.
 
 function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text) {
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
@@ -1060,7 +971,6 @@ function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Fac
 }
 
 function Invoke-Block($Step, [string]$Block) {
-  # Values anew for each block: none changes them for another.
   $script:Run.Step = $Step.Name
   if (-not $Step.ContainsKey($Block)) { return }
   . $Step.Values
@@ -1075,7 +985,7 @@ function Invoke-Look {
   foreach ($step in $script:Run.Steps) {
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = Get-LookResult $step
-    $line = New-StepEvent -Step $step -Result $result -Watch $watch
+    $line = New-StepEvent $step $result $watch
     if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
   }
   $quiet.Add((New-EndEvent 'complete'))
@@ -1083,13 +993,13 @@ function Invoke-Look {
 }
 
 function Invoke-Locked([scriptblock]$Work) {
-  # Taking the mutex before a detached run under way does would supersede it.
+  # Taking the mutex would supersede it.
   $running = Get-RunningDetached
   $lock = $null
-  if ($null -eq $running) { $lock = Enter-Run }
+  if (-not $running) { $lock = Enter-Run }
   New-RunEvent
-  if ($null -ne $running) { New-DetachedEvents -Run $running -Step $running.step; return }
-  if ($null -eq $lock) { New-EndEvent 'held' (Get-HolderText); return }
+  if ($running) { New-DetachedEvents $running $running.step; return }
+  if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
   try {
     & $Work
     Clear-OldFiles
@@ -1103,11 +1013,11 @@ function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = & $Drive $step
-    if ($null -ne $result.Detached) { New-DetachedEvents -Run $result.Detached -Step $step.Name; return }
+    if ($result.Detached) { New-DetachedEvents $result.Detached $step.Name; return }
     if ($result.Reboot) { $rebooting += $step.Name }
-    New-StepEvent -Step $step -Result $result -Watch $watch
+    New-StepEvent $step $result $watch
   }
-  if ($rebooting.Count -eq 0) { New-EndEvent 'complete'; return }
+  if (-not $rebooting) { New-EndEvent 'complete'; return }
   Save-RebootMark $rebooting
   New-EventLine @{ event = 'reboot'; steps = $rebooting }
   New-EndEvent 'reboot'
@@ -1138,7 +1048,7 @@ function Get-LookResult($Step) {
 
 function Assert-Needs($Step) {
   $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
-  if ($unmet.Count -eq 0) { return }
+  if (-not $unmet) { return }
   $names = $unmet -join ', '
   if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
     Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
@@ -1148,12 +1058,11 @@ function Assert-Needs($Step) {
 
 function Get-ChangeResult($Step) {
   $result = Get-LookResult $Step
-  # How its earlier detached runs ended is no reason to stop the next one.
   if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
   if ($result.State -ne 'would-change') { return $result }
   try {
-    Assert-Allowed -Step $Step -Differences $result.Differences
-    Complete-Change -Step $Step -Result $result
+    Assert-Allowed $Step $result.Differences
+    Complete-Change $Step $result
     if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
   }
   catch { Set-Failure $Step $result $_ 'ChangeFailed' }
@@ -1164,11 +1073,11 @@ function Complete-Change($Step, $Result) {
   # Only a second look that finds nothing makes it `changed`.
   $said = @(Invoke-Block $Step 'Change')
   $script:Run.Cache = @{}
-  foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
-  if ($null -ne $Result.Detached) { return }
+  foreach ($thing in $said) { Receive-Said $Step $Result $thing }
+  if ($Result.Detached) { return }
   # What takes effect with the restart still differs before it.
   $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
-  if ($left.Count -gt 0) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
+  if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
   $Result.State = 'changed'
 }
 
@@ -1188,9 +1097,7 @@ function Read-Differences($Step) {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
       throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
     }
-    if ($seen.ContainsKey($thing.what)) {
-      throw "the look of step $($Step.Name) names two differences alike: $($thing.what)"
-    }
+    if ($seen.ContainsKey($thing.what)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.what)" }
     $seen[$thing.what] = $true
     $thing
   }
@@ -1203,7 +1110,7 @@ function Assert-Allowed($Step, [object[]]$Differences) {
     Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
   }
   $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
-  if ($missing.Count -gt 0) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
+  if ($missing) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
 }
 
 function New-RunEvent {
@@ -1245,8 +1152,6 @@ function ConvertTo-AsciiJson($Value) {
   [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
-# Features by DISM's names: far quicker than Get-WindowsFeature.
-
 function Get-FeatureDifference([string[]]$Features) {
   foreach ($feature in $Features) {
     $state = Get-FeatureState $feature
@@ -1281,8 +1186,6 @@ function Enable-OneFeature([string]$Feature, [string]$Source) {
     throw
   }
 }
-
-# UTF-8 without a byte order mark.
 
 function Get-TextHash([string]$Text) {
   $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
@@ -1320,7 +1223,6 @@ function Write-FileText([string]$Path, [string]$Text, [switch]$Private) {
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
   [IO.File]::WriteAllText($beside, '')
-  # Before the first byte of a secret.
   if ($Private) { Set-PrivateAccess $beside }
   [IO.File]::WriteAllText($beside, $Text)
   # Replace is one step, but keeps the access rules of the old file.
@@ -1340,7 +1242,7 @@ function Move-FileOver([string]$From, [string]$To) {
 }
 
 function Remove-OldFile([string]$Path) {
-  # What still runs gets a name of its own and waits for Clear-OldFiles.
+  # What still runs waits for Clear-OldFiles.
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
@@ -1357,7 +1259,7 @@ function Clear-OldFiles {
       if (-not [IO.File]::Exists($path)) { continue }
       try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
     })
-  if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
+  if (-not $left) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
 function Save-FormerFile([string]$Path) {
@@ -1396,7 +1298,7 @@ function Get-Strangers([string]$Path) {
   # All but SYSTEM and Administrators.
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-  if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
+  if ($found) { @($found | Sort-Object -Unique) -join ', ' }
 }
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
@@ -1465,7 +1367,7 @@ function Set-FirewallRules([hashtable[]]$Rules) {
 
 function Restore-FirewallRule([object]$Former) {
   # The names are winboot's own: there was no rule before.
-  if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
+  if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
 
 function Get-FolderDifference([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
@@ -1477,7 +1379,7 @@ function Get-FolderDifference([string[]]$Private, [string[]]$Ours, [string[]]$Op
 
 function Set-Folders([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
   foreach ($path in $Ours + $Private + $Open) {
-    Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
+    Save-FormerFolder $path ($Ours -contains $path)
     if ($Private -contains $path) { Set-PrivateFolder $path }
     else { [void][IO.Directory]::CreateDirectory($path) }
   }
@@ -1486,7 +1388,7 @@ function Set-Folders([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
 function Save-FormerFolder([string]$Path, [bool]$Ours) {
   # Missing parents are noted before it: an undo comes to them after it.
   $parent = [IO.Path]::GetDirectoryName($Path)
-  if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
+  if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder $parent $false }
   Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
@@ -1506,27 +1408,23 @@ function Get-FormerLines {
 }
 
 function Save-FormerValue([string]$Kind, [string]$Key, $Value) {
-  # Only the first note counts: later ones would hold our own values.
-  foreach ($line in Get-FormerLines) {
-    if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
-  }
+  # Later ones would hold our own values.
+  foreach ($line in Get-FormerLines) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
   $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
   # On a line of its own, whatever became of the last one.
   [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")
 }
 
-# Puts back what the machine had while somebody makes, or remakes, a network on its adapter.
+# Puts back what the machine had while somebody makes a network on its adapter.
 
 function Protect-Address([scriptblock]$Awaited, [int]$Seconds) {
-  # Until the network has stood for two minutes.
   $snapshot = Read-StateJson 'network.json'
-  if ($null -eq $snapshot -or -not $snapshot.static) { return }
+  if (-not $snapshot -or -not $snapshot.static) { return }
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   $calm = [DateTime]::UtcNow.AddSeconds(120)
   for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
     $waiting = -not (Find-Address $snapshot.ip)
     if ($waiting) { Restore-NetworkSnapshot $snapshot }
-    # That asks the cluster.
     elseif ($round % 5 -eq 0) {
       $script:Run.Cache = @{}
       $waiting = & $Awaited
@@ -1536,7 +1434,7 @@ function Protect-Address([scriptblock]$Awaited, [int]$Seconds) {
   }
 }
 
-# The Host Network Service. For writing Windows has no cmdlet.
+# For writing Windows has no cmdlet.
 
 function Get-HnsObject([string]$Kind, [string]$Name = '') {
   $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
@@ -1552,14 +1450,14 @@ function Get-HnsObject([string]$Kind, [string]$Name = '') {
 
 function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-  $body = if ($null -ne $Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+  $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
   if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
   Read-Member $answer 'Output'
 }
 
 function Remove-HnsObject([string]$Kind, [string]$Id) {
-  [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
+  [void](Invoke-Hns DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1612,8 +1510,6 @@ function Get-BootId {
   [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
 }
 
-# The store of the host-local plugin: a file per taken address.
-
 function Get-StoreFiles([string]$Store) {
   if (-not [IO.Directory]::Exists($Store)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -1644,8 +1540,8 @@ function Get-ReservationDifference([string]$Store, [object[]]$Reservations) {
     Compare-Wanted -What "reserved address for $holder" -Is $is -Want $want
   }
   $cidrs = @(Get-PodCidr)
-  if ($cidrs.Count -eq 0) { return }
-  foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
+  if (-not $cidrs) { return }
+  foreach ($entry in Get-StaleEntry $Store $cidrs) {
     New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
   }
 }
@@ -1655,7 +1551,7 @@ function Get-StaleEntry([string]$Store, [string[]]$Cidrs) {
   $sandboxes = $null
   foreach ($path in Get-StoreFiles $Store) {
     $entry = Read-StoreEntry $path
-    if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
+    if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
     # A container id; anything else is somebody's reservation.
     if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
     # Without an answer nothing is known to be stale.
@@ -1668,7 +1564,7 @@ function Set-Reservations([string]$Store, [object[]]$Reservations) {
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want it back, so it is not noted.
-  foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
+  foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
   foreach ($reservation in $Reservations) {
     $address = Assert-Known $reservation.address
     $path = Get-StorePath $Store $address
@@ -1703,14 +1599,18 @@ function Stop-Unknown {
 }
 
 function Get-Known {
-  if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known }
-  $script:Run.Cache['Known']
+  Get-Cached 'Known' { Read-Known }
+}
+
+function Get-Cached([string]$Name, [scriptblock]$Read) {
+  if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+  $script:Run.Cache[$Name]
 }
 
 function Read-Known {
   $known = @{}
   $address = Get-NodeAddress
-  if ($null -ne $address) {
+  if ($address) {
     $known.node_ip = $address.ip
     $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
   }
@@ -1719,9 +1619,8 @@ function Read-Known {
     $known["pod_cidr$family"] = $cidr
     # HNS takes the first as gateway; the second is the host's own endpoint.
     $offset = 0
-    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
+    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
   }
-  # An overlay's kube-proxy has an address of its own.
   if ($script:Node.ContainsKey('vip_by')) {
     $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
     if ($vip) { $known.source_vip = $vip }
@@ -1758,11 +1657,8 @@ function Get-FileAbsence([string]$Path, [string]$Because) {
 }
 
 function Get-RenderedFilesDifference($Files, [string]$Service = '') {
-  # Service must start anew to read them.
   $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
-  foreach ($path in $Files.Keys | Sort-Object) {
-    Get-FileDifference -Path $path -Text (Expand-Known $Files[$path]) -Disrupts:$disrupts
-  }
+  foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
 }
 
 function Set-RenderedFiles($Files, [string]$Service = '') {
@@ -1793,7 +1689,6 @@ function Complete-Text([string]$Text) {
 }
 
 function Get-ForeignFile([string]$Folder, $Own) {
-  # containerd takes the first by name.
   if (-not [IO.Directory]::Exists($Folder)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Folder)) {
     if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
@@ -1819,15 +1714,13 @@ function Read-HttpStatus([string]$Url) {
 }
 
 function Wait-KubeProxy([string]$Name, [string]$Health, [int]$Seconds) {
-  # A new start takes away what an earlier network left in its memory.
-  if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+  # A new start forgets an earlier network.
+  if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
   Stop-RunningService $Name
   Start-CurrentService $Name
-  if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+  if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
   Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }
-
-# Some write into one log for ever, others never delete an old one.
 
 function Invoke-LogRotation {
   # All that the task carries. Endless: logs whose writer never begins a new one.
@@ -1860,21 +1753,14 @@ function Invoke-LogRotation {
 function New-LogTask([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
   $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
   $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-  # Long over: from now on at every full hour.
   $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-  New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
+  New-SystemTask "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }
 
-function Get-LogTaskDifference([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
-  Get-TaskDifference -Name 'logs' -Task (New-LogTask @PSBoundParameters)
-}
-
-function Set-LogTask([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
+function Set-LogTask($Task) {
   Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-  Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters)
+  Set-Task 'logs' $Task
 }
-
-# NSSM's own values of a service.
 
 function Read-ServiceParameter([string]$Service, [string]$Name) {
   # What happens after an exit is the default value of a subkey.
@@ -1892,8 +1778,8 @@ function Set-ServiceParameters($Service) {
   foreach ($name in $Service.parameters.Keys) {
     $value = $Service.parameters[$name]
     $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
-    if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String' }
-    else { Write-Registry -Path $path -Name $name -Value $value -Kind $kind }
+    if ($name -eq 'AppExit') { Write-Registry "$path\AppExit" '' -Value $value -Kind 'String' }
+    else { Write-Registry $path $name -Value $value -Kind $kind }
   }
 }
 
@@ -1907,7 +1793,7 @@ function Test-NssmService([string]$Name) {
 
 function Read-ParameterTree([string]$Path) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -eq $key) { return }
+  if (-not $key) { return }
   try {
     foreach ($name in $key.GetValueNames()) {
       $value = Read-Registry $Path $name
@@ -1935,15 +1821,12 @@ function Set-ComputerName([string]$Name) {
   New-Reboot
 }
 
-# The node's address, and what must still be there after the adapter is rewired.
-
 function Get-AddressTowardsServer {
   # The local address from which the API server answers. Clouds drop ICMP.
   $client = [Net.Sockets.TcpClient]::new()
   try {
     if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
   }
-  # Refused, or an unknown name.
   catch [AggregateException] { return }
   finally { $client.Close() }
 }
@@ -2006,14 +1889,13 @@ function Read-NetworkSnapshot($Address) {
 }
 
 function Find-PhysicalAdapter([string]$Mac) {
-  # Below a virtual switch, with the same MAC.
   @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
 function Read-Vlan([string[]]$Names) {
   if (-not $Names) { return '' }
   $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-  if ($found.Count -eq 0) { return '' }
+  if (-not $found) { return '' }
   [string]@($found[0].RegistryValue)[0]
 }
 
@@ -2021,13 +1903,11 @@ function Read-KeptRoutes([int]$Index) {
   # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-  # Other IPv6 routes are announced by routers.
   $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
   $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
   foreach ($route in $routes) {
     $prefix = $route.DestinationPrefix
     if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-    # Those of pods are an agent's, or winboot's own.
     if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
     @{
       prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
@@ -2039,25 +1919,25 @@ function Read-KeptRoutes([int]$Index) {
 function Test-PodPrefix([string]$Prefix) {
   $base, $length = $Prefix.Split('/')
   foreach ($cidr in $script:Node.pod_cidrs) {
-    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
+    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
   }
   $false
 }
 
 function Find-Uplink($Snapshot) {
-  # The adapter that has the address; when that is gone, the one that took the MAC over.
+  # When the address is gone, the one that took the MAC over.
   foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-  # The physical adapter below a switch has the same MAC but no protocols: it comes last.
+  # The physical adapter below a switch has the same MAC: it comes last.
   $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
   foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot($Snapshot) {
-  # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
+  # What fails while Windows moves an address succeeds a moment later.
   $script:Run['Trouble'] = ''
   try {
     $index = Find-Uplink $Snapshot
-    if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
+    if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
   }
   catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
@@ -2068,8 +1948,8 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
   if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
-  Restore-Link -Snapshot $Snapshot -Index $Index
-  Restore-Routes -Snapshot $Snapshot -Index $Index
+  Restore-Link $Snapshot $Index
+  Restore-Routes $Snapshot $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
     if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
@@ -2081,7 +1961,6 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
   if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
     Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
   }
-  # A domain network cannot be set.
   if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
   foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
     if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
@@ -2089,7 +1968,6 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
 }
 
 function Restore-Link($Snapshot, [int]$Index) {
-  # VLAN and IPv6.
   $physical = @(Find-PhysicalAdapter $Snapshot.mac)
   if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
     Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
@@ -2120,15 +1998,14 @@ function Restore-Routes($Snapshot, [int]$Index) {
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
-  if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
-  $script:Run.Cache['Node']
+  Get-Cached 'Node' { Read-NodeObject }
 }
 
 function Read-NodeObject {
   if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
   $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
     '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
+  $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
   # Refused credentials mean the same as none.
   if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
@@ -2137,7 +2014,7 @@ function Read-Member($Object, [string[]]$Names) {
   foreach ($name in $Names) {
     if ($null -eq $Object) { return }
     $member = $Object.PSObject.Properties[$name]
-    if ($null -eq $member) { return }
+    if (-not $member) { return }
     $Object = $member.Value
   }
   if ($Object -is [array]) { return , $Object }
@@ -2155,7 +2032,7 @@ function Get-PodCidr {
 function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsPodCidr) {
   $node = Get-NodeObject
   $what = "node $($script:Node.node):"
-  if ($null -eq $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
+  if (-not $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
   else { Compare-Wanted -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
   if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)' }
   if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
@@ -2164,22 +2041,21 @@ function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsP
 }
 
 function Wait-Registration {
-  # The controller approves meanwhile.
   param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
   $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
   $registered = {
     $script:Run.Cache = @{}
     -not (Get-RegistrationDifference @wanted)
   }
-  if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
+  if (Wait-Until $registered -Seconds 30 -Pause 2000) { return }
   # A kubelet cares for its Node and its serving certificate only when it starts.
   $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
   $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-  if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
+  if (Wait-Until { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
     if (& $registered) { return }
     Stop-RunningService 'kubelet'
     Start-CurrentService 'kubelet'
-    if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
+    if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
   }
   $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what }) -join '; '
   $message = "not there after $Seconds seconds: $left"
@@ -2220,7 +2096,7 @@ function Get-HostEndpointDifference($Wanted) {
   $what = "HNS endpoint $($Wanted.endpoint)"
   $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
-  $is = if ($endpoints.Count -gt 0) { [string](Read-Member $endpoints[0] 'IPAddress') }
+  $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
   Compare-Wanted -What $what -Is $is -Want $address -Disrupts
   if ($is -ne $address) { return }
   if (-not (Find-Address $address)) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
@@ -2259,7 +2135,6 @@ function Enable-Forwarding($Wanted) {
 }
 
 function Get-SubnetFileDifference([string]$Path) {
-  # Without it flannel's CNI plugin cannot work.
   $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
   $is = if ($match.Success) { $match.Groups[1].Value }
   $known = Get-Known
@@ -2281,9 +2156,9 @@ function Start-Rewiring($Wanted, $Guard) {
 }
 
 function Assert-Uplink($Wanted) {
-  # Networks of one adapter share its switch. HNS would complain only after it took the adapter down.
+  # Networks of one adapter share its switch.
   $address = Get-NodeAddress
-  if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
+  if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
   $uplink = Get-UplinkName $address
   foreach ($other in Get-HnsObject networks) {
     if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
@@ -2302,7 +2177,7 @@ function Wait-RunningAgent($Wanted, [int]$Seconds) {
     $script:Run.Cache = @{}
     (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
   }
-  [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test $clear)
+  [void](Wait-Until $clear -Seconds $Seconds -Pause 2000)
 }
 
 function Start-NetworkAgent($Wanted, [int]$Seconds) {
@@ -2312,7 +2187,7 @@ function Start-NetworkAgent($Wanted, [int]$Seconds) {
   if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
   [void](Wait-NodeAddress)
   Start-CurrentService $Wanted.agent
-  Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
+  Wait-PodNetwork $Wanted -Seconds $Seconds
 }
 
 function Wait-NodeAddress {
@@ -2322,12 +2197,12 @@ function Wait-NodeAddress {
     $address = Get-NodeAddress
     $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
   }
-  if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
+  if (Wait-Until $settled -Seconds 60) { return (Get-NodeAddress) }
   Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Restore-Uplink {
-  # A lost static address, put back at once, is still found by HNS; later it invents one.
+  # Put back at once, HNS still finds the address.
   if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
@@ -2337,7 +2212,7 @@ function Wait-PodNetwork($Wanted, [int]$Seconds) {
     $script:Run.Cache = @{}
     Test-PodNetwork $Wanted
   }
-  if (Wait-Until -Seconds $Seconds -Test $stands) { return }
+  if (Wait-Until $stands -Seconds $Seconds) { return }
   $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
   Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
@@ -2345,17 +2220,14 @@ function Wait-PodNetwork($Wanted, [int]$Seconds) {
 function Remove-PodNetwork([string]$Name) {
   # Load balancers go first: some builds hang the other way round.
   $networks = @(Get-HnsObject networks $Name)
-  if ($networks.Count -eq 0) { return }
+  if (-not $networks) { return }
   # kube-proxy writes its rules again only when it starts.
   Save-RestartNeed 'kube-proxy'
   foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
   foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
-# The ports that Windows gives to clients.
-
 function Get-PortRange([string]$Protocol) {
-  # All profiles share one range.
   $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
   foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
 }
@@ -2369,28 +2241,21 @@ function Get-PortRangeDifference([int]$Start, [int]$Count) {
 function Set-PortRange([int]$Start, [int]$Count) {
   foreach ($protocol in @('tcp', 'udp')) {
     Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
-    Write-PortRange -Protocol $protocol -Start $Start -Count $Count
+    Write-PortRange $protocol $Start $Count
   }
 }
 
 function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
   $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
-  [void](Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments)
+  [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
 }
 
-function Assert-Preflight([int]$Build, [int]$FreeGib, [object[]]$Updates) {
+function Assert-Preflight([object[]]$Problems) {
   # Fails by the id of the first; the others travel where a hint would.
-  $problems = @(
-    Test-Build $Build
-    Test-Updates $Updates
-    Test-Session
-    Test-Space $FreeGib
-    Test-Addressing
-  )
-  if ($problems.Count -gt 0) { Stop-Step $problems[0].id ($problems.message -join '; ') -Hint ($problems.id -join ' ') }
+  if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }
 
-function New-PreflightProblem([string]$Id, [string]$Message) {
+function New-Fault([string]$Id, [string]$Message) {
   [pscustomobject]@{ id = $Id; message = $Message }
 }
 
@@ -2398,47 +2263,39 @@ function Test-Build([int]$Build) {
   $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
   $is = [int](Read-Registry $version 'CurrentBuildNumber')
   $kind = [string](Read-Registry $version 'InstallationType')
-  if ($is -ne $Build) { New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build" }
-  if ($kind -notlike 'Server*') { New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server" }
-  if (-not [Environment]::Is64BitProcess) { New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process' }
+  if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
+  if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
+  if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
 }
 
 function Get-Revision {
   [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
 }
 
-function Test-Updates([object[]]$Updates) {
-  $is = Get-Revision
-  foreach ($update in $Updates) {
-    if ($is -ge $update.revision) { continue }
-    New-PreflightProblem 'UpdateMissing' "revision $is of Windows is older than $($update.revision) ($($update.kb)): $($update.why)"
-  }
-}
-
 function Test-Session {
   $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
   $role = [Security.Principal.WindowsBuiltInRole]::Administrator
   if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
-  New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
+  New-Fault 'NotAdministrator' "$($identity.Name) has no administrator token here"
 }
 
 function Test-Space([int]$FreeGib) {
   $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
   $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-  if ($free -lt $FreeGib) { New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
+  if ($free -lt $FreeGib) { New-Fault 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
 function Test-Addressing {
   $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-  if ($adapters.Count -gt 1) { New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
+  if ($adapters.Count -gt 1) { New-Fault 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
   $address = Get-NodeAddress
-  if ($null -eq $address) {
-    New-PreflightProblem 'NoAddress' 'no IPv4 address of this machine can be the node address'
+  if (-not $address) {
+    New-Fault 'NoAddress' 'no IPv4 address of this machine can be the node address'
     return
   }
-  if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)" }
+  if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault 'AddressState' "the address $($address.ip) is $($address.state)" }
   if (Get-AddressTowardsServer) { return }
-  New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+  New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
 function Get-PreflightNotices([object[]]$BadUpdates) {
@@ -2461,7 +2318,7 @@ function Get-PreflightNotices([object[]]$BadUpdates) {
 
 function Get-PendingReboot {
   $noted = Read-StateJson 'reboot.json'
-  if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
+  if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
   $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
   $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
   $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
@@ -2472,8 +2329,6 @@ function Get-PendingReboot {
   )
   $waiting -join ', '
 }
-
-# Programs are started directly: no shell touches arguments or output.
 
 function Join-Arguments([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
@@ -2508,7 +2363,7 @@ function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds
 }
 
 function Assert-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
-  $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
+  $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
   if ($ended.ExitCode -eq 0) { return $ended.Output }
   $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
   if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
@@ -2520,11 +2375,11 @@ function Get-SystemProgram([string]$Name) {
   "$([Environment]::SystemDirectory)\$Name"
 }
 
-# Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
+# Below HKEY_LOCAL_MACHINE.
 
 function Read-Registry([string]$Path, [string]$Name) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -eq $key) { return }
+  if (-not $key) { return }
   try {
     $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
     # An empty list must not look absent.
@@ -2536,13 +2391,13 @@ function Read-Registry([string]$Path, [string]$Name) {
 
 function Test-RegistryKey([string]$Path) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -ne $key) { $key.Dispose() }
+  if ($key) { $key.Dispose() }
   $null -ne $key
 }
 
 function Read-RegistryKind([string]$Path, [string]$Name) {
   $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($null -eq $key) { return }
+  if (-not $key) { return }
   try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
   finally { $key.Dispose() }
 }
@@ -2553,13 +2408,13 @@ function Set-RegistryValue([string]$Path, [string]$Name, $Value, [string]$Kind =
   Save-FormerValue 'Registry' "$Path\$Name" @{
     path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
   }
-  Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
+  Write-Registry $Path $Name -Value $Value -Kind $Kind
 }
 
 function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
   if ($null -eq $Value) {
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-    if ($null -eq $key) { return }
+    if (-not $key) { return }
     try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
     return
   }
@@ -2654,7 +2509,7 @@ function Set-ServiceDefinition($Service) {
   if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
   Save-FormerValue 'Service' $name (Read-FormerService $name)
   if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
-  # Else a process is left that nobody stops.
+  # Else its process goes on.
   if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
   $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
   $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
@@ -2663,7 +2518,7 @@ function Set-ServiceDefinition($Service) {
   Invoke-ServiceControl @('description', $name, $Service.description)
   Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
   Invoke-ServiceControl @('failureflag', $name, '0')
-  Write-ServiceEnvironment -Name $name -Environment $Service.environment
+  Write-ServiceEnvironment $name $Service.environment
   Set-ServiceParameters $Service
 }
 
@@ -2674,14 +2529,14 @@ function ConvertTo-DependList($Names) {
 }
 
 function Write-ServiceEnvironment([string]$Name, $Environment) {
-  # Read at every start of it; machine variables would be seen only after a reboot.
+  # Machine variables would be seen only after a reboot.
   $lines = @($Environment | Where-Object { $_ })
   if ($lines.Count -eq 0) { $lines = $null }
-  Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
+  Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl([string[]]$Arguments) {
-  $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
+  $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
   if ($ended.ExitCode -ne 0) {
     Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
   }
@@ -2705,23 +2560,22 @@ function Start-CurrentService([string]$Name) {
     Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
     if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
   }
-  Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+  Wait-ServiceState $Name 'Running' -Seconds 60
   [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
 function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
-  if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+  if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
   Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
 function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
-  # Its process keeps files open beyond the stop.
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
   Stop-Service -Name $Name -Force -NoWait
-  Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
+  Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
   $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-  if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
+  if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
 }
 
 function Read-FormerService([string]$Name) {
@@ -2743,13 +2597,11 @@ function Get-PageFileDifference($MiB) {
 
 function Set-PageFile($MiB) {
   foreach ($difference in Get-PageFileDifference $MiB) {
-    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
+    Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' `
       -Value @($difference.want) -Kind 'MultiString'
     New-Reboot
   }
 }
-
-# Holds history, never the truth about the machine.
 
 function Get-StatePath([string]$Name = '') {
   [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
@@ -2784,7 +2636,7 @@ function Write-StateJson([string]$Name, $Value) {
 
 function Get-Fence {
   $stored = Read-StateJson 'fence.json'
-  if ($null -eq $stored) { return 0 }
+  if (-not $stored) { return 0 }
   [int]$stored.fence
 }
 
@@ -2794,7 +2646,7 @@ function Test-Fence {
 
 function Get-HolderText {
   $stored = Read-StateJson 'fence.json'
-  if ($null -eq $stored) { return 'another process holds the winboot mutex' }
+  if (-not $stored) { return 'another process holds the winboot mutex' }
   "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
@@ -2805,13 +2657,12 @@ function Save-Fence([string]$Holder) {
 }
 
 function Enter-Run {
-  # Nothing when somebody else keeps it.
   Initialize-StateFolder
   $facts = $script:Run.Facts
   # The older run sees that at its next step and lets go.
   if ($facts.TakeOver) { Save-Fence $facts.Holder }
   $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
-  if ($null -eq $lock) { return }
+  if (-not $lock) { return }
   try { Save-Fence $facts.Holder }
   catch {
     Exit-Run $lock
@@ -2825,7 +2676,6 @@ function Wait-Mutex([int]$Seconds) {
   do {
     try {
       $lock = [Threading.Mutex]::new($false, 'Global\winboot')
-      # Left by a holder that died.
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
@@ -2844,17 +2694,21 @@ function Save-RebootMark([string[]]$Steps) {
   Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Get-RunningDetached {
+function Read-DetachedRuns([string]$Step = '') {
   $folder = Get-StatePath 'detached'
   if (-not [IO.Directory]::Exists($folder)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
+  foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
     $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-    if ($null -eq $status -or $status.state -ne 'running') { continue }
-    if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
+    if ($status) { $status }
   }
 }
 
-# What a person should know of a machine; winboot changes none of it.
+function Get-RunningDetached {
+  foreach ($status in Read-DetachedRuns) {
+    $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
+    if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
+  }
+}
 
 function Get-SurroundingNotices([bool]$OwnMacs) {
   $encryption = Get-DiskEncryption
@@ -2874,7 +2728,7 @@ function Get-SurroundingNotices([bool]$OwnMacs) {
     New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers left alone by it' -Policy
   }
   $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
-  if ($teamed.Count -gt 0) {
+  if ($teamed) {
     New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
   }
 }
@@ -2883,7 +2737,7 @@ function Get-DiskEncryption {
   $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
   $drive = [Environment]::SystemDirectory.Substring(0, 2)
   $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
-  if ($volumes.Count -eq 0) { return 'not installed' }
+  if (-not $volumes) { return 'not installed' }
   if ($volumes[0].ProtectionStatus -eq 1) { 'on' } else { 'off' }
 }
 
@@ -2893,7 +2747,6 @@ function Get-ScanFilter {
   $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
   foreach ($name in $services.GetSubKeyNames()) {
     try { $group = Read-Registry "$path\$name" 'Group' }
-    # Some let nobody look at their keys.
     catch [Security.SecurityException] { continue }
     if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
   }

@@ -16,14 +16,14 @@ def artifact(name: str) -> dict:
 
 
 def test_each_program_names_the_services_that_must_start_anew_when_it_is_replaced():
-    services = {member["destination"]: member["services"] for member in artifact("kubernetes")["members"]}
+    services = {member["to"]: member["services"] for member in artifact("kubernetes")["members"]}
 
     assert services[r"C:\k\kubelet.exe"] == ["kubelet"]
     assert services[r"C:\k\kube-log-runner.exe"] == ["kubelet", "kube-proxy"]
 
 
 def test_what_only_the_container_runtime_starts_restarts_nothing():
-    shim = [member for member in artifact("containerd")["members"] if "shim" in member["destination"]]
+    shim = [member for member in artifact("containerd")["members"] if "shim" in member["to"]]
 
     assert ["services" in member for member in shim] == [False]
 

@@ -27,7 +27,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
                 members=[
                     _present(
                         path=member.path,
-                        destination=member.destination,
+                        to=member.destination,
                         sha256=member.sha256,
                         services=users.get(member.destination.lower()),
                     )

@@ -1,5 +1,3 @@
-# Downloads resume, are hashed, unpacked, and put in place by a rename.
-
 function Get-ArtifactDifference {
     # Where only the archive's hash is known, each file's own was noted when it was placed.
     param([hashtable[]]$Artifacts)
@@ -7,11 +5,11 @@ function Get-ArtifactDifference {
         $noted = Read-PlacedHashes $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
-            if (-not $want) { $want = $noted[$member.destination] }
-            $is = Get-PathHash $member.destination
+            if (-not $want) { $want = $noted[$member.to] }
+            $is = Get-PathHash $member.to
             if ($want -and $is -eq $want) { continue }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
-            New-Difference -What "file $($member.destination): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
+            New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
         }
     }
 }
@@ -20,7 +18,7 @@ function Read-PlacedHashes {
     param($Artifact)
     $hashes = @{}
     $noted = Read-StateJson "placed-$($Artifact.name).json"
-    if ($null -ne $noted -and $noted.archive -eq $Artifact['sha256']) {
+    if ($noted -and $noted.archive -eq $Artifact['sha256']) {
         foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
     }
     $hashes
@@ -28,9 +26,7 @@ function Read-PlacedHashes {
 
 function Install-Artifacts {
     param([hashtable[]]$Artifacts)
-    foreach ($artifact in $Artifacts) {
-        if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact }
-    }
+    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact } }
 }
 
 function Install-Artifact {
@@ -39,14 +35,14 @@ function Install-Artifact {
     $folder = Get-StatePath 'downloads'
     Set-PrivateFolder $folder
     $archive = "$folder\$($Artifact.file)"
-    if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
+    if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
     $unpacked = "$folder\$($Artifact.name)-unpacked"
     if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
     [void][IO.Directory]::CreateDirectory($unpacked)
     $paths = @($Artifact.members | ForEach-Object { $_.path })
     if ($paths -contains $Artifact.file) { [IO.File]::Copy($archive, "$unpacked\$paths") }
     else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
-    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+    $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
     Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
     [IO.Directory]::Delete($unpacked, $true)
     [IO.File]::Delete($archive)
@@ -59,13 +55,13 @@ function Install-Member {
     if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
         Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
     }
-    if ((Get-PathHash $Member.destination) -ne $hash) {
+    if ((Get-PathHash $Member.to) -ne $hash) {
         foreach ($service in $Member['services']) { Save-RestartNeed $service }
-        Save-FormerFile $Member.destination
-        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.destination))
-        Move-FileOver -From $from -To $Member.destination
+        Save-FormerFile $Member.to
+        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
+        Move-FileOver -From $from -To $Member.to
     }
-    @{ destination = $Member.destination; sha256 = $hash }
+    @{ destination = $Member.to; sha256 = $hash }
 }
 
 function Receive-Artifact {
@@ -84,7 +80,6 @@ function Receive-Artifact {
 
 function Receive-Rest {
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
-    # A bundle in a folder.
     if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
     # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
@@ -96,7 +91,7 @@ function Receive-Rest {
     try {
         $response = $request.GetResponse()
         try {
-            # 206: the server goes on where we ask; else it is the whole file again.
+            # 206: the server goes on where we ask.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
             $file = [IO.File]::Open($Path, $mode, 'Write')
             try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }

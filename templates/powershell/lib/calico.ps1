@@ -6,7 +6,7 @@ function Get-CalicoDifference {
     $what = "HNS network $($Wanted.name)"
     $disrupts = Test-RestartDisrupts 'calico-node'
     $networks = @(Get-HnsObject networks $Wanted.name)
-    if ($networks.Count -eq 0) { New-Difference -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
+    if (-not $networks) { New-Difference -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
     else {
         Compare-Wanted -What "${what}: type" -Is $networks[0].Type -Want $Wanted.type -IgnoreCase -Disrupts:$disrupts
         Compare-Wanted -What "${what}: VNI" -Is (Get-NetworkVni $networks[0]) -Want ([string]$Wanted.vni) -Disrupts:$disrupts
@@ -15,7 +15,7 @@ function Get-CalicoDifference {
     }
     $address = Get-CalicoAddress $Wanted
     $want = '(known after join)'
-    if ($null -ne $address) { $want = $address }
+    if ($address) { $want = $address }
     $is = @(Get-HnsObject endpoints $Wanted.endpoint | ForEach-Object { [string]$_.IPAddress })
     Compare-Wanted -What "HNS endpoint $($Wanted.endpoint)" -Is ($is | Select-Object -First 1) -Want $want
 }
@@ -38,7 +38,7 @@ function Start-Calico {
     Save-FormerValue 'CalicoNetwork' $Wanted.name @{ name = $Wanted.name; existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0 }
     if (@(& $wrong).Count -gt 0) { Stop-RunningService $Service }
     Start-CurrentService $Service
-    if (-not (Wait-Until -Seconds $Seconds -Pause 2000 -Test { @(& $wrong).Count -eq 0 })) {
+    if (-not (Wait-Until { @(& $wrong).Count -eq 0 } -Seconds $Seconds -Pause 2000)) {
         $left = @(& $wrong | ForEach-Object { "$($_.what) is $($_.is)" }) -join '; '
         Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $left"
     }
@@ -60,7 +60,7 @@ function Set-CalicoEndpoint {
         Policies = @(@{ Type = 'PA'; PA = $network.ManagementIP })
     }
     # Compartment 1 is the host's own.
-    [void](Invoke-Hns -Method POST -Path "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-Hns POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
 function Restore-CalicoNetwork {

@@ -8,7 +8,6 @@ function ConvertFrom-Pem {
     param([string]$Text)
     $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
     if (-not $match.Success) { return }
-    # A PEM file with a key in it cannot be read as it is.
     [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
 }
 
@@ -24,18 +23,18 @@ function Get-CredentialFault {
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
     $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
     if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
-    # Same server, other CA: the cluster was made anew, its predecessor's certificates are worth nothing.
+    # Same server, other CA: the cluster was made anew.
     $ca = Get-PathHash $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
     $certificate = Read-PemCertificate $Credential.certificate
-    if ($null -eq $certificate) { return 'no client certificate' }
+    if (-not $certificate) { return 'no client certificate' }
     $name = $certificate.GetNameInfo('SimpleName', $false)
     if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
     if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
 }
 
 function Get-CredentialDifference {
-    # A bootstrap file of this very run is enough: the kubelet makes the rest of it.
+    # A bootstrap file of this very run is enough.
     param($Credential)
     $fault = Get-CredentialFault $Credential
     if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
@@ -66,9 +65,7 @@ function Get-KubeconfigDifference {
     $text = Read-FileText $Wanted.path
     if ($null -eq $text) { New-Difference -What "$what credential" -Is $null -Want 'present'; return }
     $strangers = Get-Strangers $Wanted.path
-    if ($null -ne $strangers) {
-        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
-    }
+    if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
     $config = $null
     # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
     $shown = $text -replace '("client-key-data"\s*:\s*")[^"]*', '$1' -replace '("token"\s*:\s*")(?:[^".]*(\.[^".]*\.))?[^"]*', '$1$2'
@@ -106,7 +103,7 @@ function Get-CredentialEnd {
 
 function Set-Kubeconfig {
     param($Wanted, [string]$Service)
-    if (@(Get-KubeconfigDifference $Wanted).Count -eq 0) { return }
+    if (-not (Get-KubeconfigDifference $Wanted)) { return }
     Save-RestartNeed $Service
     Save-CreatedFile $Wanted.path
     Write-FileText $Wanted.path (Read-Secret $Wanted.secret) -Private

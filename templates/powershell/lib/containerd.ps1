@@ -1,9 +1,8 @@
 function Invoke-Crictl {
-    # Nothing when containerd does not answer.
     param([string[]]$Arguments, [int]$Seconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
     if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+    $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
@@ -17,7 +16,7 @@ function Get-ImageDifference {
 function Install-Image {
     param([string]$Image)
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-    $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
+    $ended = Invoke-Program $script:Node.crictl $arguments -Seconds 620
     if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 
@@ -31,19 +30,17 @@ function Get-HostsFileDifference {
         return
     }
     $rest = [regex]::Replace($is.Substring($Registry.text.Length), 'Basic [A-Za-z0-9+/=]+"', 'Basic "')
-    if ($rest -cne (Get-LoginText -Registry $Registry -Login '')) {
+    if ($rest -cne (Get-LoginText $Registry '')) {
         New-Difference -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
     }
     $strangers = Get-Strangers $Registry.path
-    if ($null -ne $strangers) {
-        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
-    }
+    if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
 }
 
 function Set-HostsFile {
     param($Registry)
     $login = [Text.UTF8Encoding]::new($false).GetBytes("$($Registry.user):$(Read-Secret $Registry.secret)")
-    $text = $Registry.text + (Get-LoginText -Registry $Registry -Login ([Convert]::ToBase64String($login)))
+    $text = $Registry.text + (Get-LoginText $Registry ([Convert]::ToBase64String($login)))
     Save-CreatedFile $Registry.path
     Write-FileText $Registry.path $text -Private
 }
@@ -54,12 +51,11 @@ function Get-LoginText {
 }
 
 function Save-CreatedFile {
-    # Former bytes of a secret are kept nowhere.
     param([string]$Path)
     Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
-    if (Wait-Until -Seconds 60 -Test { $null -ne (Invoke-Crictl @('version')) }) { return }
+    if (Wait-Until { $null -ne (Invoke-Crictl @('version')) } -Seconds 60) { return }
     Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
 }

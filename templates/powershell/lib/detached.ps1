@@ -1,8 +1,7 @@
-# Work that may cut its session: a task of SYSTEM that puts back what the network lost by it.
+# Work that may cut its session: a task that puts back what the network lost.
 
 
 function Start-DetachedRun {
-    # Guard: what must hold afterwards, and what is taken away when it does not.
     param([int]$Seconds = 300, $Guard)
     Assert-NoFailure
     $run = $script:Run
@@ -14,8 +13,8 @@ function Start-DetachedRun {
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
         deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
     }
-    $loader = New-ScriptLoader -Path $path -Arguments "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
-    Set-Task -Name "detached-$id" -Task (New-SystemTask -Command $loader -Seconds ($Seconds + 300))
+    $loader = New-ScriptLoader $path "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
+    Set-Task "detached-$id" (New-SystemTask $loader -Seconds ($Seconds + 300))
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
 }
@@ -32,7 +31,6 @@ function New-ScriptLoader {
 }
 
 function Get-TaskDifference {
-    # By its hash: what a task runs is long.
     param([string]$Name, $Task)
     $what = "task \winboot\${Name}:"
     $is = $null
@@ -50,7 +48,7 @@ function Set-Task {
 
 function Remove-Task {
     param([string]$Name)
-    if (@(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue).Count -gt 0) {
+    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
     }
 }
@@ -66,12 +64,12 @@ function New-SystemTask {
         Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
             -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
     }
-    if ($null -ne $Trigger) { $task.Trigger = $Trigger }
+    if ($Trigger) { $task.Trigger = $Trigger }
     $task
 }
 
 function Assert-NoFailure {
-    # A failed one fails the step once, then it is tried again; at once when a restart cut it off.
+    # A failed one fails the step once, one that a restart cut off does not.
     foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
@@ -81,14 +79,12 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRuns {
-    # What an undo did is no failure of a join: Purpose is the mode that started it.
+    # Purpose is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'detached'), "$Step-*.json")) {
-        $name = 'detached\' + [IO.Path]::GetFileName($path)
-        $status = Read-StateJson $name
-        if ($null -eq $status -or $status.told -or $Purpose -notcontains $status.purpose) { continue }
+    foreach ($status in Read-DetachedRuns "$Step-") {
+        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
         $status.told = $true
-        Write-StateJson $name $status
+        Write-StateJson "detached\$($status.id).json" $status
         $status
     }
 }
@@ -97,10 +93,9 @@ function Invoke-Detached {
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
-    # The pipeline that started us lets go of it when its last event is out.
     $lock = Wait-Mutex -Seconds 120
     try {
-        if ($null -eq $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+        if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
         if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
         $script:Run.Fence = $status.fence
         # That event is still on its way through the network.
@@ -112,7 +107,7 @@ function Invoke-Detached {
     $status.message = $ended.Message
     $status.ended = [DateTime]::UtcNow.Ticks
     Write-StateJson "detached\$id.json" $status
-    if ($null -ne $lock) { Exit-Run $lock }
+    if ($lock) { Exit-Run $lock }
     [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
     Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
@@ -134,10 +129,10 @@ function Invoke-Guarded {
         $message = $problem.message
         $Status.hint = "$($problem.id) DetachedFailed"
     }
-    $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+    $lost = Wait-Network $snapshot $Status.guard
     if (-not $lost) { return @{ State = $state; Message = $message } }
     Undo-Rewiring $Status.guard
-    $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+    $after = Wait-Network $snapshot $Status.guard
     if ($after) { $after = "still lost: $after" }
     @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
 }
@@ -147,10 +142,10 @@ function Wait-Network {
     param($Snapshot, $Guard)
     $intact = {
         Restore-NetworkSnapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
+        -not (Get-MissingLink $Snapshot $Guard)
     }
-    if (Wait-Until -Seconds 120 -Pause 3000 -Test $intact) { return }
-    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+    if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink $Snapshot $Guard
     if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 

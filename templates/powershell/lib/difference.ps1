@@ -1,5 +1,4 @@
 function New-Difference {
-    # Null: absent.
     param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
     [pscustomobject]@{
         kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
@@ -35,7 +34,6 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-    # The reason is the innermost exception.
     param($Caught, [string]$OtherwiseId)
     $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
     $at = $Caught.InvocationInfo
@@ -43,12 +41,12 @@ function ConvertTo-Problem {
         $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
         $problem.hint = [string]$Caught.TargetObject
     }
-    elseif ($null -ne $at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+    elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
     $problem
 }
 
 function Wait-Until {
-    param([int]$Seconds, [scriptblock]$Test, [int]$Pause = 1000)
+    param([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while (-not (& $Test)) {
         if ([DateTime]::UtcNow -gt $until) { return $false }

@@ -1,5 +1,3 @@
-# Drives the steps and tells what happens.
-
 function New-Run {
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
@@ -15,7 +13,6 @@ function New-Run {
 }
 
 function Invoke-Block {
-    # Values anew for each block: none changes them for another.
     param($Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
@@ -31,7 +28,7 @@ function Invoke-Look {
     foreach ($step in $script:Run.Steps) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = Get-LookResult $step
-        $line = New-StepEvent -Step $step -Result $result -Watch $watch
+        $line = New-StepEvent $step $result $watch
         if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
     }
     $quiet.Add((New-EndEvent 'complete'))
@@ -40,13 +37,13 @@ function Invoke-Look {
 
 function Invoke-Locked {
     param([scriptblock]$Work)
-    # Taking the mutex before a detached run under way does would supersede it.
+    # Taking the mutex would supersede it.
     $running = Get-RunningDetached
     $lock = $null
-    if ($null -eq $running) { $lock = Enter-Run }
+    if (-not $running) { $lock = Enter-Run }
     New-RunEvent
-    if ($null -ne $running) { New-DetachedEvents -Run $running -Step $running.step; return }
-    if ($null -eq $lock) { New-EndEvent 'held' (Get-HolderText); return }
+    if ($running) { New-DetachedEvents $running $running.step; return }
+    if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
     try {
         & $Work
         Clear-OldFiles
@@ -61,11 +58,11 @@ function Invoke-Steps {
         if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = & $Drive $step
-        if ($null -ne $result.Detached) { New-DetachedEvents -Run $result.Detached -Step $step.Name; return }
+        if ($result.Detached) { New-DetachedEvents $result.Detached $step.Name; return }
         if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent -Step $step -Result $result -Watch $watch
+        New-StepEvent $step $result $watch
     }
-    if ($rebooting.Count -eq 0) { New-EndEvent 'complete'; return }
+    if (-not $rebooting) { New-EndEvent 'complete'; return }
     Save-RebootMark $rebooting
     New-EventLine @{ event = 'reboot'; steps = $rebooting }
     New-EndEvent 'reboot'
@@ -119,7 +116,7 @@ function Get-LookResult {
 function Assert-Needs {
     param($Step)
     $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
-    if ($unmet.Count -eq 0) { return }
+    if (-not $unmet) { return }
     $names = $unmet -join ', '
     if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
         Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
@@ -130,12 +127,11 @@ function Assert-Needs {
 function Get-ChangeResult {
     param($Step)
     $result = Get-LookResult $Step
-    # How its earlier detached runs ended is no reason to stop the next one.
     if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
     if ($result.State -ne 'would-change') { return $result }
     try {
-        Assert-Allowed -Step $Step -Differences $result.Differences
-        Complete-Change -Step $Step -Result $result
+        Assert-Allowed $Step $result.Differences
+        Complete-Change $Step $result
         if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
     }
     catch { Set-Failure $Step $result $_ 'ChangeFailed' }
@@ -147,11 +143,11 @@ function Complete-Change {
     param($Step, $Result)
     $said = @(Invoke-Block $Step 'Change')
     $script:Run.Cache = @{}
-    foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
-    if ($null -ne $Result.Detached) { return }
+    foreach ($thing in $said) { Receive-Said $Step $Result $thing }
+    if ($Result.Detached) { return }
     # What takes effect with the restart still differs before it.
     $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
-    if ($left.Count -gt 0) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
+    if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
     $Result.State = 'changed'
 }
 
@@ -172,17 +168,13 @@ function Get-UndoResult {
     try {
         $script:Run.Step = $Step.Name
         $hadFormer = Test-FormerValue
-        foreach ($thing in Invoke-Block $Step 'Undo') {
-            Receive-Said -Step $Step -Result $result -Thing $thing
-        }
+        foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
         if ($hadFormer -and $null -eq $result.Detached) {
             $result.State = 'changed'
             Clear-FormerValue
         }
     }
-    catch {
-        Set-Failure $Step $result $_ 'ChangeFailed'
-    }
+    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
     $result
 }
 
@@ -193,9 +185,7 @@ function Read-Differences {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
             throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
-        if ($seen.ContainsKey($thing.what)) {
-            throw "the look of step $($Step.Name) names two differences alike: $($thing.what)"
-        }
+        if ($seen.ContainsKey($thing.what)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.what)" }
         $seen[$thing.what] = $true
         $thing
     }
@@ -209,7 +199,7 @@ function Assert-Allowed {
         Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
     }
     $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
-    if ($missing.Count -gt 0) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
+    if ($missing) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
 }
 
 function New-RunEvent {

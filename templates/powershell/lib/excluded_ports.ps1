@@ -14,7 +14,7 @@ function Get-ExcludedPortDifference {
     param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
         $around = { $_.first -le $one.first -and $_.last -ge $one.last }
-        if (@(Get-ExcludedRange $one.protocol | Where-Object $around).Count -gt 0) { continue }
+        if (Get-ExcludedRange $one.protocol | Where-Object $around) { continue }
         New-Difference -What "excluded ports: $($one.protocol) $($one.first)-$($one.last)" -Is $null -Want 'excluded'
     }
 }
@@ -22,7 +22,7 @@ function Get-ExcludedPortDifference {
 function Add-ExcludedRange {
     param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
-        if (@(Get-ExcludedPortDifference $one).Count -eq 0) { continue }
+        if (-not (Get-ExcludedPortDifference $one)) { continue }
         Save-FormerValue 'ExcludedRange' "$($one.protocol) $($one.first)-$($one.last)" $one
         [void](Invoke-ExcludedRange -Verb 'add' -Protocol $one.protocol -Range $one)
     }
@@ -31,15 +31,13 @@ function Add-ExcludedRange {
 function Restore-ExcludedRange {
     param([object]$Former)
     $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-    if (@(Get-ExcludedRange $Former.protocol | Where-Object $same).Count -eq 0) { return }
+    if (-not (Get-ExcludedRange $Former.protocol | Where-Object $same)) { return }
     [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
 function Invoke-ExcludedRange {
     param([string]$Verb, [string]$Protocol, $Range)
     $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
-    if ($null -ne $Range) {
-        $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)")
-    }
-    Assert-Program -Path (Get-SystemProgram 'netsh.exe') -Arguments $arguments
+    if ($null -ne $Range) { $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)") }
+    Assert-Program (Get-SystemProgram 'netsh.exe') $arguments
 }

@@ -1,5 +1,3 @@
-# Features by DISM's names: far quicker than Get-WindowsFeature.
-
 function Get-FeatureDifference {
     param([string[]]$Features)
     foreach ($feature in $Features) {

@@ -1,5 +1,3 @@
-# UTF-8 without a byte order mark.
-
 function Get-TextHash {
     param([string]$Text)
     $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
@@ -43,7 +41,6 @@ function Write-FileText {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
     [IO.File]::WriteAllText($beside, '')
-    # Before the first byte of a secret.
     if ($Private) { Set-PrivateAccess $beside }
     [IO.File]::WriteAllText($beside, $Text)
     # Replace is one step, but keeps the access rules of the old file.
@@ -64,7 +61,7 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-    # What still runs gets a name of its own and waits for Clear-OldFiles.
+    # What still runs waits for Clear-OldFiles.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try { [IO.File]::Delete($Path) }
@@ -82,7 +79,7 @@ function Clear-OldFiles {
             if (-not [IO.File]::Exists($path)) { continue }
             try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
         })
-    if ($left.Count -eq 0) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
+    if (-not $left) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
 }
 
 function Save-FormerFile {
@@ -121,9 +118,7 @@ function Restore-File {
         [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
         Move-FileOver -From $beside -To $Former.path
     }
-    elseif ($null -ne $Former.kept) {
-        if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path }
-    }
+    elseif ($null -ne $Former.kept) { if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path } }
     else { Remove-OldFile $Former.path }
 }
 
@@ -138,5 +133,5 @@ function Get-Strangers {
     param([string]$Path)
     $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-    if ($found.Count -gt 0) { @($found | Sort-Object -Unique) -join ', ' }
+    if ($found) { @($found | Sort-Object -Unique) -join ', ' }
 }

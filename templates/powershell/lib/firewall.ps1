@@ -70,5 +70,5 @@ function Set-FirewallRules {
 function Restore-FirewallRule {
     # The names are winboot's own: there was no rule before.
     param([object]$Former)
-    if (@(Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue).Count -gt 0) { Remove-NetFirewallRule -Name $Former.name }
+    if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }

@@ -9,7 +9,7 @@ function Get-FolderDifference {
 function Set-Folders {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
-        Save-FormerFolder -Path $path -Ours ($Ours -contains $path)
+        Save-FormerFolder $path ($Ours -contains $path)
         if ($Private -contains $path) { Set-PrivateFolder $path }
         else { [void][IO.Directory]::CreateDirectory($path) }
     }
@@ -19,7 +19,7 @@ function Save-FormerFolder {
     # Missing parents are noted before it: an undo comes to them after it.
     param([string]$Path, [bool]$Ours)
     $parent = [IO.Path]::GetDirectoryName($Path)
-    if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder -Path $parent -Ours $false }
+    if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder $parent $false }
     Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
 }
 
@@ -31,7 +31,5 @@ function Restore-Folder {
     if (-not $empty -and -not $Former.ours) { return }
     # Links are removed here, not followed.
     try { [IO.Directory]::Delete($Former.path, $true) }
-    catch {
-        Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)"
-    }
+    catch { Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
 }

@@ -14,11 +14,9 @@ function Get-FormerLines {
 }
 
 function Save-FormerValue {
-    # Only the first note counts: later ones would hold our own values.
+    # Later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
-    foreach ($line in Get-FormerLines) {
-        if ($line.kind -eq $Kind -and $line.key -eq $Key) { return }
-    }
+    foreach ($line in Get-FormerLines) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
     # On a line of its own, whatever became of the last one.
     [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")

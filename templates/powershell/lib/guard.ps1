@@ -1,10 +1,10 @@
-# Puts back what the machine had while somebody makes, or remakes, a network on its adapter.
+# Puts back what the machine had while somebody makes a network on its adapter.
 
 function Get-GuardDifference {
     # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
     param([hashtable]$Wanted)
     $address = Get-NodeAddress
-    if ($null -eq $address -or -not (Test-StaticAddress $address.ip)) { return }
+    if (-not $address -or -not (Test-StaticAddress $address.ip)) { return }
     if (-not (Test-OperatorAwaited $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
@@ -23,16 +23,14 @@ function Test-OperatorAwaited {
 }
 
 function Protect-Address {
-    # Until the network has stood for two minutes.
     param([scriptblock]$Awaited, [int]$Seconds)
     $snapshot = Read-StateJson 'network.json'
-    if ($null -eq $snapshot -or -not $snapshot.static) { return }
+    if (-not $snapshot -or -not $snapshot.static) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
         $waiting = -not (Find-Address $snapshot.ip)
         if ($waiting) { Restore-NetworkSnapshot $snapshot }
-        # That asks the cluster.
         elseif ($round % 5 -eq 0) {
             $script:Run.Cache = @{}
             $waiting = & $Awaited

@@ -1,4 +1,4 @@
-# The Host Network Service. For writing Windows has no cmdlet.
+# For writing Windows has no cmdlet.
 
 function Get-HnsObject {
     param([string]$Kind, [string]$Name = '')
@@ -16,7 +16,7 @@ function Get-HnsObject {
 function Invoke-Hns {
     param([string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-    $body = if ($null -ne $Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
     if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
     Read-Member $answer 'Output'
@@ -24,12 +24,12 @@ function Invoke-Hns {
 
 function New-HnsObject {
     param([string]$Kind, $Request)
-    Invoke-Hns -Method POST -Path "/$Kind/" -Request $Request
+    Invoke-Hns POST "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
     param([string]$Kind, [string]$Id)
-    [void](Invoke-Hns -Method DELETE -Path "/$Kind/$Id")
+    [void](Invoke-Hns DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {

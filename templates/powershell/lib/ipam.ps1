@@ -1,5 +1,3 @@
-# The store of the host-local plugin: a file per taken address.
-
 function Get-StoreFiles {
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
@@ -28,12 +26,12 @@ function Get-StoreVip {
     $taken = @{}
     foreach ($path in Get-StoreFiles $Place) {
         $entry = Read-StoreEntry $path
-        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) { return $entry.address }
+        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember $cidr $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
     }
     $offset = 2
-    while ($taken.ContainsKey((Get-CidrAddress -Cidr $cidr -Offset $offset))) { $offset++ }
-    Get-CidrAddress -Cidr $cidr -Offset $offset
+    while ($taken.ContainsKey((Get-CidrAddress $cidr $offset))) { $offset++ }
+    Get-CidrAddress $cidr $offset
 }
 
 function Get-ReservationDifference {
@@ -50,8 +48,8 @@ function Get-ReservationDifference {
         Compare-Wanted -What "reserved address for $holder" -Is $is -Want $want
     }
     $cidrs = @(Get-PodCidr)
-    if ($cidrs.Count -eq 0) { return }
-    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
+    if (-not $cidrs) { return }
+    foreach ($entry in Get-StaleEntry $Store $cidrs) {
         New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
     }
 }
@@ -62,7 +60,7 @@ function Get-StaleEntry {
     $sandboxes = $null
     foreach ($path in Get-StoreFiles $Store) {
         $entry = Read-StoreEntry $path
-        if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
+        if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
         # A container id; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
         # Without an answer nothing is known to be stale.
@@ -76,7 +74,7 @@ function Set-Reservations {
     [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want it back, so it is not noted.
-    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
+    foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known $reservation.address
         $path = Get-StorePath $Store $address

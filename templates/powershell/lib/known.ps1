@@ -24,14 +24,19 @@ function Stop-Unknown {
 }
 
 function Get-Known {
-    if (-not $script:Run.Cache.ContainsKey('Known')) { $script:Run.Cache['Known'] = Read-Known }
-    $script:Run.Cache['Known']
+    Get-Cached 'Known' { Read-Known }
+}
+
+function Get-Cached {
+    param([string]$Name, [scriptblock]$Read)
+    if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+    $script:Run.Cache[$Name]
 }
 
 function Read-Known {
     $known = @{}
     $address = Get-NodeAddress
-    if ($null -ne $address) {
+    if ($address) {
         $known.node_ip = $address.ip
         $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
     }
@@ -40,9 +45,8 @@ function Read-Known {
         $known["pod_cidr$family"] = $cidr
         # HNS takes the first as gateway; the second is the host's own endpoint.
         $offset = 0
-        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress -Cidr $cidr -Offset (++$offset) }
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
     }
-    # An overlay's kube-proxy has an address of its own.
     if ($script:Node.ContainsKey('vip_by')) {
         $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
         if ($vip) { $known.source_vip = $vip }
@@ -89,12 +93,9 @@ function Get-FileAbsence {
 }
 
 function Get-RenderedFilesDifference {
-    # Service must start anew to read them.
     param($Files, [string]$Service = '')
     $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
-    foreach ($path in $Files.Keys | Sort-Object) {
-        Get-FileDifference -Path $path -Text (Expand-Known $Files[$path]) -Disrupts:$disrupts
-    }
+    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
 }
 
 function Set-RenderedFiles {
@@ -129,7 +130,6 @@ function Complete-Text {
 }
 
 function Get-ForeignFile {
-    # containerd takes the first by name.
     param([string]$Folder, $Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {

@@ -19,11 +19,11 @@ function Read-HttpStatus {
 }
 
 function Wait-KubeProxy {
-    # A new start takes away what an earlier network left in its memory.
+    # A new start forgets an earlier network.
     param([string]$Name, [string]$Health, [int]$Seconds)
-    if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
     Stop-RunningService $Name
     Start-CurrentService $Name
-    if (Wait-Until -Seconds $Seconds -Test { (Read-HttpStatus $Health) -eq 200 }) { return }
+    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
     Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
 }

@@ -1,5 +1,3 @@
-# Some write into one log for ever, others never delete an old one.
-
 function Invoke-LogRotation {
     # All that the task carries. Endless: logs whose writer never begins a new one.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
@@ -32,20 +30,14 @@ function New-LogTask {
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
     $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-    # Long over: from now on at every full hour.
     $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    New-SystemTask -Command "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
-}
-
-function Get-LogTaskDifference {
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    Get-TaskDifference -Name 'logs' -Task (New-LogTask @PSBoundParameters)
+    New-SystemTask "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
 }
 
 function Set-LogTask {
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    param($Task)
     Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-    Set-Task -Name 'logs' -Task (New-LogTask @PSBoundParameters)
+    Set-Task 'logs' $Task
 }
 
 function Restore-LogTask {

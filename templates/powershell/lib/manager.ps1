@@ -1,5 +1,3 @@
-# NSSM's own values of a service.
-
 function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.
     param([string]$Service, [string]$Name)
@@ -18,8 +16,8 @@ function Set-ServiceParameters {
     foreach ($name in $Service.parameters.Keys) {
         $value = $Service.parameters[$name]
         $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
-        if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String' }
-        else { Write-Registry -Path $path -Name $name -Value $value -Kind $kind }
+        if ($name -eq 'AppExit') { Write-Registry "$path\AppExit" '' -Value $value -Kind 'String' }
+        else { Write-Registry $path $name -Value $value -Kind $kind }
     }
 }
 
@@ -36,7 +34,7 @@ function Test-NssmService {
 function Read-ParameterTree {
     param([string]$Path)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
+    if (-not $key) { return }
     try {
         foreach ($name in $key.GetValueNames()) {
             $value = Read-Registry $Path $name
@@ -52,5 +50,5 @@ function Restore-ServiceParameters {
     param([object]$Former)
     $path = (Get-ServicePath $Former.name) + '\Parameters'
     if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
+    foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
 }

@@ -26,6 +26,6 @@ function Restore-ComputerName {
     }
     # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
     $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
-    Write-Registry -Path "${names}ComputerName" -Name 'ComputerName' -Value $Former.name -Kind 'String'
-    Write-Registry -Path $network -Name 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
+    Write-Registry "${names}ComputerName" 'ComputerName' -Value $Former.name -Kind 'String'
+    Write-Registry $network 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
 }

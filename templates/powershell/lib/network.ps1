@@ -1,12 +1,9 @@
-# The node's address, and what must still be there after the adapter is rewired.
-
 function Get-AddressTowardsServer {
     # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
         if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
     }
-    # Refused, or an unknown name.
     catch [AggregateException] { return }
     finally { $client.Close() }
 }
@@ -72,7 +69,6 @@ function Read-NetworkSnapshot {
 }
 
 function Find-PhysicalAdapter {
-    # Below a virtual switch, with the same MAC.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
@@ -81,7 +77,7 @@ function Read-Vlan {
     param([string[]]$Names)
     if (-not $Names) { return '' }
     $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 0) { return '' }
+    if (-not $found) { return '' }
     [string]@($found[0].RegistryValue)[0]
 }
 
@@ -90,13 +86,11 @@ function Read-KeptRoutes {
     # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
     $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-    # Other IPv6 routes are announced by routers.
     $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
     $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
     foreach ($route in $routes) {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-        # Those of pods are an agent's, or winboot's own.
         if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
         @{
             prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
@@ -109,27 +103,27 @@ function Test-PodPrefix {
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
-        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
     }
     $false
 }
 
 function Find-Uplink {
-    # The adapter that has the address; when that is gone, the one that took the MAC over.
+    # When the address is gone, the one that took the MAC over.
     param($Snapshot)
     foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-    # The physical adapter below a switch has the same MAC but no protocols: it comes last.
+    # The physical adapter below a switch has the same MAC: it comes last.
     $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
     foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # What fails while Windows moves an address succeeds a moment later: who calls, calls again, and tells the last trouble.
+    # What fails while Windows moves an address succeeds a moment later.
     param($Snapshot)
     $script:Run['Trouble'] = ''
     try {
         $index = Find-Uplink $Snapshot
-        if ($null -ne $index) { Set-NetworkAsBefore -Snapshot $Snapshot -Index $index }
+        if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
     }
     catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
@@ -141,8 +135,8 @@ function Set-NetworkAsBefore {
     if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
         [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
     }
-    Restore-Link -Snapshot $Snapshot -Index $Index
-    Restore-Routes -Snapshot $Snapshot -Index $Index
+    Restore-Link $Snapshot $Index
+    Restore-Routes $Snapshot $Index
     if ($Snapshot.static) {
         $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
         if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
@@ -154,7 +148,6 @@ function Set-NetworkAsBefore {
     if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
         Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
     }
-    # A domain network cannot be set.
     if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
     foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
@@ -162,7 +155,6 @@ function Set-NetworkAsBefore {
 }
 
 function Restore-Link {
-    # VLAN and IPv6.
     param($Snapshot, [int]$Index)
     $physical = @(Find-PhysicalAdapter $Snapshot.mac)
     if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {

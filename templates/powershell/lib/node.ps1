@@ -1,15 +1,14 @@
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
-    if (-not $script:Run.Cache.ContainsKey('Node')) { $script:Run.Cache['Node'] = Read-NodeObject }
-    $script:Run.Cache['Node']
+    Get-Cached 'Node' { Read-NodeObject }
 }
 
 function Read-NodeObject {
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
         '--ignore-not-found', '--output', 'json')
-    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
+    $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
     # Refused credentials mean the same as none.
     if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
 }
@@ -19,7 +18,7 @@ function Read-Member {
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
         $member = $Object.PSObject.Properties[$name]
-        if ($null -eq $member) { return }
+        if (-not $member) { return }
         $Object = $member.Value
     }
     if ($Object -is [array]) { return , $Object }
@@ -39,7 +38,7 @@ function Get-RegistrationDifference {
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
-    if ($null -eq $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
+    if (-not $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
     else { Compare-Wanted -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
     if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)' }
     if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
@@ -48,22 +47,21 @@ function Get-RegistrationDifference {
 }
 
 function Wait-Registration {
-    # The controller approves meanwhile.
     param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
     $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
     $registered = {
         $script:Run.Cache = @{}
         -not (Get-RegistrationDifference @wanted)
     }
-    if (Wait-Until -Seconds 30 -Pause 2000 -Test $registered) { return }
+    if (Wait-Until $registered -Seconds 30 -Pause 2000) { return }
     # A kubelet cares for its Node and its serving certificate only when it starts.
     $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
     $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-    if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test { (& $registered) -or (& $restart) }) {
+    if (Wait-Until { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
         if (& $registered) { return }
         Stop-RunningService 'kubelet'
         Start-CurrentService 'kubelet'
-        if (Wait-Until -Seconds ($Seconds - 30) -Pause 2000 -Test $registered) { return }
+        if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
     }
     $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what }) -join '; '
     $message = "not there after $Seconds seconds: $left"

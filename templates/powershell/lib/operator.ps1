@@ -11,7 +11,7 @@ function Get-OperatorDifference {
     $want = 'present'
     if ($Wanted.type -ne '') { $want = $Wanted.type }
     if ($networks.Count -eq 0 -and $Wanted.name -ne '') { New-Difference -What $what -Is $null -Want $want }
-    elseif ($networks.Count -gt 0) {
+    elseif ($networks) {
         # Type, subnet and VNI are its owner's affair; that they differ is worth knowing.
         Get-ForeignFault -Network $networks[0] -Wanted $Wanted -What $what | ForEach-Object {
             $_.policy = $true
@@ -44,7 +44,7 @@ function Wait-Operator {
         $script:Run.Cache = @{}
         # The endpoint comes with the first pod only, or from the caller.
         $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy -and $_.what -notlike 'HNS endpoint *' })
-        if ($left.Count -eq 0) { return }
+        if (-not $left) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { $_.what }) -join '; '
             Stop-Step 'OperatorMissing' "not there after $Seconds seconds: $names" -Hint $Wanted.who

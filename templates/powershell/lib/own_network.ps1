@@ -10,7 +10,7 @@ function New-PodNetwork {
         [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
     }
     if ($Wanted.endpoint -ne '') { Set-HostEndpoint $Wanted }
-    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
+    Wait-PodNetwork $Wanted -Seconds $Seconds
 }
 
 function New-NetworkRequest {
@@ -44,15 +44,15 @@ function Set-HostEndpoint {
         }
         $endpoint = New-HnsObject -Kind endpoints -Request $request
     }
-    if (@(Find-Address $address).Count -gt 0) { return }
+    if (Find-Address $address) { return }
     # Compartment 1 is the host's own.
-    [void](Invoke-Hns -Method POST -Path "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-Hns POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
 function Restart-Hns {
     # HNS reads the values below its State key when it starts. Its process may serve others too: it is not waited for.
     Restart-Service -Name 'hns' -Force
-    Wait-ServiceState -Name 'hns' -State 'Running' -Seconds 60
+    Wait-ServiceState 'hns' 'Running' -Seconds 60
 }
 
 function Repair-PodNetwork {
@@ -69,9 +69,9 @@ function Repair-PodNetwork {
     }
     if (Test-PodNetwork $Wanted) { return }
     $lock = Wait-Mutex -Seconds 60
-    if ($null -eq $lock) { return }
+    if (-not $lock) { return }
     $snapshot = Read-StateJson 'network.json'
-    if ($null -ne $snapshot) { $script:Run['Snapshot'] = $snapshot }
+    if ($snapshot) { $script:Run['Snapshot'] = $snapshot }
     try {
         New-PodNetwork -Wanted $Wanted -Seconds 120
         Enable-Forwarding $Wanted

@@ -33,7 +33,7 @@ function Get-HostEndpointDifference {
     $what = "HNS endpoint $($Wanted.endpoint)"
     $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
-    $is = if ($endpoints.Count -gt 0) { [string](Read-Member $endpoints[0] 'IPAddress') }
+    $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
     Compare-Wanted -What $what -Is $is -Want $address -Disrupts
     if ($is -ne $address) { return }
     if (-not (Find-Address $address)) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
@@ -83,7 +83,6 @@ function Restore-Forwarding {
 }
 
 function Get-SubnetFileDifference {
-    # Without it flannel's CNI plugin cannot work.
     param([string]$Path)
     $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
     $is = if ($match.Success) { $match.Groups[1].Value }
@@ -108,10 +107,10 @@ function Start-Rewiring {
 }
 
 function Assert-Uplink {
-    # Networks of one adapter share its switch. HNS would complain only after it took the adapter down.
+    # Networks of one adapter share its switch.
     param($Wanted)
     $address = Get-NodeAddress
-    if ($null -eq $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
+    if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName $address
     foreach ($other in Get-HnsObject networks) {
         if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
@@ -132,7 +131,7 @@ function Wait-RunningAgent {
         $script:Run.Cache = @{}
         (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
     }
-    [void](Wait-Until -Seconds $Seconds -Pause 2000 -Test $clear)
+    [void](Wait-Until $clear -Seconds $Seconds -Pause 2000)
 }
 
 function Start-NetworkAgent {
@@ -143,7 +142,7 @@ function Start-NetworkAgent {
     if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
     [void](Wait-NodeAddress)
     Start-CurrentService $Wanted.agent
-    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
+    Wait-PodNetwork $Wanted -Seconds $Seconds
 }
 
 function Wait-NodeAddress {
@@ -153,12 +152,12 @@ function Wait-NodeAddress {
         $address = Get-NodeAddress
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
-    if (Wait-Until -Seconds 60 -Test $settled) { return (Get-NodeAddress) }
+    if (Wait-Until $settled -Seconds 60) { return (Get-NodeAddress) }
     Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Restore-Uplink {
-    # A lost static address, put back at once, is still found by HNS; later it invents one.
+    # Put back at once, HNS still finds the address.
     if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
 }
 
@@ -169,7 +168,7 @@ function Wait-PodNetwork {
         $script:Run.Cache = @{}
         Test-PodNetwork $Wanted
     }
-    if (Wait-Until -Seconds $Seconds -Test $stands) { return }
+    if (Wait-Until $stands -Seconds $Seconds) { return }
     $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
     Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
@@ -178,7 +177,7 @@ function Remove-PodNetwork {
     # Load balancers go first: some builds hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject networks $Name)
-    if ($networks.Count -eq 0) { return }
+    if (-not $networks) { return }
     # kube-proxy writes its rules again only when it starts.
     Save-RestartNeed 'kube-proxy'
     foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
@@ -202,6 +201,6 @@ function Restore-PodNetwork {
     # The network went with the detached run before; one that was there before winboot stays.
     param([object]$Former)
     if ($Former.existed) { return }
-    if (@(Get-HnsObject networks $Former.name).Count -eq 0) { return }
+    if (-not (Get-HnsObject networks $Former.name)) { return }
     Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
 }

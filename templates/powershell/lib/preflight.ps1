@@ -1,17 +1,10 @@
 function Assert-Preflight {
     # Fails by the id of the first; the others travel where a hint would.
-    param([int]$Build, [int]$FreeGib, [object[]]$Updates)
-    $problems = @(
-        Test-Build $Build
-        Test-Updates $Updates
-        Test-Session
-        Test-Space $FreeGib
-        Test-Addressing
-    )
-    if ($problems.Count -gt 0) { Stop-Step $problems[0].id ($problems.message -join '; ') -Hint ($problems.id -join ' ') }
+    param([object[]]$Problems)
+    if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }
 
-function New-PreflightProblem {
+function New-Fault {
     param([string]$Id, [string]$Message)
     [pscustomobject]@{ id = $Id; message = $Message }
 }
@@ -21,9 +14,9 @@ function Test-Build {
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     $is = [int](Read-Registry $version 'CurrentBuildNumber')
     $kind = [string](Read-Registry $version 'InstallationType')
-    if ($is -ne $Build) { New-PreflightProblem 'WrongBuild' "Windows build $is, but the inventory says $Build" }
-    if ($kind -notlike 'Server*') { New-PreflightProblem 'NotServer' "this is Windows $kind, not Windows Server" }
-    if (-not [Environment]::Is64BitProcess) { New-PreflightProblem 'Not64Bit' 'this PowerShell is a 32-bit process' }
+    if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
+    if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
+    if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
 }
 
 function Get-Revision {
@@ -35,7 +28,7 @@ function Test-Updates {
     $is = Get-Revision
     foreach ($update in $Updates) {
         if ($is -ge $update.revision) { continue }
-        New-PreflightProblem 'UpdateMissing' "revision $is of Windows is older than $($update.revision) ($($update.kb)): $($update.why)"
+        New-Fault 'UpdateMissing' "revision $is of Windows is older than $($update.revision) ($($update.kb)): $($update.why)"
     }
 }
 
@@ -43,27 +36,27 @@ function Test-Session {
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
     $role = [Security.Principal.WindowsBuiltInRole]::Administrator
     if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
-    New-PreflightProblem 'NotAdministrator' "$($identity.Name) has no administrator token here"
+    New-Fault 'NotAdministrator' "$($identity.Name) has no administrator token here"
 }
 
 function Test-Space {
     param([int]$FreeGib)
     $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
     $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-    if ($free -lt $FreeGib) { New-PreflightProblem 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
+    if ($free -lt $FreeGib) { New-Fault 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
 function Test-Addressing {
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) { New-PreflightProblem 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
+    if ($adapters.Count -gt 1) { New-Fault 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
     $address = Get-NodeAddress
-    if ($null -eq $address) {
-        New-PreflightProblem 'NoAddress' 'no IPv4 address of this machine can be the node address'
+    if (-not $address) {
+        New-Fault 'NoAddress' 'no IPv4 address of this machine can be the node address'
         return
     }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-PreflightProblem 'AddressState' "the address $($address.ip) is $($address.state)" }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault 'AddressState' "the address $($address.ip) is $($address.state)" }
     if (Get-AddressTowardsServer) { return }
-    New-PreflightProblem 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+    New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
 function Get-PreflightNotices {
@@ -87,7 +80,7 @@ function Get-PreflightNotices {
 
 function Get-PendingReboot {
     $noted = Read-StateJson 'reboot.json'
-    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
+    if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
     $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'

@@ -1,5 +1,3 @@
-# Programs are started directly: no shell touches arguments or output.
-
 function Join-Arguments {
     # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
     param([string[]]$Arguments = @())
@@ -36,7 +34,7 @@ function Invoke-Program {
 
 function Assert-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
+    $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { return $ended.Output }
     $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }

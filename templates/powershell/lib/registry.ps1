@@ -1,9 +1,9 @@
-# Below HKEY_LOCAL_MACHINE, through .NET: no guessing of kinds.
+# Below HKEY_LOCAL_MACHINE.
 
 function Read-Registry {
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
+    if (-not $key) { return }
     try {
         $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
         # An empty list must not look absent.
@@ -16,14 +16,14 @@ function Read-Registry {
 function Test-RegistryKey {
     param([string]$Path)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -ne $key) { $key.Dispose() }
+    if ($key) { $key.Dispose() }
     $null -ne $key
 }
 
 function Read-RegistryKind {
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($null -eq $key) { return }
+    if (-not $key) { return }
     try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
     finally { $key.Dispose() }
 }
@@ -35,14 +35,14 @@ function Set-RegistryValue {
     Save-FormerValue 'Registry' "$Path\$Name" @{
         path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
     }
-    Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
+    Write-Registry $Path $Name -Value $Value -Kind $Kind
 }
 
 function Write-Registry {
     param([string]$Path, [string]$Name, $Value, [string]$Kind)
     if ($null -eq $Value) {
         $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-        if ($null -eq $key) { return }
+        if (-not $key) { return }
         try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
         return
     }
@@ -58,5 +58,5 @@ function Write-Registry {
 
 function Restore-Registry {
     param([object]$Former)
-    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
+    Write-Registry $Former.path $Former.name -Value $Former.value -Kind $Former.kind
 }

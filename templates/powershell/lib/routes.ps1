@@ -4,7 +4,7 @@
 function Read-OtherNodes {
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
-    $ended = Invoke-Program -Path $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
+    $ended = Invoke-Program $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
         '--request-timeout=30s', 'get', 'nodes', "--output=jsonpath=$columns")
     if ($ended.ExitCode -ne 0) {
         Stop-Step 'NodesForbidden' "the nodes of the cluster cannot be listed: $($ended.ErrorOutput.Trim())"
@@ -24,7 +24,7 @@ function Get-WantedRoutes {
             $family = Get-AddressFamily $cidr
             $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily $_) -eq $family } | Select-Object -First 1)
             if ($hop.Count -eq 0) { continue }
-            $near = $family -eq 'IPv6' -or ($null -ne $subnet -and (Test-CidrMember -Cidr $subnet -Address $hop[0]))
+            $near = $family -eq 'IPv6' -or ($null -ne $subnet -and (Test-CidrMember $subnet $hop[0]))
             @{ prefix = $cidr; hop = $hop[0]; near = $near; node = $node.name }
         }
     }

@@ -80,7 +80,7 @@ function Set-ServiceDefinition {
     if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
     Save-FormerValue 'Service' $name (Read-FormerService $name)
     if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
-    # Else a process is left that nobody stops.
+    # Else its process goes on.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
     $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
@@ -89,7 +89,7 @@ function Set-ServiceDefinition {
     Invoke-ServiceControl @('description', $name, $Service.description)
     Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $name, '0')
-    Write-ServiceEnvironment -Name $name -Environment $Service.environment
+    Write-ServiceEnvironment $name $Service.environment
     Set-ServiceParameters $Service
 }
 
@@ -101,16 +101,16 @@ function ConvertTo-DependList {
 }
 
 function Write-ServiceEnvironment {
-    # Read at every start of it; machine variables would be seen only after a reboot.
+    # Machine variables would be seen only after a reboot.
     param([string]$Name, $Environment)
     $lines = @($Environment | Where-Object { $_ })
     if ($lines.Count -eq 0) { $lines = $null }
-    Write-Registry -Path (Get-ServicePath $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
+    Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
     param([string[]]$Arguments)
-    $ended = Invoke-Program -Path (Get-SystemProgram 'sc.exe') -Arguments $Arguments
+    $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
     if ($ended.ExitCode -ne 0) {
         Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
     }
@@ -137,25 +137,24 @@ function Start-CurrentService {
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
         if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
     }
-    Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Wait-ServiceState $Name 'Running' -Seconds 60
     [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
 }
 
 function Wait-ServiceState {
     param([string]$Name, [string]$State, [int]$Seconds)
-    if (Wait-Until -Seconds $Seconds -Pause 500 -Test { (Get-ServiceState $Name) -eq $State }) { return }
+    if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
     Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
 }
 
 function Stop-RunningService {
-    # Its process keeps files open beyond the stop.
     param([string]$Name, [int]$Seconds = 60)
     if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
     $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
     Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState -Name $Name -State 'Stopped' -Seconds $Seconds
+    Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
     $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-    if (-not (Wait-Until -Seconds $Seconds -Pause 300 -Test $gone)) { Stop-Process -Id $process -Force }
+    if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
 }
 
 function Read-FormerService {
@@ -191,7 +190,7 @@ function Restore-Service {
     Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
     # Windows forgot the password of any other account.
     if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
-    Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
+    Write-ServiceEnvironment $Former.name $was.environment
     Restore-ServiceParameters $Former
     if ($Former.running) { Start-Service -Name $Former.name }
 }

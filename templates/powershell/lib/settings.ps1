@@ -21,7 +21,7 @@ function Set-Settings {
     foreach ($setting in $Settings) {
         $is = Read-Registry $setting.path $setting.name
         if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value) -or (Test-PolicyOwned $setting.path)) { continue }
-        Set-RegistryValue -Path $setting.path -Name $setting.name -Value $setting.value -Kind $setting.kind
+        Set-RegistryValue $setting.path $setting.name -Value $setting.value -Kind $setting.kind
         if ($setting.reboot) { $reboot = $true }
     }
     if ($reboot) { New-Reboot }
@@ -38,7 +38,7 @@ function Get-PageFileDifference {
 function Set-PageFile {
     param($MiB)
     foreach ($difference in Get-PageFileDifference $MiB) {
-        Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' `
+        Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' `
             -Value @($difference.want) -Kind 'MultiString'
         New-Reboot
     }
@@ -56,14 +56,14 @@ function Get-PowerPlanDifference {
 
 function Set-PowerPlan {
     param([string]$Plan)
-    if (@(Get-PowerPlanDifference $Plan).Count -eq 0) { return }
+    if (-not (Get-PowerPlanDifference $Plan)) { return }
     Save-FormerValue 'PowerPlan' 'active' @{ plan = (Get-PowerPlan) }
-    [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Plan))
+    [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Plan))
 }
 
 function Restore-PowerPlan {
     param([object]$Former)
-    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
+    if ($Former.plan) { [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Former.plan)) }
 }
 
 function Get-TimeDifference {
@@ -86,14 +86,14 @@ function ConvertTo-PeerList {
 
 function Set-TimeSource {
     param([string[]]$Servers)
-    if (@(Get-TimeDifference $Servers).Count -eq 0) { return }
+    if (-not (Get-TimeDifference $Servers)) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
-    Set-RegistryValue -Path $parameters -Name 'Type' -Value 'NTP' -Kind 'String'
-    Set-RegistryValue -Path $parameters -Name 'NtpServer' -Value (ConvertTo-PeerList $Servers) -Kind 'String'
+    Set-RegistryValue $parameters 'Type' -Value 'NTP' -Kind 'String'
+    Set-RegistryValue $parameters 'NtpServer' -Value (ConvertTo-PeerList $Servers) -Kind 'String'
     # Start is noted like a value and set through the control manager, which keeps its own copy.
     $start = Read-Registry (Get-ServicePath 'w32time') 'Start'
-    Set-RegistryValue -Path (Get-ServicePath 'w32time') -Name 'Start' -Value $start
+    Set-RegistryValue (Get-ServicePath 'w32time') 'Start' -Value $start
     Invoke-ServiceControl @('config', 'w32time', 'start=', 'auto')
     Restart-Service -Name 'w32time' -Force
-    Wait-ServiceState -Name 'w32time' -State 'Running' -Seconds 30
+    Wait-ServiceState 'w32time' 'Running' -Seconds 30
 }

@@ -1,5 +1,3 @@
-# Holds history, never the truth about the machine.
-
 function Get-StatePath {
     param([string]$Name = '')
     [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
@@ -42,7 +40,7 @@ function Write-StateJson {
 
 function Get-Fence {
     $stored = Read-StateJson 'fence.json'
-    if ($null -eq $stored) { return 0 }
+    if (-not $stored) { return 0 }
     [int]$stored.fence
 }
 
@@ -52,7 +50,7 @@ function Test-Fence {
 
 function Get-HolderText {
     $stored = Read-StateJson 'fence.json'
-    if ($null -eq $stored) { return 'another process holds the winboot mutex' }
+    if (-not $stored) { return 'another process holds the winboot mutex' }
     "$($stored.holder), run $($stored.run), since $($stored.since)"
 }
 
@@ -64,13 +62,12 @@ function Save-Fence {
 }
 
 function Enter-Run {
-    # Nothing when somebody else keeps it.
     Initialize-StateFolder
     $facts = $script:Run.Facts
     # The older run sees that at its next step and lets go.
     if ($facts.TakeOver) { Save-Fence $facts.Holder }
     $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
-    if ($null -eq $lock) { return }
+    if (-not $lock) { return }
     try { Save-Fence $facts.Holder }
     catch {
         Exit-Run $lock
@@ -85,7 +82,6 @@ function Wait-Mutex {
     do {
         try {
             $lock = [Threading.Mutex]::new($false, 'Global\winboot')
-            # Left by a holder that died.
             try { if ($lock.WaitOne(1000)) { return $lock } }
             catch [Threading.AbandonedMutexException] { return $lock }
             $lock.Dispose()
@@ -106,12 +102,19 @@ function Save-RebootMark {
     Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Get-RunningDetached {
+function Read-DetachedRuns {
+    param([string]$Step = '')
     $folder = Get-StatePath 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($folder, '*.json')) {
+    foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
         $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-        if ($null -eq $status -or $status.state -ne 'running') { continue }
-        if ($status.boot_id -eq (Get-MachineIdentity).BootId -and [DateTime]::UtcNow.Ticks -lt $status.deadline) { return $status }
+        if ($status) { $status }
+    }
+}
+
+function Get-RunningDetached {
+    foreach ($status in Read-DetachedRuns) {
+        $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
+        if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
     }
 }

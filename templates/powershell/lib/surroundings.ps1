@@ -1,5 +1,3 @@
-# What a person should know of a machine; winboot changes none of it.
-
 function Get-SurroundingNotices {
     param([bool]$OwnMacs)
     $encryption = Get-DiskEncryption
@@ -19,7 +17,7 @@ function Get-SurroundingNotices {
         New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers left alone by it' -Policy
     }
     $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
-    if ($teamed.Count -gt 0) {
+    if ($teamed) {
         New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
     }
 }
@@ -28,7 +26,7 @@ function Get-DiskEncryption {
     $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
     $drive = [Environment]::SystemDirectory.Substring(0, 2)
     $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
-    if ($volumes.Count -eq 0) { return 'not installed' }
+    if (-not $volumes) { return 'not installed' }
     if ($volumes[0].ProtectionStatus -eq 1) { 'on' } else { 'off' }
 }
 
@@ -38,7 +36,6 @@ function Get-ScanFilter {
     $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
     foreach ($name in $services.GetSubKeyNames()) {
         try { $group = Read-Registry "$path\$name" 'Group' }
-        # Some let nobody look at their keys.
         catch [Security.SecurityException] { continue }
         if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
     }
