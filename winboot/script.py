@@ -160,28 +160,20 @@ def _finalize(value: object) -> str:
 def _laid_out(value: object, indent: int) -> str:
     """A literal that a person can read: a table or a list too long for a line is broken into lines that are full."""
     short = literal(value)
-    inner, outer = " " * (indent + _INDENT), " " * indent
+    newline = "\n" + " " * (indent + _INDENT)
     match value:
         case dict() if value:
             pairs = [f"{_key(key)} = {_laid_out(item, indent + _INDENT)}" for key, item in value.items()]
             line = f"@{{ {'; '.join(pairs)} }}"
             if _fits(line, indent):
                 return line
-            return (
-                "@{\n"
-                + "".join(f"{inner}{row}\n" for row in _rows(pairs, "; ", indent + _INDENT))
-                + f"{outer}}}"
-            )
+            return f"@{{ {newline.join(_rows(pairs, '; ', indent + _INDENT))} }}"
         case list() | tuple() if value and not any(isinstance(item, list | tuple) for item in value):
             items = [_laid_out(item, indent + _INDENT) for item in value]
             line = f"@({', '.join(items)})"
             if _fits(line, indent):
                 return line
-            return (
-                "@(\n"
-                + ",\n".join(f"{inner}{row}" for row in _rows(items, ", ", indent + _INDENT))
-                + f"\n{outer})"
-            )
+            return f"@({f',{newline}'.join(_rows(items, ', ', indent + _INDENT))})"
     return short
 
 
@@ -253,7 +245,7 @@ _FRAME_ONLY: Final[Mapping[str, object]] = {
     "steps": _Code(""),
 }
 
-_WIDTH: Final = 110
+_WIDTH: Final = 128
 # Templates and library are written with four blanks a level and sent with two: a level deeper costs a byte on every line.
 _INDENT: Final = 2
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -23,21 +23,14 @@ $plan = @{
 }
 
 # What most steps have to know of this node.
-$script:Node = @{
-  node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
-  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'
-  crictl_config = 'C:\k\crictl.yaml'
-}
+$script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
+  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Values = {
-  $bad = @(
-    @{
-      first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-      what = 'the update of July 2024 broke container networking'
-    }
-  )
+  $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+      what = 'the update of July 2024 broke container networking' })
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'computer-name'; Needs = @('node-preflight'); Values = { $name = 'WIN-A1' }; Undo = { Restore-FormerValue } }
@@ -56,112 +49,58 @@ $steps = @(
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
   # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
-  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @(
-    'C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
-    'C:\var\log\kube-proxy'
-  ); Open = @(
-    'C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
-    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks',
-    'C:\etc\kube-flannel'
-  ) }
+  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Open = @('C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
+    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks', 'C:\etc\kube-flannel') }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
-  $rules = @(
-    @{
-      name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'logs, exec and metrics through the kubelet'
-    },
-    @{
-      name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
-      sources = @('Any'); why = 'health checks of load balancers'
-    },
-    @{
-      name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
-      sources = @('Any'); why = 'NodePort services'
-    },
-    @{
-      name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
-      sources = @('Any'); why = 'NodePort services'
-    }
-  )
+  $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'logs, exec and metrics through the kubelet' },
+    @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'health checks of load balancers' },
+    @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'NodePort services' },
+    @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
+      why = 'NodePort services' })
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Values = {
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Values = {
-  $rotation = @{ Logs = @(
-    'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
-    'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
-  ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+  $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
+    'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'artifacts'; Needs = @('directories'); Values = {
-  $artifacts = @(
-    @{
-      name = 'containerd'; version = '2.1.5'
+  $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      members = @(
-        @{
-          path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
-          services = @('containerd')
-        },
+      members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; services = @('containerd') },
         @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
-        @{
-          path = 'bin/containerd-shim-runhcs-v1.exe'
-          to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
-        }
-      )
-    },
-    @{
-      name = 'kubernetes'; version = '1.34.2'
-      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
-      members = @(
-        @{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
-        @{
-          path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy')
-        },
-        @{
-          path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
-          services = @('kubelet', 'kube-proxy')
-        }
-      )
-    },
-    @{
-      name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
-      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' })
-    },
-    @{
-      name = 'crictl'; version = '1.34.0'
+        @{ path = 'bin/containerd-shim-runhcs-v1.exe'; to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
+    @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
+      members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
+        @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
+        @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
+          services = @('kubelet', 'kube-proxy') }) },
+    @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
+      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
+    @{ name = 'crictl'; version = '1.34.0'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' })
-    },
-    @{
-      name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
+    @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') })
-    },
-    @{
-      name = 'cni-plugins'; version = '1.7.1'
+      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
+    @{ name = 'cni-plugins'; version = '1.7.1'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      members = @(
-        @{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
-        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }
-      )
-    },
-    @{
-      name = 'flannel-cni'; version = '1.7.1-flannel1'
+      members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
+        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
+    @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' })
-    },
-    @{
-      name = 'flannel'; version = '0.27.4'
-      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') })
-    }
-  )
+      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
+    @{ name = 'flannel'; version = '0.27.4'; url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
+      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
   foreach ($artifact in $artifacts) {
     $artifact.file = [IO.Path]::GetFileName($artifact.url)
     $artifact.proxy = 'http://proxy.corp.example:3128'
@@ -169,8 +108,7 @@ $steps = @(
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
-  $files = @{
-    'C:\Program Files\containerd\config.toml' = 'version = 3
+  $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -192,29 +130,21 @@ state = ''C:\ProgramData\containerd\state''
     'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
-'
-  }
+' }
   # Read at every pull: nothing has to start anew for them.
-  $mirrors = @{
-    'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
+  $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
-'
-  }
+' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
-  $service = Complete-Service @{
-    name = 'containerd'; display = 'containerd'
-    description = 'Runs containers for Kubernetes. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
-    reset_s = 900
-    environment = @(
-      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-    )
-    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
-  }
+  $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900
+    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'pause-image'; Needs = @('containerd'); Values = { $image = 'registry.k8s.io/pause:3.10' }; Undo = {
@@ -222,11 +152,9 @@ timeout: 10
 } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
-  $credential = @{
-    node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+  $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
     certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-    ca_path = 'C:\etc\kubernetes\pki\ca.crt'
-    ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+    ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
     bootstrap_path = 'C:\k\bootstrap-kubeconfig'
     bootstrap_text = '{
   "apiVersion": "v1",
@@ -237,10 +165,8 @@ timeout: 10
   "current-context": "node"
 }
 '
-    token_place = '<token>'; secret = 'bootstrap-token'
-  }
-  $files = @{
-    'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+    token_place = '<token>'; secret = 'bootstrap-token' }
+  $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
 ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
 Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
@@ -249,13 +175,11 @@ VemwhYmXoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIAQS
 KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
-'
-  }
+' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
-  $files = @{
-    'C:\var\lib\kubelet\config.yaml' = '{
+  $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
@@ -288,20 +212,15 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
   "maxPods": 110
 }
-'
-  }
+' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
-  $service = Complete-Service @{
-    name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+  $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
-    environment = @(
-      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-    )
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
-  }
+    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'registration'; Needs = @('kubelet'); Values = {
@@ -313,8 +232,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
-  $files = @{
-    'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+  $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
     'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
@@ -324,37 +242,24 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
   "current-context": "node"
 }
-'
-  }
+' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
-  $network = @{
-    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
-    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
-    agent = 'flanneld'
-  }
-  $service = Complete-Service @{
-    name = 'flanneld'; display = 'flannel network agent'
-    description = 'flannel network agent. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
-    reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
-    parameters = @{
-      Application = 'C:\k\flanneld.exe'
+  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+  $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
+    parameters = @{ Application = 'C:\k\flanneld.exe'
       AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'
-      AppStderr = 'C:\var\log\flanneld\flanneld.log'; AppRotateFiles = 1; AppRotateOnline = 1
-      AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1; AppExit = 'Restart'
-      AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1')
-    }
-  }
+      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
+      AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
+      AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
-  $network = @{
-    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
-    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
-    agent = 'flanneld'
-  }
+  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
   $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
 }; Undo = {
   if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -Seconds 300 }
@@ -363,16 +268,13 @@ c67lpvsqaTVQAeNNBKvnm4g=
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
   $store = 'C:\var\lib\cni\networks\cbr0'
-  $reservations = @(
-    @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
-  )
+  $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
-  $files = @{
-    'C:\etc\cni\net.d\10-flannel.conflist' = '{
+  $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
   "name": "cbr0",
   "cniVersion": "1.0.0",
   "plugins": [
@@ -404,13 +306,11 @@ c67lpvsqaTVQAeNNBKvnm4g=
     }
   ]
 }
-'
-  }
+' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
-  $files = @{
-    'C:\k\kube-proxy.yaml' = '{
+  $files = @{ 'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
   "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
@@ -430,18 +330,14 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
   "current-context": "node"
 }
-'
-  }
+' }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
-  $service = Complete-Service @{
-    name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-    description = 'Kubernetes kube-proxy. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
-    reset_s = 900; depends = @('kubelet', 'flanneld')
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
-  }
+  $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
   $running = (Get-ServiceState $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Undo = { Restore-FormerValue } }
@@ -624,8 +520,7 @@ function New-Reboot {
 }
 
 function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
-  # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
-  # own may send one, as the target of the error record.
+  # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
   throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
@@ -640,7 +535,7 @@ function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
   $problem
 }
 
-function Wait-Until([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000) {
+function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   while (-not (& $Test)) {
     if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -1026,8 +921,7 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-  # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
-  # noted by the startup task counts.
+  # LastBootUpTime moves with the clock; the event log has a record of each boot, or the startup task noted it.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
   foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
     $time = $started.TimeCreated.ToUniversalTime().ToString('o')
@@ -1054,7 +948,7 @@ function Get-Known {
   Get-Cached 'Known' { Read-Known }
 }
 
-function Get-Cached([string]$Name, [scriptblock]$Read) {
+function Get-Cached([string]$Name, $Read) {
   if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
   $script:Run.Cache[$Name]
 }
@@ -1507,7 +1401,7 @@ function Restore-Registry([object]$Former) {
 
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
-function Use-RootStore([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work) {
+function Use-RootStore([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, $Work) {
   $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
   $store.Open($Access)
   try { & $Work $store } finally { $store.Close() }

@@ -24,21 +24,14 @@ $plan = @{
 }
 
 # What most steps have to know of this node.
-$script:Node = @{
-  node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
-  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'
-  crictl_config = 'C:\k\crictl.yaml'
-}
+$script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
+  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
 
 #region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
 $steps = @(
 @{ Name = 'node-preflight'; Values = {
-  $bad = @(
-    @{
-      first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-      what = 'the update of July 2024 broke container networking'
-    }
-  )
+  $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+      what = 'the update of July 2024 broke container networking' })
 }; Look = {
   Assert-Preflight @(
     Test-Build 20348
@@ -69,36 +62,20 @@ $steps = @(
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
   # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
-  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @(
-    'C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
-    'C:\var\log\kube-proxy'
-  ); Open = @(
-    'C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
-    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks',
-    'C:\etc\kube-flannel'
-  ) }
+  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Open = @('C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
+    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks', 'C:\etc\kube-flannel') }
 }; Look = { Get-FolderDifference @folders }; Change = { Set-Folders @folders } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
-  $rules = @(
-    @{
-      name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'logs, exec and metrics through the kubelet'
-    },
-    @{
-      name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'
-      sources = @('Any'); why = 'health checks of load balancers'
-    },
-    @{
-      name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'
-      sources = @('Any'); why = 'NodePort services'
-    },
-    @{
-      name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'
-      sources = @('Any'); why = 'NodePort services'
-    }
-  )
+  $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'logs, exec and metrics through the kubelet' },
+    @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'health checks of load balancers' },
+    @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+      why = 'NodePort services' },
+    @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
+      why = 'NodePort services' })
 }; Look = { Get-FirewallDifference $rules }; Change = { Set-FirewallRules $rules } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Values = {
@@ -106,80 +83,42 @@ $steps = @(
   Set-BootTask
   # The routes to keep are those before anything is rewired.
   $address = Get-NodeAddress
-  if ($null -ne $address -and $null -eq (Read-StateJson 'network.json')) { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot $address) }
+  if ($address -and -not (Read-StateJson 'network.json')) { Write-StateJson 'network.json' (Read-NetworkSnapshot $address) }
 }; Boot = { Restore-BootRoutes } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Values = {
-  $rotation = @{ Logs = @(
-    'C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log',
-    'C:\var\log\flanneld\flanneld.log', 'C:\var\log\kube-proxy\kube-proxy.log'
-  ); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+  $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
+    'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
 }; Look = { Get-TaskDifference 'logs' (New-LogTask @rotation) }; Change = { Set-LogTask (New-LogTask @rotation) } }
 
 @{ Name = 'artifacts'; Needs = @('directories'); Values = {
-  $artifacts = @(
-    @{
-      name = 'containerd'; version = '2.1.5'
+  $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
       url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      members = @(
-        @{
-          path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
-          services = @('containerd')
-        },
+      members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; services = @('containerd') },
         @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
-        @{
-          path = 'bin/containerd-shim-runhcs-v1.exe'
-          to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe'
-        }
-      )
-    },
-    @{
-      name = 'kubernetes'; version = '1.34.2'
-      url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
-      members = @(
-        @{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
-        @{
-          path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy')
-        },
-        @{
-          path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
-          services = @('kubelet', 'kube-proxy')
-        }
-      )
-    },
-    @{
-      name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
-      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' })
-    },
-    @{
-      name = 'crictl'; version = '1.34.0'
+        @{ path = 'bin/containerd-shim-runhcs-v1.exe'; to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
+    @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
+      members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
+        @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
+        @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
+          services = @('kubelet', 'kube-proxy') }) },
+    @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
+      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
+    @{ name = 'crictl'; version = '1.34.0'
       url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' })
-    },
-    @{
-      name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
+    @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
       sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') })
-    },
-    @{
-      name = 'cni-plugins'; version = '1.7.1'
+      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
+    @{ name = 'cni-plugins'; version = '1.7.1'
       url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      members = @(
-        @{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
-        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }
-      )
-    },
-    @{
-      name = 'flannel-cni'; version = '1.7.1-flannel1'
+      members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
+        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
+    @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
       url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' })
-    },
-    @{
-      name = 'flannel'; version = '0.27.4'
-      url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') })
-    }
-  )
+      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
+    @{ name = 'flannel'; version = '0.27.4'; url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
+      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
   foreach ($artifact in $artifacts) {
     $artifact.file = [IO.Path]::GetFileName($artifact.url)
     $artifact.proxy = 'http://proxy.corp.example:3128'
@@ -187,8 +126,7 @@ $steps = @(
 }; Look = { Get-ArtifactDifference $artifacts }; Change = { Install-Artifacts $artifacts } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
-  $files = @{
-    'C:\Program Files\containerd\config.toml' = 'version = 3
+  $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -210,16 +148,13 @@ state = ''C:\ProgramData\containerd\state''
     'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
-'
-  }
+' }
   # Read at every pull: nothing has to start anew for them.
-  $mirrors = @{
-    'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
+  $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
-'
-  }
+' }
 }; Look = {
   Get-RenderedFilesDifference $files 'containerd'
   Get-RenderedFilesDifference $mirrors
@@ -229,16 +164,11 @@ timeout: 10
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
-  $service = Complete-Service @{
-    name = 'containerd'; display = 'containerd'
-    description = 'Runs containers for Kubernetes. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
-    reset_s = 900
-    environment = @(
-      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-    )
-    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service'
-  }
+  $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900
+    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }; Look = { Get-ServiceDifference $service }; Change = {
   Set-ServiceDefinition $service
   Start-CurrentService $service.name
@@ -248,11 +178,9 @@ timeout: 10
 @{ Name = 'pause-image'; Needs = @('containerd'); Values = { $image = 'registry.k8s.io/pause:3.10' }; Look = { Get-ImageDifference $image }; Change = { Install-Image $image } }
 
 @{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
-  $credential = @{
-    node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+  $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
     certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-    ca_path = 'C:\etc\kubernetes\pki\ca.crt'
-    ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+    ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
     bootstrap_path = 'C:\k\bootstrap-kubeconfig'
     bootstrap_text = '{
   "apiVersion": "v1",
@@ -263,10 +191,8 @@ timeout: 10
   "current-context": "node"
 }
 '
-    token_place = '<token>'; secret = 'bootstrap-token'
-  }
-  $files = @{
-    'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+    token_place = '<token>'; secret = 'bootstrap-token' }
+  $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
 ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
 Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
@@ -275,8 +201,7 @@ VemwhYmXoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIAQS
 KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
-'
-  }
+' }
 }; Look = {
   Get-CredentialDifference $credential
   Get-RenderedFilesDifference $files 'kubelet'
@@ -286,8 +211,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
-  $files = @{
-    'C:\var\lib\kubelet\config.yaml' = '{
+  $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
@@ -320,20 +244,15 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
   "maxPods": 110
 }
-'
-  }
+' }
 }; Look = { Get-RenderedFilesDifference $files 'kubelet' }; Change = { Set-RenderedFiles $files 'kubelet' } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
-  $service = Complete-Service @{
-    name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+  $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
     restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
-    environment = @(
-      'HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example'
-    )
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS'
-  }
+    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
 }; Look = { Get-ServiceDifference $service }; Change = {
   Set-ServiceDefinition $service
   Start-CurrentService $service.name
@@ -352,8 +271,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
-  $files = @{
-    'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+  $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
     'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
@@ -363,29 +281,19 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
   "current-context": "node"
 }
-'
-  }
+' }
 }; Look = { Get-RenderedFilesDifference $files 'flanneld' }; Change = { Set-RenderedFiles $files 'flanneld' } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
-  $network = @{
-    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
-    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
-    agent = 'flanneld'
-  }
-  $service = Complete-Service @{
-    name = 'flanneld'; display = 'flannel network agent'
-    description = 'flannel network agent. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
-    reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
-    parameters = @{
-      Application = 'C:\k\flanneld.exe'
+  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+  $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
+    parameters = @{ Application = 'C:\k\flanneld.exe'
       AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'
-      AppStderr = 'C:\var\log\flanneld\flanneld.log'; AppRotateFiles = 1; AppRotateOnline = 1
-      AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1; AppExit = 'Restart'
-      AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1')
-    }
-  }
+      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
+      AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
+      AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
 }; Look = {
   # While its network is missing, the step pod-network starts it: that rewires the adapter.
   $standing = Test-PodNetwork $network
@@ -396,11 +304,8 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
-  $network = @{
-    name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' })
-    vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'
-    agent = 'flanneld'
-  }
+  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
   $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
 }; Look = { Get-PodNetworkDifference $network }; Change = {
   # Right after a restart the agent may only need a moment more.
@@ -417,16 +322,13 @@ c67lpvsqaTVQAeNNBKvnm4g=
 
 @{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
   $store = 'C:\var\lib\cni\networks\cbr0'
-  $reservations = @(
-    @{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' }
-  )
+  $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
 }; Look = { Get-ReservationDifference -Store $store -Reservations $reservations }; Change = { Set-Reservations -Store $store -Reservations $reservations } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
-  $files = @{
-    'C:\etc\cni\net.d\10-flannel.conflist' = '{
+  $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
   "name": "cbr0",
   "cniVersion": "1.0.0",
   "plugins": [
@@ -458,8 +360,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
     }
   ]
 }
-'
-  }
+' }
 }; Look = {
   Get-RenderedFilesDifference $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence $path 'another CNI configuration' }
@@ -472,8 +373,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 } }
 
 @{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
-  $files = @{
-    'C:\k\kube-proxy.yaml' = '{
+  $files = @{ 'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
   "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
@@ -493,18 +393,14 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
   "current-context": "node"
 }
-'
-  }
+' }
 }; Look = { Get-RenderedFilesDifference $files 'kube-proxy' }; Change = { Set-RenderedFiles $files 'kube-proxy' } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
-  $service = Complete-Service @{
-    name = 'kube-proxy'; display = 'Kubernetes kube-proxy'
-    description = 'Kubernetes kube-proxy. Managed by winboot.'; restart_ms = @(10000, 30000, 60000)
-    reset_s = 900; depends = @('kubelet', 'flanneld')
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2'
-  }
+  $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
+    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
+    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
   $running = (Get-ServiceState $service.name) -eq 'Running'
   $health = 'http://127.0.0.1:10256/healthz'
 }; Look = {
@@ -521,7 +417,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
-function Get-ArtifactDifference([hashtable[]]$Artifacts) {
+function Get-ArtifactDifference($Artifacts) {
   # Where only the archive's hash is known, each file's own was noted when it was placed.
   foreach ($artifact in $Artifacts) {
     $noted = Read-PlacedHashes $artifact
@@ -545,7 +441,7 @@ function Read-PlacedHashes($Artifact) {
   $hashes
 }
 
-function Install-Artifacts([hashtable[]]$Artifacts) {
+function Install-Artifacts($Artifacts) {
   foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact } }
 }
 
@@ -904,8 +800,7 @@ function Undo-Rewiring($Guard) {
   foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
-function New-Difference {
-  param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
+function New-Difference([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy) {
   [pscustomobject]@{
     kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
     reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
@@ -919,8 +814,7 @@ function ConvertTo-Shown($Value) {
   [string]$Value
 }
 
-function Compare-Wanted {
-  param([string]$What, $Is, $Want, [switch]$IgnoreCase, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs)
+function Compare-Wanted([string]$What, $Is, $Want, [switch]$IgnoreCase, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs) {
   $isText = ConvertTo-Shown $Is
   $wantText = ConvertTo-Shown $Want
   if ($isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)) { return }
@@ -932,8 +826,7 @@ function New-Reboot {
 }
 
 function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
-  # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
-  # own may send one, as the target of the error record.
+  # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
   throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
@@ -948,7 +841,7 @@ function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
   $problem
 }
 
-function Wait-Until([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000) {
+function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   while (-not (& $Test)) {
     if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -1303,7 +1196,7 @@ function Get-Strangers([string]$Path) {
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
-function Get-FirewallDifference([hashtable[]]$Rules) {
+function Get-FirewallDifference($Rules) {
   foreach ($rule in $Rules) {
     $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
     Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
@@ -1350,7 +1243,7 @@ function ConvertTo-Prefix([string]$Text) {
   "$address/$mask"
 }
 
-function Set-FirewallRules([hashtable[]]$Rules) {
+function Set-FirewallRules($Rules) {
   foreach ($rule in $Rules) {
     if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
     Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
@@ -1417,7 +1310,7 @@ function Save-FormerValue([string]$Kind, [string]$Key, $Value) {
 
 # Puts back what the machine had while somebody makes a network on its adapter.
 
-function Protect-Address([scriptblock]$Awaited, [int]$Seconds) {
+function Protect-Address($Awaited, [int]$Seconds) {
   $snapshot = Read-StateJson 'network.json'
   if (-not $snapshot -or -not $snapshot.static) { return }
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
@@ -1499,8 +1392,7 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-  # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
-  # noted by the startup task counts.
+  # LastBootUpTime moves with the clock; the event log has a record of each boot, or the startup task noted it.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
   foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
     $time = $started.TimeCreated.ToUniversalTime().ToString('o')
@@ -1527,7 +1419,7 @@ function Read-StoreEntry([string]$Path) {
   @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
-function Get-ReservationDifference([string]$Store, [object[]]$Reservations) {
+function Get-ReservationDifference([string]$Store, $Reservations) {
   foreach ($reservation in $Reservations) {
     $holder = "$($reservation.holder) $($reservation.interface)"
     $address = Expand-Known $reservation.address
@@ -1560,7 +1452,7 @@ function Get-StaleEntry([string]$Store, [string[]]$Cidrs) {
   }
 }
 
-function Set-Reservations([string]$Store, [object[]]$Reservations) {
+function Set-Reservations([string]$Store, $Reservations) {
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want it back, so it is not noted.
@@ -1602,7 +1494,7 @@ function Get-Known {
   Get-Cached 'Known' { Read-Known }
 }
 
-function Get-Cached([string]$Name, [scriptblock]$Read) {
+function Get-Cached([string]$Name, $Read) {
   if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
   $script:Run.Cache[$Name]
 }
@@ -2040,8 +1932,7 @@ function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsP
   }
 }
 
-function Wait-Registration {
-  param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
+function Wait-Registration([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds) {
   $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
   $registered = {
     $script:Run.Cache = @{}
@@ -2250,7 +2141,7 @@ function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
   [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
 }
 
-function Assert-Preflight([object[]]$Problems) {
+function Assert-Preflight($Problems) {
   # Fails by the id of the first; the others travel where a hint would.
   if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }
@@ -2298,7 +2189,7 @@ function Test-Addressing {
   New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
-function Get-PreflightNotices([object[]]$BadUpdates) {
+function Get-PreflightNotices($BadUpdates) {
   $is = Get-Revision
   foreach ($update in $BadUpdates) {
     if ($is -lt $update.first -or $is -ge $update.fixed) { continue }

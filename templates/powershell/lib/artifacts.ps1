@@ -1,6 +1,6 @@
 function Get-ArtifactDifference {
     # Where only the archive's hash is known, each file's own was noted when it was placed.
-    param([hashtable[]]$Artifacts)
+    param($Artifacts)
     foreach ($artifact in $Artifacts) {
         $noted = Read-PlacedHashes $artifact
         foreach ($member in $artifact.members) {
@@ -25,7 +25,7 @@ function Read-PlacedHashes {
 }
 
 function Install-Artifacts {
-    param([hashtable[]]$Artifacts)
+    param($Artifacts)
     foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact } }
 }
 

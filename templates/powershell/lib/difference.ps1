@@ -27,8 +27,7 @@ function New-Reboot {
 }
 
 function Stop-Step {
-    # A problem of ours, told from others by the prefix; the controller has the hint for its id. A step of the profile's
-    # own may send one, as the target of the error record.
+    # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
     param([string]$Id, [string]$Message, [string]$Hint = '')
     throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
@@ -46,7 +45,7 @@ function ConvertTo-Problem {
 }
 
 function Wait-Until {
-    param([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000)
+    param($Test, [int]$Seconds, [int]$Pause = 1000)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while (-not (& $Test)) {
         if ([DateTime]::UtcNow -gt $until) { return $false }

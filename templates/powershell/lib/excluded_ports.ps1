@@ -11,7 +11,7 @@ function Get-ExcludedRange {
 
 function Get-ExcludedPortDifference {
     # Each wanted one is a hashtable: protocol, first, last. A range around it is as good.
-    param([hashtable[]]$Wanted)
+    param($Wanted)
     foreach ($one in $Wanted) {
         $around = { $_.first -le $one.first -and $_.last -ge $one.last }
         if (Get-ExcludedRange $one.protocol | Where-Object $around) { continue }
@@ -20,7 +20,7 @@ function Get-ExcludedPortDifference {
 }
 
 function Add-ExcludedRange {
-    param([hashtable[]]$Wanted)
+    param($Wanted)
     foreach ($one in $Wanted) {
         if (-not (Get-ExcludedPortDifference $one)) { continue }
         Save-FormerValue 'ExcludedRange' "$($one.protocol) $($one.first)-$($one.last)" $one

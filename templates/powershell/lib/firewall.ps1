@@ -1,7 +1,7 @@
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Get-FirewallDifference {
-    param([hashtable[]]$Rules)
+    param($Rules)
     foreach ($rule in $Rules) {
         $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
         Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
@@ -52,7 +52,7 @@ function ConvertTo-Prefix {
 }
 
 function Set-FirewallRules {
-    param([hashtable[]]$Rules)
+    param($Rules)
     foreach ($rule in $Rules) {
         if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
         Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }

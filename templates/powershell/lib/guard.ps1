@@ -2,7 +2,7 @@
 
 function Get-GuardDifference {
     # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
-    param([hashtable]$Wanted)
+    param($Wanted)
     $address = Get-NodeAddress
     if (-not $address -or -not (Test-StaticAddress $address.ip)) { return }
     if (-not (Test-OperatorAwaited $Wanted)) { return }
@@ -18,12 +18,12 @@ function Test-StaticAddress {
 
 function Test-OperatorAwaited {
     # True while something is missing that only the network's owner makes.
-    param([hashtable]$Wanted)
+    param($Wanted)
     @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy }).Count -gt 0
 }
 
 function Protect-Address {
-    param([scriptblock]$Awaited, [int]$Seconds)
+    param($Awaited, [int]$Seconds)
     $snapshot = Read-StateJson 'network.json'
     if (-not $snapshot -or -not $snapshot.static) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)

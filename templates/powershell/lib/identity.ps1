@@ -15,8 +15,7 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-    # LastBootUpTime moves with the clock; the event log has one record (6005) per boot. Where that was cleared, the id
-    # noted by the startup task counts.
+    # LastBootUpTime moves with the clock; the event log has a record of each boot, or the startup task noted it.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
         $time = $started.TimeCreated.ToUniversalTime().ToString('o')

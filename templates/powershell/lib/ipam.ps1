@@ -19,7 +19,7 @@ function Read-StoreEntry {
 }
 
 function Get-StoreVip {
-    # The address reserved before, while it is in the pod network; else the first after the gateway that nobody has.
+    # The one reserved before, while it is in the pod network; else the first that nobody has.
     param([string]$Place, $Known)
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
@@ -35,7 +35,7 @@ function Get-StoreVip {
 }
 
 function Get-ReservationDifference {
-    param([string]$Store, [object[]]$Reservations)
+    param([string]$Store, $Reservations)
     foreach ($reservation in $Reservations) {
         $holder = "$($reservation.holder) $($reservation.interface)"
         $address = Expand-Known $reservation.address
@@ -70,7 +70,7 @@ function Get-StaleEntry {
 }
 
 function Set-Reservations {
-    param([string]$Store, [object[]]$Reservations)
+    param([string]$Store, $Reservations)
     [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want it back, so it is not noted.

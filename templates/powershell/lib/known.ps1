@@ -28,7 +28,7 @@ function Get-Known {
 }
 
 function Get-Cached {
-    param([string]$Name, [scriptblock]$Read)
+    param([string]$Name, $Read)
     if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
     $script:Run.Cache[$Name]
 }

@@ -1,6 +1,6 @@
 function Assert-Preflight {
     # Fails by the id of the first; the others travel where a hint would.
-    param([object[]]$Problems)
+    param($Problems)
     if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }
 
@@ -24,7 +24,7 @@ function Get-Revision {
 }
 
 function Test-Updates {
-    param([object[]]$Updates)
+    param($Updates)
     $is = Get-Revision
     foreach ($update in $Updates) {
         if ($is -ge $update.revision) { continue }
@@ -60,7 +60,7 @@ function Test-Addressing {
 }
 
 function Get-PreflightNotices {
-    param([object[]]$BadUpdates)
+    param($BadUpdates)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }

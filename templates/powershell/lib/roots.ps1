@@ -1,14 +1,14 @@
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
 function Use-RootStore {
-    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
+    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, $Work)
     $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
     $store.Open($Access)
     try { & $Work $store } finally { $store.Close() }
 }
 
 function Get-RootDifference {
-    param([hashtable[]]$Roots)
+    param($Roots)
     $known = @(Use-RootStore -Access ReadOnly -Work { param($Store) $Store.Certificates | ForEach-Object { $_.Thumbprint } })
     foreach ($root in $Roots) {
         if ($known -notcontains $root.thumbprint) { New-Difference -What ('trusted root ' + $root.thumbprint) -Is $null -Want 'present' }
@@ -16,7 +16,7 @@ function Get-RootDifference {
 }
 
 function Add-Roots {
-    param([hashtable[]]$Roots)
+    param($Roots)
     foreach ($root in $Roots) {
         if (@(Get-RootDifference @($root)).Count -eq 0) { continue }
         Save-FormerValue 'Root' $root.thumbprint @{ thumbprint = $root.thumbprint }

@@ -1,7 +1,7 @@
 function Get-SettingDifference {
     # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain
     # may write (below SOFTWARE\Policies) is its own on a domain member: reported, never changed.
-    param([hashtable[]]$Settings)
+    param($Settings)
     foreach ($setting in $Settings) {
         $is = Read-Registry $setting.path $setting.name
         if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value)) { continue }
@@ -16,7 +16,7 @@ function Test-PolicyOwned {
 }
 
 function Set-Settings {
-    param([hashtable[]]$Settings)
+    param($Settings)
     $reboot = $false
     foreach ($setting in $Settings) {
         $is = Read-Registry $setting.path $setting.name
