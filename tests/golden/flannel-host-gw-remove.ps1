@@ -544,7 +544,7 @@ function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
   $true
 }
 
-function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text) {
+function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
@@ -553,7 +553,7 @@ function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Fac
     Unmet = @{}
     # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
-    Step = ''; Fence = 0; Sequence = 0
+    Step = ''; Fence = 0; Sequence = 0; Stopped = @()
   }
 }
 
@@ -564,7 +564,7 @@ function Invoke-Block($Step, [string]$Block) {
   & $Step[$Block]
 }
 
-function Invoke-Locked([scriptblock]$Work) {
+function Invoke-Locked($Work) {
   # Taking the mutex would supersede it.
   $running = Get-RunningDetached
   $lock = $null
@@ -579,7 +579,7 @@ function Invoke-Locked([scriptblock]$Work) {
   finally { Exit-Run $lock }
 }
 
-function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
+function Invoke-Steps($Steps, $Drive) {
   $rebooting = @()
   foreach ($step in $Steps) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
@@ -589,7 +589,7 @@ function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent $step $result $watch
   }
-  if (-not $rebooting) { New-EndEvent 'complete'; return }
+  if (-not $rebooting) { Start-LeftServices; New-EndEvent 'complete'; return }
   Save-RebootMark $rebooting
   New-EventLine @{ event = 'reboot'; steps = $rebooting }
   New-EndEvent 'reboot'
@@ -780,6 +780,7 @@ function Set-PrivateAccess([string]$Path) {
     $account = [Security.Principal.SecurityIdentifier]::new($sid)
     $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
   }
+  $security.SetOwner($account)
   Set-Acl -LiteralPath $Path -AclObject $security
 }
 
@@ -1468,10 +1469,19 @@ function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
 function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+  $script:Run.Stopped += @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
   $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
   if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+}
+
+function Start-LeftServices {
+  # They were stopped with what they depend on, and their own steps did not come.
+  if ($script:Run.Mode -eq 'Undo') { return }
+  foreach ($service in $script:Run.Stopped) {
+    if ((Get-ServiceState $service.Name) -eq 'Stopped') { Start-Service -Name $service.Name -ErrorAction SilentlyContinue }
+  }
 }
 
 function Restore-Service([object]$Former) {
@@ -1509,6 +1519,10 @@ function Get-StatePath([string]$Name = '') {
 }
 
 function Initialize-StateFolder {
+  # Whoever made it stays its owner, and could have put former values there.
+  $path = Get-StatePath
+  $ours = "^O:(BA|SY|LA|$([Security.Principal.WindowsIdentity]::GetCurrent().User))G:"
+  if ([IO.Directory]::Exists($path) -and (Get-Acl -LiteralPath $path).Sddl -notmatch $ours) { throw "$path is somebody else's: see whose, and delete it" }
   foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 

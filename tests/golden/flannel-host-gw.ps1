@@ -850,7 +850,7 @@ function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
   $true
 }
 
-function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text) {
+function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
   $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
@@ -859,7 +859,7 @@ function New-Run([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Fac
     Unmet = @{}
     # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
-    Step = ''; Fence = 0; Sequence = 0
+    Step = ''; Fence = 0; Sequence = 0; Stopped = @()
   }
 }
 
@@ -871,7 +871,7 @@ function Invoke-Block($Step, [string]$Block) {
 }
 
 function Invoke-Look {
-  # What is fine goes out in one batch at the end: that costs the fewest messages.
+  # What is fine goes out in one batch at the end: the fewest messages.
   $script:Run.Fence = Get-Fence
   $quiet = [Collections.Generic.List[string]]::new()
   New-RunEvent
@@ -885,7 +885,7 @@ function Invoke-Look {
   $quiet.ToArray()
 }
 
-function Invoke-Locked([scriptblock]$Work) {
+function Invoke-Locked($Work) {
   # Taking the mutex would supersede it.
   $running = Get-RunningDetached
   $lock = $null
@@ -900,7 +900,7 @@ function Invoke-Locked([scriptblock]$Work) {
   finally { Exit-Run $lock }
 }
 
-function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
+function Invoke-Steps($Steps, $Drive) {
   $rebooting = @()
   foreach ($step in $Steps) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
@@ -910,7 +910,7 @@ function Invoke-Steps([object[]]$Steps, [scriptblock]$Drive) {
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent $step $result $watch
   }
-  if (-not $rebooting) { New-EndEvent 'complete'; return }
+  if (-not $rebooting) { Start-LeftServices; New-EndEvent 'complete'; return }
   Save-RebootMark $rebooting
   New-EventLine @{ event = 'reboot'; steps = $rebooting }
   New-EndEvent 'reboot'
@@ -996,7 +996,7 @@ function Read-Differences($Step) {
   }
 }
 
-function Assert-Allowed($Step, [object[]]$Differences) {
+function Assert-Allowed($Step, $Differences) {
   $facts = $script:Run.Facts
   $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
   if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
@@ -1179,6 +1179,7 @@ function Set-PrivateAccess([string]$Path) {
     $account = [Security.Principal.SecurityIdentifier]::new($sid)
     $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
   }
+  $security.SetOwner($account)
   Set-Acl -LiteralPath $Path -AclObject $security
 }
 
@@ -2463,10 +2464,19 @@ function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
 function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+  $script:Run.Stopped += @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
   $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
   if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+}
+
+function Start-LeftServices {
+  # They were stopped with what they depend on, and their own steps did not come.
+  if ($script:Run.Mode -eq 'Undo') { return }
+  foreach ($service in $script:Run.Stopped) {
+    if ((Get-ServiceState $service.Name) -eq 'Stopped') { Start-Service -Name $service.Name -ErrorAction SilentlyContinue }
+  }
 }
 
 function Read-FormerService([string]$Name) {
@@ -2499,6 +2509,10 @@ function Get-StatePath([string]$Name = '') {
 }
 
 function Initialize-StateFolder {
+  # Whoever made it stays its owner, and could have put former values there.
+  $path = Get-StatePath
+  $ours = "^O:(BA|SY|LA|$([Security.Principal.WindowsIdentity]::GetCurrent().User))G:"
+  if ([IO.Directory]::Exists($path) -and (Get-Acl -LiteralPath $path).Sddl -notmatch $ours) { throw "$path is somebody else's: see whose, and delete it" }
   foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.steps.bench import Bench
 
 STEP = "dynamic-ports"
@@ -97,3 +99,26 @@ def test_a_note_that_a_power_cut_tore_costs_only_itself(bench: Bench):
     assert bench.run(STEP).step(STEP)["state"] == "changed"
     assert bench.undo(STEP).step(STEP)["state"] == "changed"
     assert bench.look(STEP).differences(STEP)["dynamic ports: tcp"][0] == "49152+16384"
+
+
+@pytest.mark.parametrize("owner", ["S-1-5-32-544", "S-1-5-18"], ids=["Administrators", "SYSTEM"])
+def test_a_state_folder_of_ours_is_used_again(bench: Bench, owner: str):
+    bench.run(STEP)
+    bench.machine.files.need(FOLDER)[1].acl.owner = owner
+
+    assert bench.run(STEP).ended == "complete"
+
+
+def test_a_state_folder_that_somebody_else_made_is_not_believed(bench: Bench):
+    """Its former values would be put back in the name of an administrator."""
+    bench.run(STEP)
+    bench.machine.files.need(FOLDER)[1].acl.owner = "S-1-5-21-1-2-3-1001"
+
+    with pytest.raises(AssertionError, match="is somebody else"):
+        bench.run(STEP)
+
+
+def test_the_state_folder_belongs_to_administrators(bench: Bench):
+    bench.run(STEP)
+
+    assert bench.machine.files.need(FOLDER)[1].acl.owner == "S-1-5-32-544"

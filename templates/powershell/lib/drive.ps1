@@ -1,5 +1,5 @@
 function New-Run {
-    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, $Secrets, $Facts, $Text)
+    param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
@@ -8,7 +8,7 @@ function New-Run {
         Unmet = @{}
         # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
-        Step = ''; Fence = 0; Sequence = 0
+        Step = ''; Fence = 0; Sequence = 0; Stopped = @()
     }
 }
 
@@ -21,7 +21,7 @@ function Invoke-Block {
 }
 
 function Invoke-Look {
-    # What is fine goes out in one batch at the end: that costs the fewest messages.
+    # What is fine goes out in one batch at the end: the fewest messages.
     $script:Run.Fence = Get-Fence
     $quiet = [Collections.Generic.List[string]]::new()
     New-RunEvent
@@ -36,7 +36,7 @@ function Invoke-Look {
 }
 
 function Invoke-Locked {
-    param([scriptblock]$Work)
+    param($Work)
     # Taking the mutex would supersede it.
     $running = Get-RunningDetached
     $lock = $null
@@ -52,7 +52,7 @@ function Invoke-Locked {
 }
 
 function Invoke-Steps {
-    param([object[]]$Steps, [scriptblock]$Drive)
+    param($Steps, $Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
         if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
@@ -62,7 +62,7 @@ function Invoke-Steps {
         if ($result.Reboot) { $rebooting += $step.Name }
         New-StepEvent $step $result $watch
     }
-    if (-not $rebooting) { New-EndEvent 'complete'; return }
+    if (-not $rebooting) { Start-LeftServices; New-EndEvent 'complete'; return }
     Save-RebootMark $rebooting
     New-EventLine @{ event = 'reboot'; steps = $rebooting }
     New-EndEvent 'reboot'
@@ -192,7 +192,7 @@ function Read-Differences {
 }
 
 function Assert-Allowed {
-    param($Step, [object[]]$Differences)
+    param($Step, $Differences)
     $facts = $script:Run.Facts
     $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
     if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {

@@ -108,6 +108,7 @@ function Set-PrivateAccess {
         $account = [Security.Principal.SecurityIdentifier]::new($sid)
         $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
     }
+    $security.SetOwner($account)
     Set-Acl -LiteralPath $Path -AclObject $security
 }
 

@@ -4,6 +4,10 @@ function Get-StatePath {
 }
 
 function Initialize-StateFolder {
+    # Whoever made it stays its owner, and could have put former values there.
+    $path = Get-StatePath
+    $ours = "^O:(BA|SY|LA|$([Security.Principal.WindowsIdentity]::GetCurrent().User))G:"
+    if ([IO.Directory]::Exists($path) -and (Get-Acl -LiteralPath $path).Sddl -notmatch $ours) { throw "$path is somebody else's: see whose, and delete it" }
     foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 
