@@ -69,7 +69,9 @@ def test_what_stands_on_it_runs_again_when_its_step_comes_alone(node: Node):
 
     assert node.change(STEP).states == {STEP: "changed"}
 
-    assert {name: node.machine.services.need(name).status for name in ABOVE} == dict.fromkeys(ABOVE, "Running")
+    assert {name: node.machine.services.need(name).status for name in ABOVE} == dict.fromkeys(
+        ABOVE, "Running"
+    )
     node.site.settle(60)
     assert node.differs == []
 
