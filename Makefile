@@ -18,8 +18,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a change, report written
 	$(BIN)/winboot lab demo --report demo-report
 
-test: $(STAMP) ## the test suite
-	$(BIN)/python -m pytest
+test: $(STAMP) ## the test suite, on all processors; the tests of a file stay together
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
