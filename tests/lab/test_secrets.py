@@ -156,7 +156,7 @@ def _give_token(cluster: LabCluster) -> None:
     cluster.request(ADMIN, "POST", "/api/v1/namespaces/kube-system/secrets", body)
 
 
-def _listen(patch: pytest.MonkeyPatch, story: Story, hear: Callable[[str], None]) -> None:
+def _listen(patch: pytest.MonkeyPatch, story: Story, hear: Callable[[Machine, str], None]) -> None:
     """Keep each script that a machine is sent, and each line it says, before anybody has hidden something in it."""
     run = lab_node.Runner.run
 
@@ -166,22 +166,29 @@ def _listen(patch: pytest.MonkeyPatch, story: Story, hear: Callable[[str], None]
         def tell(stream: Any, value: Any) -> None:
             story.said.append(f"{stream}: {value}")
             emit(stream, value)
-            hear(str(value))
+            hear(runner._machine, str(value))
 
         return run(runner, script, parameters, tell, cancelled)
 
     patch.setattr(lab_node.Runner, "run", listening)
 
 
-def _cutting(lab: Lab) -> Callable[[str], None]:
+def _cutting(lab: Lab) -> Callable[[Machine, str], None]:
     """When the first of the credentials is written, win-1 loses all its shells and is back at once."""
-    left = [lab.nodes["win-1"].endpoint]
+    node = lab.nodes["win-1"]
+    left = [node.endpoint]
 
-    def hear(line: str) -> None:
-        if left and '"step":"kubelet-credentials"' in line and '"state":"changed"' in line:
+    def hear(machine: Machine, line: str) -> None:
+        if (
+            left
+            and machine is node.machine
+            and '"step":"kubelet-credentials"' in line
+            and '"state":"changed"' in line
+        ):
             endpoint = left.pop()
-            lab.farm.tell(endpoint, "down")
-            lab.farm.tell(endpoint, "up")
+            # Waited for: the rest of the script takes less time than the news would.
+            lab.farm.down(endpoint)
+            lab.farm.up(endpoint)
 
     return hear
 
