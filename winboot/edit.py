@@ -60,7 +60,7 @@ def _put_one(text: str, path: tuple[str, ...], key: str, value: str, *, quote: b
     there = None if depth < len(path) else _child(mapping, key, path)
     if there is not None:
         start = there.start_mark.index
-        return text[:start] + ("" if text[start - 1].isspace() else " ") + value + text[_end(there) :]
+        return text[:start] + ("" if text[start - 1] in " \t\r\n" else " ") + value + text[_end(there) :]
     return _append(text, mapping, path[depth:], _entry(key, value, quote=quote))
 
 
@@ -131,7 +131,8 @@ def _append(text: str, node: yaml.MappingNode, path: Sequence[str], entry: str) 
         for name in reversed(path):
             inside = f"{name}: {{{inside}}}"
         closing = node.end_mark.index - 1
-        return text[:closing].rstrip() + ", " + inside + text[closing:]
+        # Not all that Python calls space: a no-break space is a value.
+        return text[:closing].rstrip(" \t\r\n") + ", " + inside + text[closing:]
     line = _line_end(text, _end(node))
     return _with_newline(text[:line]) + _nested(path, entry, node.start_mark.column) + text[line:]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from winboot.edit import put, put_reference
@@ -58,6 +58,7 @@ def test_a_reference_is_put_beside_the_other_keys() -> None:
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 
 
+@example({"1": "\xa0"}, "0", "0", True)
 @given(st.dictionaries(WORDS, WORDS, max_size=4), WORDS, WORDS, st.booleans())
 def test_whatever_stands_there_nothing_else_changes(
     there: dict[str, str], key: str, value: str, flow: bool
