@@ -34,7 +34,8 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 	$(BIN)/python -m winboot.lab.conformance $(CASES)
 
 fuzz: $(STAMP) ## the long property tests
-	$(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $$(grep -rl '@given' tests --include='test_*.py')
 
 bench: $(STAMP) ## ratios against a floor or a peer measured in the same run
 	$(BIN)/python -m benchmarks
