@@ -553,7 +553,7 @@ function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
     Unmet = @{}
     # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
-    Step = ''; Fence = 0; Sequence = 0; Stopped = @()
+    Step = ''; Fence = 0; Sequence = 0
   }
 }
 
@@ -589,7 +589,7 @@ function Invoke-Steps($Steps, $Drive) {
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent $step $result $watch
   }
-  if (-not $rebooting) { Start-LeftServices; New-EndEvent 'complete'; return }
+  if (-not $rebooting) { New-EndEvent 'complete'; return }
   Save-RebootMark $rebooting
   New-EventLine @{ event = 'reboot'; steps = $rebooting }
   New-EndEvent 'reboot'
@@ -1469,19 +1469,10 @@ function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
 function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
   if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
   $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-  $script:Run.Stopped += @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
   Stop-Service -Name $Name -Force -NoWait
   Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
   $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
   if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
-}
-
-function Start-LeftServices {
-  # They were stopped with what they depend on, and their own steps did not come.
-  if ($script:Run.Mode -eq 'Undo') { return }
-  foreach ($service in $script:Run.Stopped) {
-    if ((Get-ServiceState $service.Name) -eq 'Stopped') { Start-Service -Name $service.Name -ErrorAction SilentlyContinue }
-  }
 }
 
 function Restore-Service([object]$Former) {

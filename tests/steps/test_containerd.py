@@ -63,19 +63,6 @@ def test_a_description_and_values_of_others_stay(node: Node):
     assert node.registry(rf"{SERVICES}\containerd", "Monitoring") == "agent 7"
 
 
-def test_what_stands_on_it_runs_again_when_its_step_comes_alone(node: Node):
-    """`--only containerd`: their own steps would have started them."""
-    sc("config", "containerd", "binPath=", r"C:\tools\containerd.exe")(node.site)
-
-    assert node.change(STEP).states == {STEP: "changed"}
-
-    assert {name: node.machine.services.need(name).status for name in ABOVE} == dict.fromkeys(
-        ABOVE, "Running"
-    )
-    node.site.settle(60)
-    assert node.differs == []
-
-
 @pytest.mark.parametrize(
     "hand",
     [

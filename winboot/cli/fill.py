@@ -78,10 +78,14 @@ def _find_ca(profile: Profile) -> str:
     from winboot.cli.init import read_kubeconfig
     from winboot.cluster.discovery import fetch_ca
     from winboot.errors import InvalidInput
+    from winboot.spec.resolve import check_ca_hash
 
     cluster = profile.cluster
     if cluster.kubeconfig is not None and cluster.kubeconfig.file is not None:
-        return read_kubeconfig(cluster.kubeconfig.file, cluster.context).ca_pem
+        pem = read_kubeconfig(cluster.kubeconfig.file, cluster.context).ca_pem
+        if cluster.ca_hash is not None:
+            check_ca_hash(pem, cluster.ca_hash)
+        return pem
     if cluster.ca_hash is not None:
         return fetch_ca(cluster.server, cluster.ca_hash)
     raise InvalidInput(

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
 CLOCK_FAILS_S: Final = 300
 CLOCK_WARNS_S: Final = 5
-OUR_CLOCK: Final = ("ours", timedelta())
+# Whose it is, and how far it is ahead of ours.
+Clock = tuple[str, timedelta]
+OUR_CLOCK: Final[Clock] = ("ours", timedelta())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,10 @@ def ping(
 
     specs = load_targets(inventory, words(limit))
     with closing(Clusters()) as clusters:
-        results = fleet.each(specs, lambda spec: _ping(spec, clusters), stop=Stop(), workers=workers)
+        clocks = _clocks(specs, clusters)
+    results = fleet.each(
+        specs, lambda spec: _ping(spec, clocks[_cluster_of(spec)]), stop=Stop(), workers=workers
+    )
     if output is Output.json:
         for result in results:
             findings = [
@@ -80,22 +85,31 @@ def _exit_code(codes: list[int]) -> int:
     return bad[0] if len(set(bad)) == 1 else 1
 
 
-def _ping(spec: NodeSpec, clusters: Clusters) -> Pinged:
+def _ping(spec: NodeSpec, clock: Clock) -> Pinged:
     from winboot.cli.targets import open_transport
     from winboot.errors import WinbootError
 
     machine = spec.machine
     try:
         with open_transport(spec) as transport:
-            found = list(judge(transport.probe(), spec, *_reference(spec, clusters)))
+            found = list(judge(transport.probe(), spec, *clock))
     except WinbootError as error:
         finding = Finding("error", type(error).__name__, error.problem, error.hint)
         return Pinged(spec.node.name, machine.address, (finding,), error.exit_code)
     return Pinged(spec.node.name, machine.address, tuple(found), int(any(f.level == "error" for f in found)))
 
 
-def _reference(spec: NodeSpec, clusters: Clusters) -> tuple[str, timedelta]:
-    """Whose clock the machine's is held against, and how far that one is from ours: the cluster's, if it answers.
+def _cluster_of(spec: NodeSpec) -> tuple[str, str | None]:
+    return str(spec.cluster.kubeconfig), spec.cluster.context
+
+
+def _clocks(specs: list[NodeSpec], clusters: Clusters) -> dict[tuple[str, str | None], Clock]:
+    """Each cluster is asked once."""
+    return {key: _clock_of(spec, clusters) for key, spec in {_cluster_of(one): one for one in specs}.items()}
+
+
+def _clock_of(spec: NodeSpec, clusters: Clusters) -> Clock:
+    """Whose clock a machine's is held against, and how far that one is from ours: the cluster's, if it answers.
 
     Certificates and tokens are issued and judged by the cluster's clock; a cluster that does not answer is the
     business of other commands.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -18,10 +18,12 @@ from typing import Any, Final
 import yaml
 
 from winboot.errors import ClusterError, ClusterUnreachable
+from winboot.spec.resolve import key_hash
 
 PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 TIMEOUT_S: Final = 20
 MOST_BYTES: Final = 1 << 20
+CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def fetch_ca(server: str, ca_hash: str) -> str:
@@ -68,19 +70,10 @@ def _authority(body: bytes, server: str) -> str:
 
 
 def _pinned(pem: str, ca_hash: str, server: str) -> str:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    try:
-        offered = x509.load_pem_x509_certificates(pem.encode("ascii"))
-    except ValueError as error:
-        raise ClusterError(
-            f"{server}: the CA in cluster-info cannot be read", hint="Name it: cluster.ca."
-        ) from error
-    for certificate in offered:
-        key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        if hashlib.sha256(key).hexdigest() == ca_hash:
-            return certificate.public_bytes(Encoding.PEM).decode("ascii")
+    """That one of the certificates whose key has the hash."""
+    for certificate in CERTIFICATE.findall(pem):
+        if key_hash(certificate) == ca_hash:
+            return str(certificate) + "\n"
     raise ClusterError(
         f"{server} offers a CA with another key than cluster.ca_hash says",
         hint="Is this the right server? `kubeadm token create --print-join-command` prints the hash.",

@@ -123,7 +123,7 @@ def _cluster(profile: Profile) -> ClusterSpec:
     url = urlsplit(section.server)
     pem = "" if section.ca is None else _certificate(section.ca.read("cluster.ca").reveal(), str(section.ca))
     if pem and section.ca_hash is not None:
-        _check_ca_hash(pem, section.ca_hash)
+        check_ca_hash(pem, section.ca_hash)
     dns = section.dns_service_ip or tuple(cidr.network_address + 10 for cidr in section.service_cidr[:1])
     return ClusterSpec(
         server=section.server,
@@ -149,24 +149,29 @@ def _certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
     return pem
 
 
-def _check_ca_hash(pem: str, wanted: str) -> None:
-    """The hash kubeadm prints is of the public key, not of the file."""
-    body = pem.split("-----BEGIN CERTIFICATE-----")[1].split("-----END")[0]
-    from cryptography import x509  # heavy, and only needed for profiles that name a hash
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    try:
-        key = x509.load_der_x509_certificate(base64.b64decode(body)).public_key()
-    except ValueError as error:
-        raise InvalidInput(
-            "cluster.ca: the certificate cannot be read", hint="It must be a PEM file."
-        ) from error
-    found = hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
+def check_ca_hash(pem: str, wanted: str) -> None:
+    """Raises InvalidInput unless the certificate's key has this hash."""
+    found = key_hash(pem)
     if found != wanted:
         raise InvalidInput(
             f"cluster.ca: the key of the certificate has the hash {found}, not the one in cluster.ca_hash",
             hint="One of the two belongs to another cluster.",
         )
+
+
+def key_hash(pem: str) -> str:
+    """The sha256 (hex) of a certificate's public key, as kubeadm prints it. Raises InvalidInput where it is none."""
+    from cryptography import x509  # heavy, and only needed for profiles that name a hash
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    try:
+        body = pem.split("-----BEGIN CERTIFICATE-----")[1].split("-----END")[0]
+        key = x509.load_der_x509_certificate(base64.b64decode(body)).public_key()
+    except (IndexError, ValueError) as error:
+        raise InvalidInput(
+            "cluster.ca: the certificate cannot be read", hint="It must be a PEM file."
+        ) from error
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def _network(

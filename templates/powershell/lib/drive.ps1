@@ -8,7 +8,7 @@ function New-Run {
         Unmet = @{}
         # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
-        Step = ''; Fence = 0; Sequence = 0; Stopped = @()
+        Step = ''; Fence = 0; Sequence = 0
     }
 }
 
@@ -62,7 +62,7 @@ function Invoke-Steps {
         if ($result.Reboot) { $rebooting += $step.Name }
         New-StepEvent $step $result $watch
     }
-    if (-not $rebooting) { Start-LeftServices; New-EndEvent 'complete'; return }
+    if (-not $rebooting) { New-EndEvent 'complete'; return }
     Save-RebootMark $rebooting
     New-EventLine @{ event = 'reboot'; steps = $rebooting }
     New-EndEvent 'reboot'

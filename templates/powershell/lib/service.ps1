@@ -151,19 +151,10 @@ function Stop-RunningService {
     param([string]$Name, [int]$Seconds = 60)
     if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
     $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    $script:Run.Stopped += @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
     Stop-Service -Name $Name -Force -NoWait
     Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
     $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
     if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
-}
-
-function Start-LeftServices {
-    # They were stopped with what they depend on, and their own steps did not come.
-    if ($script:Run.Mode -eq 'Undo') { return }
-    foreach ($service in $script:Run.Stopped) {
-        if ((Get-ServiceState $service.Name) -eq 'Stopped') { Start-Service -Name $service.Name -ErrorAction SilentlyContinue }
-    }
 }
 
 function Read-FormerService {
