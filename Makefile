@@ -8,11 +8,11 @@ STAMP := $(VENV)/.locked
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml lab/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "winboot needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	touch $(STAMP)
 
 demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a change, report written
@@ -29,9 +29,9 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter
 
 check: lint test ## all that CI runs
 
-CASES ?= tests/conformance
+CASES ?= lab/conformance
 conformance: $(STAMP) ## the lab's answers against recordings of the real PowerShell (CASES=folder for others)
-	$(BIN)/python -m winboot.lab.conformance $(CASES)
+	$(BIN)/python -m winboot_lab.conformance $(CASES)
 
 fuzz: $(STAMP) ## the long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from winboot_lab.cli.staging import PASSWORD_VARIABLE, stage
+from winboot_lab.up import Lab
 
 from benchmarks import Ratio, interleaved
 from winboot.cli.options import Output
 from winboot.cli.output import progress
-from winboot.cli.staging import PASSWORD_VARIABLE, stage
 from winboot.cli.targets import load_targets, run_context
 from winboot.join import Options, survey
-from winboot.lab.up import Lab
 
 NODES, TASKS, ROUNDS = 4, 20, 2
 ANSIBLE = Path(__file__).parents[1] / ".bench-venv" / "bin" / "ansible-playbook"

@@ -14,12 +14,12 @@ from typing import Any
 
 from pypsrp.powershell import PowerShell, RunspacePool
 from pypsrp.wsman import WSMan
+from winboot_lab.wsman.endpoint import Settings
+from winboot_lab.wsman.executor import Emit, Ended
+from winboot_lab.wsman.farm import Farm
+from winboot_lab.wsman.faults import Delay
 
 from benchmarks import Ratio, interleaved
-from winboot.lab.wsman.endpoint import Settings
-from winboot.lab.wsman.executor import Emit, Ended
-from winboot.lab.wsman.farm import Farm
-from winboot.lab.wsman.faults import Delay
 from winboot.secret import Secret
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.psrp import PsrpTransport

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from winboot_lab.cluster import LabCluster
+from winboot_lab.cluster.authority import load_certificate
+from winboot_lab.cluster.server import ClusterServer
+from winboot_lab.mirror import MirrorServer
 
 from winboot.cli import run
 from winboot.cluster.discovery import fetch_ca
 from winboot.errors import ClusterError, ClusterUnreachable
-from winboot.lab.cluster import LabCluster
-from winboot.lab.cluster.authority import load_certificate
-from winboot.lab.cluster.server import ClusterServer
-from winboot.lab.mirror import MirrorServer
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.cluster import ClusterServer, LabCluster
+from winboot_lab.cluster.identity import ADMIN, Identity, user
 
 from winboot.cluster import Cluster, connect
-from winboot.lab.cluster import ClusterServer, LabCluster
-from winboot.lab.cluster.identity import ADMIN, Identity, user
 
 
 def kubelet(name: str) -> Identity:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.cluster import ClusterPlan, ClusterServer, Credentials, LabCluster
+from winboot_lab.cluster.authority import Subject, new_key, request_pem
+from winboot_lab.cluster.controllers import SERVING_SIGNER
 
 from tests.cluster.conftest import Scene, kubelet
 from winboot.cluster import connect
 from winboot.cluster.base import ExpectedNode, Need, NodeWish
 from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable
-from winboot.lab.cluster import ClusterPlan, ClusterServer, Credentials, LabCluster
-from winboot.lab.cluster.authority import Subject, new_key, request_pem
-from winboot.lab.cluster.controllers import SERVING_SIGNER
 from winboot.spec import Taint
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 
 import pytest
+from winboot_lab.cluster.authority import Subject, new_key, request_pem
 
 from winboot.cluster.base import ExpectedNode
 from winboot.cluster.identity import same_machine
 from winboot.cluster.requests import CLIENT_SIGNER, SERVING_SIGNER, Request, problems
-from winboot.lab.cluster.authority import Subject, new_key, request_pem
 
 NODE = ExpectedNode(
     "win-1", frozenset({"win-a1"}), frozenset({"10.0.1.11"}), frozenset({"system:bootstrap:abcdef"})

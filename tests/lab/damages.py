@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
+from winboot_lab.programs.calico import calico_node
+from winboot_lab.programs.kube_proxy import KubeProxy
+from winboot_lab.programs.outside import HostProcess
+
 from tests.lab import hands
 from tests.lab.hands import (
     CLIENT,
@@ -43,10 +48,6 @@ from tests.lab.hands import (
 )
 from tests.lab.scenes import by_hand
 from tests.lab.site import Site
-from winboot.lab.cluster.authority import CLIENT_AUTH, Authority, Subject
-from winboot.lab.programs.calico import calico_node
-from winboot.lab.programs.kube_proxy import KubeProxy
-from winboot.lab.programs.outside import HostProcess
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
+from winboot_lab.programs.wrappers import join
+from winboot_lab.windows.accounts import USERS
+from winboot_lab.windows.acl import READ_EXECUTE, Rule
+from winboot_lab.windows.programs_api import Exit
+from winboot_lab.windows.registry import HKLM
+
 from tests.lab.site import Site
 from winboot.events import RunStarted
-from winboot.lab.cluster.authority import CLIENT_AUTH, Authority, Subject
-from winboot.lab.programs.wrappers import join
-from winboot.lab.windows.accounts import USERS
-from winboot.lab.windows.acl import READ_EXECUTE, Rule
-from winboot.lab.windows.programs_api import Exit
-from winboot.lab.windows.registry import HKLM
 
 SYSTEM32 = r"C:\Windows\System32"
 SERVICES = r"SYSTEM\CurrentControlSet\Services"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from winboot_lab.programs import hcn
+from winboot_lab.windows.boot import CBS_PENDING
+
 from tests.lab.hands import Hand, all_of, regedit
 from tests.lab.site import Site
-from winboot.lab.programs import hcn
-from winboot.lab.windows.boot import CBS_PENDING
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from winboot_lab.cluster import ClusterPlan
+from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
+from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.programs.base import Run
+from winboot_lab.programs.calico import calico_node
 
 from tests.lab.site import NodePlan, Site, only, problems
-from winboot.lab.cluster import ClusterPlan
-from winboot.lab.cluster.authority import CLIENT_AUTH, Authority, Subject
-from winboot.lab.cluster.kubeconfig import write_kubeconfig
-from winboot.lab.programs.base import Run
-from winboot.lab.programs.calico import calico_node
 
 PROFILES: Final = Path(__file__).parents[2] / "profiles"
 PROXY: Final = "proxy.corp.example"

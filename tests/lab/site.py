@@ -17,32 +17,32 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
+from winboot_lab.cli.staging import stage
+from winboot_lab.cluster import ApiFailure, LabCluster
+from winboot_lab.cluster.cluster import ClusterPlan, decode_body
+from winboot_lab.cluster.identity import ADMIN
+from winboot_lab.cluster.kinds import CSRS
+from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.run import run_script
+from winboot_lab.engine.values import SecureString
+from winboot_lab.mirror import Mirror
+from winboot_lab.node import USER, powershell
+from winboot_lab.programs import Outside, install_programs
+from winboot_lab.up import MIRROR_HOST, NodePlan
+from winboot_lab.windows.clock import LabTime
+from winboot_lab.windows.door import Interrupted, MachineStopped
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.session import Session
+from winboot_lab.windows.sockets import World as Internet
 
-from winboot.cli.staging import stage
 from winboot.cluster.base import ExpectedNode, Verdict
 from winboot.cluster.lightkube import LightkubeCluster
 from winboot.errors import ConnectionLost, ScriptFailed, Unreachable
 from winboot.events import Event
 from winboot.inventory import load_inventory
 from winboot.join import Options, World, join, survey
-from winboot.lab.cluster import ApiFailure, LabCluster
-from winboot.lab.cluster.cluster import ClusterPlan, decode_body
-from winboot.lab.cluster.identity import ADMIN
-from winboot.lab.cluster.kinds import CSRS
-from winboot.lab.cluster.kubeconfig import write_kubeconfig
-from winboot.lab.engine.refusal import Refusal
-from winboot.lab.engine.run import run_script
-from winboot.lab.engine.values import SecureString
-from winboot.lab.mirror import Mirror
-from winboot.lab.node import USER, powershell
-from winboot.lab.programs import Outside, install_programs
-from winboot.lab.up import MIRROR_HOST, NodePlan
-from winboot.lab.windows.clock import LabTime
-from winboot.lab.windows.door import Interrupted, MachineStopped
-from winboot.lab.windows.machine import Machine
-from winboot.lab.windows.programs_api import Programs
-from winboot.lab.windows.session import Session
-from winboot.lab.windows.sockets import World as Internet
 from winboot.report import NodeReport, Report
 from winboot.run import Patience, Stop
 from winboot.secret import Secret
@@ -118,7 +118,7 @@ class Site:
         return machine
 
     def _as_lab(self) -> Any:
-        """As much of a `winboot.lab.up.Lab` as staging its files takes."""
+        """As much of a `winboot_lab.up.Lab` as staging its files takes."""
         kubeconfig = SimpleNamespace(write_admin_kubeconfig=self._write_kubeconfig)
         settings = SimpleNamespace(address="127.0.0.1")
         nodes = {

@@ -6,9 +6,10 @@ import json
 import re
 from typing import Any, Final
 
+from winboot_lab.cluster.kinds import CSRS, NODES, SECRETS
+from winboot_lab.windows.snapshot import Tree, diff, without_chance
+
 from tests.lab.site import Site
-from winboot.lab.cluster.kinds import CSRS, NODES, SECRETS
-from winboot.lab.windows.snapshot import Tree, diff, without_chance
 
 # Files of which only their presence and their access rules count: keys and certificates are new each time.
 # (host-local writes down where its last search ended.)

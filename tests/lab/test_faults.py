@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from winboot_lab.up import MIRROR_HOST
 
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
-from winboot.lab.up import MIRROR_HOST
 from winboot.run import Patience
 
 API: Final = ("10.0.0.10", 6443)

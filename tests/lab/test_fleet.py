@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from winboot_lab.cli.staging import PASSWORD_VARIABLE, stage
+from winboot_lab.up import Lab
 
 from winboot.cli import run
-from winboot.cli.staging import PASSWORD_VARIABLE, stage
-from winboot.lab.up import Lab
 
 OFF, REFUSING, FAILING = "win-1", "win-2", "win-3"
 WRONG: Final = "WINBOOT_TEST_WRONG_PASSWORD"

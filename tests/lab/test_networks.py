@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from winboot_lab.cli.staging import stage
+from winboot_lab.cluster import ClusterPlan
+from winboot_lab.programs import hcn
+from winboot_lab.programs.plugins import Azure
+from winboot_lab.windows.network import Adapter, Address, Route
+from winboot_lab.windows.programs_api import image_bytes
+from winboot_lab.windows.snapshot import diff
+from winboot_lab.windows.sockets import Listener
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
-from winboot.cli.staging import stage
 from winboot.errors import InvalidInput
-from winboot.lab.cluster import ClusterPlan
-from winboot.lab.programs import hcn
-from winboot.lab.programs.plugins import Azure
-from winboot.lab.windows.network import Adapter, Address, Route
-from winboot.lab.windows.programs_api import image_bytes
-from winboot.lab.windows.snapshot import diff
-from winboot.lab.windows.sockets import Listener
 from winboot.plan import make_plan
 from winboot.report import Report
 from winboot.steps import STEPS

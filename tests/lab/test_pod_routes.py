@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from winboot_lab.cluster import ClusterPlan
+from winboot_lab.windows.network import Route
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
 from winboot.errors import InvalidInput
-from winboot.lab.cluster import ClusterPlan
-from winboot.lab.windows.network import Route
 from winboot.manifests import manifest
 
 NODES = "/api/v1/nodes"

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from winboot_lab.cluster.kinds import NODES, SECRETS
+from winboot_lab.windows.snapshot import diff, without_chance
 
 from tests.lab import hands
 from tests.lab.scenes import Scenes
@@ -16,8 +18,6 @@ from tests.lab.test_network_undo import undo
 from winboot.cli import run
 from winboot.events import RebootWanted
 from winboot.join import Options, prepare
-from winboot.lab.cluster.kinds import NODES, SECRETS
-from winboot.lab.windows.snapshot import diff, without_chance
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 STARTING: Final = "winboot.io/starting"

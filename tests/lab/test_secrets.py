@@ -18,23 +18,23 @@ from urllib.parse import quote
 
 import pytest
 import yaml
+from winboot_lab import node as lab_node
+from winboot_lab.cli.staging import stage
+from winboot_lab.cluster import LabCluster
+from winboot_lab.cluster.identity import ADMIN
+from winboot_lab.cluster.kinds import SECRETS
+from winboot_lab.engine.run import run_script
+from winboot_lab.up import Lab, NodePlan
+from winboot_lab.windows.accounts import USERS
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.registry import HKLM
+from winboot_lab.windows.tasks import Action, Task
+from winboot_lab.wsman.faults import Drop
 
 from tests.lab.canaries import Canaries, compressed
 from tests.lab.witness import Tap, Witness, files_of, on_machine
-from winboot.cli.staging import stage
 from winboot.errors import InvalidInput
 from winboot.inventory import load_inventory
-from winboot.lab import node as lab_node
-from winboot.lab.cluster import LabCluster
-from winboot.lab.cluster.identity import ADMIN
-from winboot.lab.cluster.kinds import SECRETS
-from winboot.lab.engine.run import run_script
-from winboot.lab.up import Lab, NodePlan
-from winboot.lab.windows.accounts import USERS
-from winboot.lab.windows.machine import Machine
-from winboot.lab.windows.registry import HKLM
-from winboot.lab.windows.tasks import Action, Task
-from winboot.lab.wsman.faults import Drop
 
 ROOT: Final = Path(__file__).parents[2]
 HOSTS: Final = r"C:\ProgramData\containerd\certs.d\private.corp.example\hosts.toml"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from winboot_lab.cli.staging import stage
+from winboot_lab.windows.registry import HKLM
+
 from tests.lab.site import Site, differences, only, problems
 from tests.lab.test_networks import BY_NAME, joined, run_pod
-from winboot.cli.staging import stage
-from winboot.lab.windows.registry import HKLM
 
 SERVICES = ("containerd", "kubelet", "kube-proxy")
 # CurrentControlSet is a link to it.

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from winboot_lab.cluster import ClusterPlan
 
 from tests.lab import hands
 from tests.lab.scenes import PROFILES, SCENES
 from tests.lab.site import NodePlan, Site, only, problems
-from winboot.lab.cluster import ClusterPlan
 from winboot.report import Report
 from winboot.run import Patience
 

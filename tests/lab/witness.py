@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-
-from winboot.lab.engine import cmdlet
-from winboot.lab.engine.values import NoteProperty, PSCustomObject
-from winboot.lab.windows.accounts import ADMINISTRATORS, SYSTEM
-from winboot.lab.windows.eventlog import Event, EventLog
-from winboot.lab.windows.files import Files, Node
-from winboot.lab.windows.machine import Machine
-from winboot.lab.windows.processes import Process, Processes
-from winboot.lab.windows.registry import HKLM, Registry
-from winboot.lab.windows.tasks import Task, Tasks
+from winboot_lab.engine import cmdlet
+from winboot_lab.engine.values import NoteProperty, PSCustomObject
+from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM
+from winboot_lab.windows.eventlog import Event, EventLog
+from winboot_lab.windows.files import Files, Node
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.processes import Process, Processes
+from winboot_lab.windows.registry import HKLM, Registry
+from winboot_lab.windows.tasks import Task, Tasks
 
 Thing = tuple[str, bytes | str]
 

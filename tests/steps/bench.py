@@ -5,18 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from winboot_lab.engine.run import run_script
+from winboot_lab.engine.values import SecureString
+from winboot_lab.node import powershell
+from winboot_lab.programs import install_programs
+from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.accounts import Token
+from winboot_lab.windows.clock import LabTime
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.sockets import World
+
 from tests.steps.builders import a_spec
 from winboot.events import Problem, StepDone, parse
-from winboot.lab.engine.run import run_script
-from winboot.lab.engine.values import SecureString
-from winboot.lab.node import powershell
-from winboot.lab.programs import install_programs
-from winboot.lab.programs.outside import Outside
-from winboot.lab.windows.accounts import Token
-from winboot.lab.windows.clock import LabTime
-from winboot.lab.windows.machine import Machine
-from winboot.lab.windows.programs_api import Programs
-from winboot.lab.windows.sockets import World
 from winboot.plan import make_plan
 from winboot.script import render
 from winboot.spec import NodeSpec

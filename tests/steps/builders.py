@@ -7,8 +7,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
 
+from winboot_lab.mirror import sha256_of
+
 from winboot.inventory import load_inventory
-from winboot.lab.mirror import sha256_of
 from winboot.spec import NodeSpec, resolve
 
 ROOT = Path(__file__).parents[2]

@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import replace
 
 import pytest
+from winboot_lab.mirror import Mirror
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, with_a_mirror
-from winboot.lab.mirror import Mirror
 from winboot.steps.artifacts import ARTIFACTS, _matches
 
 

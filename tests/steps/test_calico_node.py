@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from winboot_lab.programs import hcn
 
 from tests.lab.hands import SERVICES, Hand, delete, endpoint, network, regedit, remove_network, stop
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
-from winboot.lab.programs import hcn
 
 STEP = "calico-node"
 SCENE = "own calico"

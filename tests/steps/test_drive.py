@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from winboot_lab.engine.run import run_script
+from winboot_lab.windows.machine import Machine
 
-from winboot.lab.engine.run import run_script
-from winboot.lab.windows.machine import Machine
 from winboot.script import templates_root
 
 # Who the machine is and what it has stored are other files' business here.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from winboot_lab.programs import hcn
+
 from tests.lab.hands import sc
 from tests.steps.nodes import Node
-from winboot.lab.programs import hcn
 
 STEP = "pod-network"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from winboot_lab.cluster.authority import Authority
 
 from tests.lab.hands import CLIENT, KUBECONFIG, PKI, Hand, certificate, delete, kubeconfig, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
-from winboot.lab.cluster.authority import Authority
 
 STEP = "kubelet-credentials"
 CA = r"C:\etc\kubernetes\pki\ca.crt"

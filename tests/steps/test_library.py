@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from winboot_lab.engine.run import run_script
+from winboot_lab.windows.machine import Machine
 
 from winboot import script
-from winboot.lab.engine.run import run_script
-from winboot.lab.windows.machine import Machine
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from winboot_lab.engine.run import run_script
+from winboot_lab.windows.machine import Machine
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from winboot import script
-from winboot.lab.engine.run import run_script
-from winboot.lab.windows.machine import Machine
 from winboot.steps.log_rotation import LOG_ROTATION
 
 LOG = r"C:\var\log\containerd\containerd.log"

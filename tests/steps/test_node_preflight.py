@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from winboot_lab.windows.network import Route
+from winboot_lab.windows.snapshot import diff
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from winboot.hints import HINTS, hint_for
-from winboot.lab.windows.network import Route
-from winboot.lab.windows.snapshot import diff
 
 
 def test_a_machine_that_fits_passes(bench: Bench):

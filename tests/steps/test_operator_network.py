@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from winboot_lab.programs.calico import calico_node
 
 from tests.lab.hands import Hand, delete, endpoint, network, remove_network
 from tests.lab.scenes import by_hand
@@ -13,7 +14,6 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
-from winboot.lab.programs.calico import calico_node
 from winboot.steps.operator_network import OPERATOR_NETWORK
 
 STEP = "operator-network"

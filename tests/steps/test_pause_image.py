@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.processes import Process
+from winboot_lab.windows.programs_api import Exit
 
 from tests.lab.hands import stop, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
-from winboot.lab.windows.machine import Machine
-from winboot.lab.windows.processes import Process
-from winboot.lab.windows.programs_api import Exit
 
 STEP = "pause-image"
 STORE = r"C:\ProgramData\containerd\root\io.containerd.metadata.v1.bolt\meta.db"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from winboot_lab.programs import hcn
 
 from tests.lab.hands import Hand, endpoint, forwarding_off, network, remove_network, replace, stop
 from tests.lab.site import Site
@@ -13,7 +14,6 @@ from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
 from winboot.hints import HINTS
-from winboot.lab.programs import hcn
 
 STEP = "pod-network"
 SUBNET_ENV = r"C:\run\flannel\subnet.env"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from winboot_lab.windows.network import Route
 
 from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
-from winboot.lab.windows.network import Route
 
 STEP = "pod-routes"
 OTHERS = "10.244.0.0/24"

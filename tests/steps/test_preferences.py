@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
+from winboot_lab.engine.run import run_script
+from winboot_lab.windows.machine import Machine
+
 from tests.steps.test_detached import a_text
-from winboot.lab.engine.run import run_script
-from winboot.lab.windows.machine import Machine
 
 WORKS = "Change = { New-NetRoute -DestinationPrefix 10.9.0.0/24 -NextHop 10.0.0.1 -InterfaceIndex 9999; 'went on' }"
 

@@ -4,9 +4,10 @@ import hashlib
 import ssl
 from base64 import b64decode
 
+from winboot_lab.cluster.authority import Authority
+
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot.lab.cluster.authority import Authority
 from winboot.steps.trust_roots import TRUST_ROOTS
 
 ROOTS = {"update_hold: false": "update_hold: false\n  trust_roots: [{file: ./ca.crt}]"}

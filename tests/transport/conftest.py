@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from tests.lab_wsman.stage import MODES, Mode
-from winboot.lab.wsman.farm import Farm
+from lab_wsman.stage import MODES, Mode
+from winboot_lab.wsman.farm import Farm
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from lab_wsman.stage import PASSWORD, USER, node, says
 
-from tests.lab_wsman.stage import PASSWORD, USER, node, says
 from winboot.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
 from winboot.inventory import Connection, Tls
 from winboot.profile import Reference

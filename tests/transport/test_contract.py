@@ -8,10 +8,10 @@ import threading
 from contextlib import suppress
 
 import pytest
+from lab_wsman.stage import BASIC, NTLM, PASSWORD, Actor, node, says, transport
+from winboot_lab.wsman.executor import Ended, ErrorRecord, Information, Position, SecureText
 
-from tests.lab_wsman.stage import BASIC, NTLM, PASSWORD, Actor, node, says, transport
 from winboot.errors import ScriptFailed
-from winboot.lab.wsman.executor import Ended, ErrorRecord, Information, Position, SecureText
 from winboot.secret import Secret
 
 NASTY = "quotes ' \" ` ‘’ “” „ · ünïcödé · 漢字 · 🎉 · \t \r\n \x00 \x1b · _x0041_ · <&> ]]> · $(x) · \ufeff"

@@ -7,10 +7,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.lab_wsman.stage import FAST, MODES, Actor, says, settings, transport
+from lab_wsman.stage import FAST, MODES, Actor, says, settings, transport
+from winboot_lab.wsman.executor import Ended
+from winboot_lab.wsman.faults import Drop, Silence
+
 from winboot.errors import Busy, TransportError, Unreachable
-from winboot.lab.wsman.executor import Ended
-from winboot.lab.wsman.faults import Drop, Silence
 
 QUICK = dataclasses.replace(FAST, connect=2, operation=1, read=2, open=1, resume=4)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from tests.lab_wsman.stage import (
+from lab_wsman.stage import (
     BASIC,
     BASIC_CA,
     NEGOTIATE,
@@ -15,6 +14,7 @@ from tests.lab_wsman.stage import (
     says,
     transport,
 )
+
 from winboot.secret import Secret
 
 OPEN = ["Create", "Receive", "Receive"]

@@ -6,11 +6,11 @@ import threading
 import time
 
 import pytest
+from lab_wsman.stage import FAST, NTLM, NTLM_CA, Actor, node, says, transport
+from winboot_lab.wsman.executor import Ended, SecureText
+from winboot_lab.wsman.faults import Answer, Delay, Drop, Fault, Half, Silence, Trickle
 
-from tests.lab_wsman.stage import FAST, NTLM, NTLM_CA, Actor, node, says, transport
 from winboot.errors import Busy, ConnectionLost, Unreachable
-from winboot.lab.wsman.executor import Ended, SecureText
-from winboot.lab.wsman.faults import Answer, Delay, Drop, Fault, Half, Silence, Trickle
 from winboot.secret import Secret
 
 LINES = [f"line {number}" for number in range(5)]

@@ -6,10 +6,10 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from lab_wsman.stage import BASIC, NEGOTIATE_PINNED, NTLM, Actor, node, says, transport
+from winboot_lab.wsman.executor import Ended, ErrorRecord
 
-from tests.lab_wsman.stage import BASIC, NEGOTIATE_PINNED, NTLM, Actor, node, says, transport
 from winboot.errors import ProtocolError, RestrictedEndpoint, Unreachable
-from winboot.lab.wsman.executor import Ended, ErrorRecord
 from winboot.powershell.check import check_script
 from winboot.transport.probe import PROBE_SCRIPT
 

@@ -9,8 +9,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-
-from tests.lab_wsman.stage import (
+from lab_wsman.stage import (
     BASIC,
     BASIC_CA,
     FAST,
@@ -24,6 +23,11 @@ from tests.lab_wsman.stage import (
     says,
     transport,
 )
+from winboot_lab.wsman.certificates import Authority
+from winboot_lab.wsman.executor import Ended, ErrorRecord
+from winboot_lab.wsman.farm import Farm
+from winboot_lab.wsman.faults import Answer
+
 from winboot.errors import (
     AccessDenied,
     CertificateNotTrusted,
@@ -35,10 +39,6 @@ from winboot.errors import (
     Unreachable,
     UsageError,
 )
-from winboot.lab.wsman.certificates import Authority
-from winboot.lab.wsman.executor import Ended, ErrorRecord
-from winboot.lab.wsman.farm import Farm
-from winboot.lab.wsman.faults import Answer
 from winboot.secret import Secret
 from winboot.transport import base
 from winboot.transport.psrp import PsrpTransport

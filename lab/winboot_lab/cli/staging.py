@@ -1,0 +1,188 @@
+"""The files of a lab: an inventory and a profile that reach its machines, with its CA, kubeconfig and hashes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from winboot.spec import Artifact
+    from winboot_lab.cluster.cluster import ClusterPlan
+    from winboot_lab.up import Lab
+
+PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"
+POLL_S: Final = 0.05
+# The keys of a profile that name files; a relative one is meant from the profile's folder.
+FILE_KEYS: Final = ("file", "overlay", "look", "change", "undo")
+# Where the lab's machines and its API server have their addresses.
+MACHINES: Final = IPv4Network("10.0.0.0/16")
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The files that were written, and where the password is expected."""
+
+    inventory: Path
+    profile: Path
+    kubeconfig: Path
+    password: str
+    password_variable: str = PASSWORD_VARIABLE
+
+
+def lab_profile(lab: Lab) -> dict[str, Any]:
+    """A profile for the lab's cluster: what a person would write for a small flannel cluster."""
+    plan = lab.cluster.plan
+    return {
+        "kubernetes": {"version": plan.version},
+        "cluster": {},
+        "network": {"cni": "flannel", "mode": "host-gw"},
+        "node": {"labels": {"pool": "windows"}, "taints": ["os=windows:NoSchedule"]},
+        "artifacts": {},
+    }
+
+
+def fitting_cluster(profile: Path | None) -> ClusterPlan:
+    """A cluster for a rehearsal of this profile: version, networks and CNI are as it says.
+
+    Networks in which the lab's machines and its API server have their own addresses are the lab's. Raises
+    InvalidInput with every complaint about the profile.
+    """
+    from winboot.profile import load_profile
+    from winboot.profile.sections import Vxlan
+    from winboot_lab.cluster.cluster import ClusterPlan
+
+    if profile is None:
+        return ClusterPlan()
+    wanted = load_profile(profile)
+    network, own = wanted.network, ClusterPlan()
+    vxlan = network.vxlan or Vxlan()
+    backend: dict[str, Any] = {"Type": network.mode or "host-gw"}
+    if network.mode == "vxlan":
+        backend |= {"VNI": vxlan.vni, "Port": vxlan.port}
+    return ClusterPlan(
+        version=str(wanted.kubernetes.version),
+        pod_cidrs=_free(wanted.cluster.pod_cidr) or own.pod_cidrs,
+        service_cidrs=_free(wanted.cluster.service_cidr) or own.service_cidrs,
+        flannel=backend if network.cni == "flannel" else None,
+        # Whether its operator or a person brings Calico makes no difference to what is there in the end.
+        calico=network.cni == "calico" and not wanted.solution.makes_own,
+        calico_nodes=wanted.solution.makes_own,
+    )
+
+
+def _free(cidrs: Iterable[IPv4Network | IPv6Network]) -> tuple[str, ...]:
+    """The networks as text; none when the lab's machines live in one of them."""
+    several = list(cidrs)
+    taken = any(isinstance(cidr, IPv4Network) and cidr.overlaps(MACHINES) for cidr in several)
+    return () if taken else tuple(map(str, several))
+
+
+def stage(
+    lab: Lab, folder: Path, profile: Path | None = None, *, wishes: Mapping[str, Any] | None = None
+) -> Staged:
+    """Write inventory.yaml, profile.yaml, ca.crt and kubeconfig into `folder`.
+
+    `profile` is a profile of the user's: its cluster section and its artifact source become the lab's. `wishes` is
+    laid over the lab's own profile, section by section. The password goes into the environment of this process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kubeconfig = folder / "kubeconfig"
+    lab.server.write_admin_kubeconfig(kubeconfig)
+    (folder / "ca.crt").write_text(lab.cluster.authority.pem, encoding="ascii")
+    wanted = lab_profile(lab) if profile is None else _at_home(profile)
+    for section, values in (wishes or {}).items():
+        wanted[section] = {**wanted.get(section, {}), **values} if isinstance(values, Mapping) else values
+    _fit(wanted, lab)
+    written = Staged(folder / "inventory.yaml", folder / "profile.yaml", kubeconfig, lab.password)
+    written.inventory.write_text(_dump(_inventory(lab)), encoding="utf-8")
+    written.profile.write_text(_dump(wanted), encoding="utf-8")
+    os.environ[PASSWORD_VARIABLE] = lab.password
+    wanted["artifacts"]["sha256"] = _hashes(written.inventory)
+    written.profile.write_text(_dump(wanted), encoding="utf-8")
+    return written
+
+
+def _at_home(profile: Path) -> dict[str, Any]:
+    """A profile as plain data; the files it names beside itself are named in full."""
+
+    def named(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: named(one, name) for name, one in value.items()}
+        if isinstance(value, list):
+            return [named(one) for one in value]
+        return str((profile.parent / value).resolve()) if key in FILE_KEYS else value
+
+    wanted: dict[str, Any] = named(yaml.safe_load(profile.read_text(encoding="utf-8")))
+    return wanted
+
+
+def _fit(wanted: dict[str, Any], lab: Lab) -> None:
+    """Make a profile one of the lab's cluster and mirror."""
+    plan = lab.cluster.plan
+    wanted["cluster"] = {
+        **{k: v for k, v in wanted.get("cluster", {}).items() if k in ("dns_domain", "bootstrap_token")},
+        "server": plan.server,
+        "ca": {"file": "./ca.crt"},
+        "kubeconfig": {"file": "./kubeconfig"},
+        "pod_cidr": list(plan.pod_cidrs),
+        "service_cidr": list(plan.service_cidrs),
+    }
+    wanted["artifacts"] = {**wanted.get("artifacts", {}), "source": lab.mirror_url, "sha256": {}}
+
+
+def _inventory(lab: Lab) -> dict[str, Any]:
+    groups: dict[str, Any] = {}
+    for plan in lab.plans:
+        endpoint = lab.nodes[plan.name].endpoint
+        group = groups.setdefault(
+            f"windows-{plan.release}", {"profile": "./profile.yaml", "os": plan.release, "hosts": {}}
+        )
+        group["hosts"][plan.name] = {
+            "address": endpoint.settings.address,
+            "node_ip": plan.address,
+            "connection": {"port": endpoint.http_port},
+        }
+    connection = {
+        "scheme": "http",
+        "auth": "ntlm",
+        "user": r".\Administrator",
+        "password": {"env": PASSWORD_VARIABLE},
+        # The lab's time runs faster than ours.
+        "poll_s": POLL_S,
+    }
+    return {"defaults": {"connection": connection}, "groups": groups}
+
+
+def _hashes(inventory: Path) -> dict[str, str]:
+    """The hashes of all artifacts, and of the programs inside, from the mirror's own content."""
+    from winboot.inventory import load_inventory
+    from winboot.spec import resolve
+
+    found: dict[str, str] = {}
+    for machine in load_inventory(inventory):
+        for artifact in resolve(machine.profile, machine).artifacts:
+            if artifact.file not in found:
+                found |= _artifact_hashes(artifact)
+    return found
+
+
+def _artifact_hashes(artifact: Artifact) -> dict[str, str]:
+    from winboot_lab.mirror import hashes_of
+
+    hashes = hashes_of(artifact.url)
+    wanted = {member.path for member in artifact.members}
+    return {artifact.file: hashes[""]} | {
+        f"{artifact.file}!{name}": value
+        for name, value in hashes.items()
+        if name in wanted and artifact.kind != "file"
+    }
+
+
+def _dump(data: Mapping[str, Any]) -> str:
+    return str(yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True))

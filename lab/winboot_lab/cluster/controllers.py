@@ -1,0 +1,232 @@
+"""The controllers that a joining node needs: CSR approval and signing, pod CIDRs, readiness taints.
+
+They run on the thread of the request that gave them work, so a test needs no waiting. `paused` stops one by
+name, which is how a lab shows "CSR pending" or "node has no podCIDR".
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from winboot_lab.cluster.admission import NOT_READY, parse_request
+from winboot_lab.cluster.authority import CLIENT_AUTH, SERVER_AUTH, Authority, NotTrusted, subject_of
+from winboot_lab.cluster.identity import NODE_PREFIX, NODES, Identity
+from winboot_lab.cluster.kinds import CSRS, DAEMONSETS, PODS, Object, copied
+from winboot_lab.cluster.kinds import NODES as NODE_KIND
+from winboot_lab.cluster.rbac import Action, allowed
+from winboot_lab.cluster.store import Store
+
+CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+NAMES: Final = frozenset({"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset"})
+_USAGES: Final = {
+    CLIENT_SIGNER: ({"digital signature", CLIENT_AUTH}, {"key encipherment"}),
+    SERVING_SIGNER: ({"digital signature", SERVER_AUTH}, {"key encipherment"}),
+}
+_GROUP: Final = "certificates.k8s.io"
+
+
+class Controllers:
+    """kube-controller-manager, as far as a lab needs one."""
+
+    def __init__(
+        self, store: Store, authority: Authority, cidrs: Sequence[str], now: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._authority = authority
+        self._now = now
+        self._pools = [_Pool(ipaddress.ip_network(c)) for c in cidrs]
+        self.paused: set[str] = set()
+        self.certificate_lifetime = timedelta(days=365)
+
+    def request_changed(self, csr: Object) -> None:
+        """Approve what kubeadm's bindings allow, then sign what is approved."""
+        if "csrapproving" not in self.paused:
+            csr = self._approve(csr)
+        if "csrsigning" not in self.paused:
+            self._sign(csr)
+
+    def node_changed(self, node: Object) -> None:
+        """Give the node its pod CIDRs, and keep the not-ready taint in step with its Ready condition."""
+        changed = False
+        if "nodeipam" not in self.paused:
+            changed = self._allocate(node)
+        if "nodelifecycle" not in self.paused:
+            changed = _taint_by_readiness(node, self._store.timestamp()) or changed
+        if changed:
+            self._store.replace(NODE_KIND, node)
+        if "daemonset" not in self.paused:
+            self._place_daemons(node)
+
+    def node_gone(self, name: str) -> None:
+        """Pods of a node that was deleted are deleted too."""
+        for pod in self._store.all(PODS):
+            if pod["spec"].get("nodeName") == name:
+                self._store.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+    def _place_daemons(self, node: Object) -> None:
+        """One pod of each DaemonSet whose selector fits the node's labels. Their taints are taken as tolerated."""
+        labels = node["metadata"].get("labels") or {}
+        for daemon_set in self._store.look(DAEMONSETS):
+            pod = daemon_set["spec"]["template"]["spec"]
+            if any(labels.get(k) != v for k, v in (pod.get("nodeSelector") or {}).items()):
+                continue
+            metadata = daemon_set["metadata"]
+            name = f"{metadata['name']}-{node['metadata']['name']}"
+            if self._store.find(PODS, metadata["namespace"], name) is not None:
+                continue
+            owner = {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+            }
+            made = {"name": name, "namespace": metadata["namespace"], "ownerReferences": [owner]}
+            spec = {**copied(pod), "nodeName": node["metadata"]["name"]}
+            self._store.create(PODS, {"metadata": made, "spec": spec, "status": {"phase": "Pending"}})
+
+    def resume(self, name: str) -> None:
+        """Let a paused controller catch up."""
+        self.paused.discard(name)
+        for node in self._store.all(NODE_KIND):
+            self.node_changed(node)
+        for csr in self._store.all(CSRS):
+            self.request_changed(csr)
+
+    def _approve(self, csr: Object) -> Object:
+        spec = csr["spec"]
+        if csr.get("status", {}).get("conditions") or spec["signerName"] != CLIENT_SIGNER:
+            return csr  # serving certificates are never approved by upstream controllers
+        subject = subject_of(parse_request(csr))
+        if signer_problem(csr) is not None:
+            return csr
+        requestor = Identity(spec["username"], tuple(spec["groups"]))
+        for subresource, message in (
+            ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."),
+            ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
+        ):
+            if subresource == "selfnodeclient" and subject.common_name != requestor.name:
+                continue
+            action = Action("create", _GROUP, f"certificatesigningrequests/{subresource}")
+            if allowed(self._store, requestor, action):
+                csr.setdefault("status", {})["conditions"] = [
+                    {
+                        "type": "Approved",
+                        "status": "True",
+                        "reason": "AutoApproved",
+                        "message": message,
+                        "lastUpdateTime": self._store.timestamp(),
+                    }
+                ]
+                return self._store.replace(CSRS, csr)
+        return csr
+
+    def _sign(self, csr: Object) -> None:
+        status = csr.get("status", {})
+        types = {c["type"] for c in status.get("conditions") or []}
+        if "Approved" not in types or "Failed" in types or status.get("certificate"):
+            return
+        problem = signer_problem(csr)
+        if problem is not None:
+            status["conditions"].append(
+                {"type": "Failed", "status": "True", "reason": "SignerValidationFailure", "message": problem}
+            )
+        else:
+            seconds = csr["spec"].get("expirationSeconds")
+            lifetime = min(self.certificate_lifetime, timedelta(seconds=seconds or 10**8))
+            try:
+                pem = self._authority.sign_request(
+                    parse_request(csr), csr["spec"]["usages"], self._now(), lifetime
+                )
+            except NotTrusted as e:
+                status["conditions"].append(
+                    {"type": "Failed", "status": "True", "reason": "SigningError", "message": str(e)}
+                )
+            else:
+                status["certificate"] = base64.b64encode(pem.encode("ascii")).decode("ascii")
+        self._store.replace(CSRS, csr)
+
+    def _allocate(self, node: Object) -> bool:
+        if not self._pools or node["spec"].get("podCIDR"):
+            return False
+        taken = {c for n in self._store.all(NODE_KIND) for c in n["spec"].get("podCIDRs") or []}
+        cidrs = [pool.next(taken) for pool in self._pools]
+        if None in cidrs:
+            return False  # CIDRNotAvailable: the node stays without, as on a full cluster
+        node["spec"]["podCIDR"], node["spec"]["podCIDRs"] = cidrs[0], cidrs
+        return True
+
+
+class _Pool:
+    """Node subnets of one cluster CIDR, handed out in turn: a freed one is used after the others."""
+
+    def __init__(self, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:
+        self._network = network
+        self._step = network.max_prefixlen - (24 if network.version == 4 else 64)
+        self._count = 1 << max(0, network.max_prefixlen - self._step - network.prefixlen)
+        self._next = 0
+
+    def next(self, taken: set[str]) -> str | None:
+        prefix = self._network.max_prefixlen - self._step
+        for _ in range(self._count):
+            base = int(self._network.network_address) + (self._next << self._step)
+            self._next = (self._next + 1) % self._count
+            found = f"{ipaddress.ip_address(base)}/{prefix}"
+            if found not in taken:
+                return found
+        return None
+
+
+def signer_problem(csr: Object) -> str | None:
+    """Why a kubelet signer would refuse to sign this request; None when it would."""
+    signer = csr["spec"]["signerName"]
+    if signer not in _USAGES:
+        return f"the lab has no signer {signer}"
+    subject = subject_of(parse_request(csr))
+    usages = set(csr["spec"]["usages"])
+    required, optional = _USAGES[signer]
+    if subject.organizations != (NODES,):
+        return "subject organization is not system:nodes"
+    if not subject.common_name.startswith(NODE_PREFIX):
+        return "subject common name does not begin with system:node:"
+    if not (required <= usages <= required | optional):
+        return f"usages did not match {sorted(required | optional)}"
+    has_names = bool(subject.dns_names or subject.addresses)
+    if signer == CLIENT_SIGNER and has_names:
+        return "DNS and IP subjectAltNames are not allowed"
+    if signer == SERVING_SIGNER and not has_names:
+        return "at least one DNS or IP subjectAltName is required"
+    return None
+
+
+def condition(thing: Object, kind: str) -> dict[str, Any] | None:
+    """One condition of a node or CSR by its type."""
+    conditions = thing.get("status", {}).get("conditions") or []
+    return next((c for c in conditions if c["type"] == kind), None)
+
+
+def _taint_by_readiness(node: Object, now: str) -> bool:
+    ready = (condition(node, "Ready") or {}).get("status") == "True"
+    before = node["spec"].get("taints") or []
+    others = [t for t in before if t["key"] != NOT_READY]
+    if ready:
+        after = others
+    elif any(t["key"] == NOT_READY for t in before):
+        return False
+    else:
+        after = [
+            *others,
+            {"key": NOT_READY, "effect": "NoSchedule"},
+            {"key": NOT_READY, "effect": "NoExecute", "timeAdded": now},
+        ]
+    if after == before:
+        return False
+    if after:
+        node["spec"]["taints"] = after
+    else:
+        node["spec"].pop("taints", None)
+    return True

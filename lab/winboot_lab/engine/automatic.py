@@ -1,0 +1,367 @@
+"""A fresh session as Windows PowerShell 5.1 opens it: automatic and preference variables, aliases, drives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winboot_lab.engine import dynamic as _dynamic  # these two declare types
+from winboot_lab.engine import ps_types as _ps_types
+from winboot_lab.engine.attributes import keep_rules
+from winboot_lab.engine.common import ACTION_TYPE
+from winboot_lab.engine.context import ExecutionContext
+from winboot_lab.engine.dotnet import lookup, named
+from winboot_lab.engine.locations import Locations
+from winboot_lab.engine.objects import PSVariable
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.session import Session
+from winboot_lab.engine.values import (
+    NOTHING,
+    Array,
+    Hashtable,
+    Structured,
+    Version,
+    enum_value,
+)
+
+Value = Any
+_LOADED = (_ps_types, _dynamic)
+
+POWERSHELL_HOME = r"C:\Windows\System32\WindowsPowerShell\v1.0"
+
+ALIASES = {
+    "%": "ForEach-Object",
+    "?": "Where-Object",
+    "ac": "Add-Content",
+    "asnp": "Add-PSSnapin",
+    "cat": "Get-Content",
+    "cd": "Set-Location",
+    "CFS": "ConvertFrom-String",
+    "chdir": "Set-Location",
+    "clc": "Clear-Content",
+    "clear": "Clear-Host",
+    "clhy": "Clear-History",
+    "cli": "Clear-Item",
+    "clp": "Clear-ItemProperty",
+    "cls": "Clear-Host",
+    "clv": "Clear-Variable",
+    "cnsn": "Connect-PSSession",
+    "compare": "Compare-Object",
+    "copy": "Copy-Item",
+    "cp": "Copy-Item",
+    "cpi": "Copy-Item",
+    "cpp": "Copy-ItemProperty",
+    "curl": "Invoke-WebRequest",
+    "cvpa": "Convert-Path",
+    "dbp": "Disable-PSBreakpoint",
+    "del": "Remove-Item",
+    "diff": "Compare-Object",
+    "dir": "Get-ChildItem",
+    "dnsn": "Disconnect-PSSession",
+    "ebp": "Enable-PSBreakpoint",
+    "echo": "Write-Output",
+    "epal": "Export-Alias",
+    "epcsv": "Export-Csv",
+    "epsn": "Export-PSSession",
+    "erase": "Remove-Item",
+    "etsn": "Enter-PSSession",
+    "exsn": "Exit-PSSession",
+    "fc": "Format-Custom",
+    "fl": "Format-List",
+    "foreach": "ForEach-Object",
+    "ft": "Format-Table",
+    "fw": "Format-Wide",
+    "gal": "Get-Alias",
+    "gbp": "Get-PSBreakpoint",
+    "gc": "Get-Content",
+    "gci": "Get-ChildItem",
+    "gcm": "Get-Command",
+    "gcs": "Get-PSCallStack",
+    "gdr": "Get-PSDrive",
+    "ghy": "Get-History",
+    "gi": "Get-Item",
+    "gin": "Get-ComputerInfo",
+    "gjb": "Get-Job",
+    "gl": "Get-Location",
+    "gm": "Get-Member",
+    "gmo": "Get-Module",
+    "gp": "Get-ItemProperty",
+    "gps": "Get-Process",
+    "gpv": "Get-ItemPropertyValue",
+    "group": "Group-Object",
+    "gsn": "Get-PSSession",
+    "gsnp": "Get-PSSnapin",
+    "gsv": "Get-Service",
+    "gtz": "Get-TimeZone",
+    "gu": "Get-Unique",
+    "gv": "Get-Variable",
+    "gwmi": "Get-WmiObject",
+    "h": "Get-History",
+    "history": "Get-History",
+    "icm": "Invoke-Command",
+    "iex": "Invoke-Expression",
+    "ihy": "Invoke-History",
+    "ii": "Invoke-Item",
+    "ipal": "Import-Alias",
+    "ipcsv": "Import-Csv",
+    "ipmo": "Import-Module",
+    "ipsn": "Import-PSSession",
+    "irm": "Invoke-RestMethod",
+    "ise": "powershell_ise.exe",
+    "iwmi": "Invoke-WmiMethod",
+    "iwr": "Invoke-WebRequest",
+    "kill": "Stop-Process",
+    "lp": "Out-Printer",
+    "ls": "Get-ChildItem",
+    "man": "help",
+    "md": "mkdir",
+    "measure": "Measure-Object",
+    "mi": "Move-Item",
+    "mount": "New-PSDrive",
+    "move": "Move-Item",
+    "mp": "Move-ItemProperty",
+    "mv": "Move-Item",
+    "nal": "New-Alias",
+    "ndr": "New-PSDrive",
+    "ni": "New-Item",
+    "nmo": "New-Module",
+    "npssc": "New-PSSessionConfigurationFile",
+    "nsn": "New-PSSession",
+    "nv": "New-Variable",
+    "ogv": "Out-GridView",
+    "oh": "Out-Host",
+    "popd": "Pop-Location",
+    "ps": "Get-Process",
+    "pushd": "Push-Location",
+    "pwd": "Get-Location",
+    "r": "Invoke-History",
+    "rbp": "Remove-PSBreakpoint",
+    "rcjb": "Receive-Job",
+    "rcsn": "Receive-PSSession",
+    "rd": "Remove-Item",
+    "rdr": "Remove-PSDrive",
+    "ren": "Rename-Item",
+    "ri": "Remove-Item",
+    "rjb": "Remove-Job",
+    "rm": "Remove-Item",
+    "rmdir": "Remove-Item",
+    "rmo": "Remove-Module",
+    "rni": "Rename-Item",
+    "rnp": "Rename-ItemProperty",
+    "rp": "Remove-ItemProperty",
+    "rsn": "Remove-PSSession",
+    "rsnp": "Remove-PSSnapin",
+    "rujb": "Resume-Job",
+    "rv": "Remove-Variable",
+    "rvpa": "Resolve-Path",
+    "rwmi": "Remove-WmiObject",
+    "sajb": "Start-Job",
+    "sal": "Set-Alias",
+    "saps": "Start-Process",
+    "sasv": "Start-Service",
+    "sbp": "Set-PSBreakpoint",
+    "sc": "Set-Content",
+    "scb": "Set-Clipboard",
+    "select": "Select-Object",
+    "set": "Set-Variable",
+    "shcm": "Show-Command",
+    "si": "Set-Item",
+    "sl": "Set-Location",
+    "sleep": "Start-Sleep",
+    "sls": "Select-String",
+    "sort": "Sort-Object",
+    "sp": "Set-ItemProperty",
+    "spjb": "Stop-Job",
+    "spps": "Stop-Process",
+    "spsv": "Stop-Service",
+    "start": "Start-Process",
+    "stz": "Set-TimeZone",
+    "sujb": "Suspend-Job",
+    "sv": "Set-Variable",
+    "swmi": "Set-WmiInstance",
+    "tee": "Tee-Object",
+    "trcm": "Trace-Command",
+    "type": "Get-Content",
+    "wget": "Invoke-WebRequest",
+    "where": "Where-Object",
+    "wjb": "Wait-Job",
+    "write": "Write-Output",
+}
+
+# The names borrowed from other shells; all other aliases of PowerShell's own are read-only.
+_BORROWED = frozenset(
+    [
+        "cat",
+        "cd",
+        "chdir",
+        "clear",
+        "cls",
+        "copy",
+        "cp",
+        "curl",
+        "del",
+        "dir",
+        "echo",
+        "erase",
+        "h",
+        "history",
+        "kill",
+        "ls",
+        "man",
+        "md",
+        "mkdir",
+        "mount",
+        "move",
+        "mv",
+        "popd",
+        "ps",
+        "pushd",
+        "pwd",
+        "r",
+        "rd",
+        "ren",
+        "rm",
+        "rmdir",
+        "set",
+        "sleep",
+        "sort",
+        "tee",
+        "type",
+        "wget",
+        "write",
+        "diff",
+        "compare",
+    ]
+)
+
+_PREFERENCES = {
+    "ErrorActionPreference": "Continue",
+    "WarningPreference": "Continue",
+    "InformationPreference": "SilentlyContinue",
+    "VerbosePreference": "SilentlyContinue",
+    "DebugPreference": "SilentlyContinue",
+    "ProgressPreference": "Continue",
+}
+
+
+def prepare(session: Session, location: str | None) -> None:
+    """Fill a new session: what a script finds when it begins."""
+    top = session.top
+    profile = _environment(session, "USERPROFILE") or r"C:\Users\Administrator"
+    top.put("HOME", profile)
+    session.locations = Locations(session, location or profile + r"\Documents")
+    session.locations.process_directory = location
+    _constants(session, profile)
+    _computed(session)
+    _preferences(session, top)
+    top.aliases.update({name.lower(): definition for name, definition in ALIASES.items()})
+    session.locked_aliases = {name.lower() for name in ALIASES} - _BORROWED
+
+
+def _environment(session: Session, name: str) -> str | None:
+    found = session.machine.invoke("environment.get", {"name": name}).objects
+    return str(found[0]) if found else None
+
+
+def _constants(session: Session, profile: str) -> None:
+    top = session.top
+    session.constant("null", None)
+    session.constant("true", value=True)
+    session.constant("false", value=False)
+    build = 20348
+    info = session.machine.invoke("computer.info", {}).objects
+    if info:
+        build = int(info[0]["build"])  # type: ignore[index,call-overload,arg-type]
+    session.constant("PSVersionTable", _version_table(build))
+    session.constant("ShellId", "Microsoft.PowerShell")
+    session.constant("HOME", profile)
+    session.constant("PSHOME", POWERSHELL_HOME)
+    session.constant("PSEdition", "Desktop")
+    process = session.machine.invoke("process.current", {}).objects
+    session.constant("PID", int(process[0]["pid"]) if process else 4242)  # type: ignore[index,call-overload,arg-type]
+    session.constant("Host", _host())
+    session.constant("ExecutionContext", ExecutionContext())
+    session.constant("Error", session.errors)
+    session.constant("PSCulture", "en-US")
+    session.constant("PSUICulture", "en-US")
+    top.put("MaximumErrorCount", 256)
+    top.put("MaximumHistoryCount", 4096)
+    top.put("NestedPromptLevel", 0)
+    top.put("OutputEncoding", _ascii_encoding(session))
+    top.put("PSDefaultParameterValues", Hashtable())
+    top.put("PSEmailServer", "")
+    top.put("PSScriptRoot", "")
+    top.put("PSCommandPath", "")
+    top.put("StackTrace", "")
+    top.put("args", Array())
+    top.put("input", NOTHING)
+
+
+def _ascii_encoding(session: Session) -> Value:
+    from winboot_lab.engine.members import get_member
+
+    kind = lookup("System.Text.Encoding")
+    return None if kind is None else get_member(kind, "ASCII", session.top, static=True)
+
+
+def _version_table(build: int) -> Hashtable:
+    made = Hashtable()
+    made.put("PSVersion", Version(5, 1, build, 2227))
+    made.put("PSEdition", "Desktop")
+    versions = [
+        Version(1, 0),
+        Version(2, 0),
+        Version(3, 0),
+        Version(4, 0),
+        Version(5, 0),
+        Version(5, 1, build, 2227),
+    ]
+    made.put("PSCompatibleVersions", Array(versions, named("System.Version")))
+    made.put("BuildVersion", Version(10, 0, build, 2227))
+    made.put("CLRVersion", Version(4, 0, 30319, 42000))
+    made.put("WSManStackVersion", Version(3, 0))
+    made.put("PSRemotingProtocolVersion", Version(2, 3))
+    made.put("SerializationVersion", Version(1, 1, 0, 1))
+    return made
+
+
+def _host() -> Structured:
+    return Structured(
+        "System.Management.Automation.Internal.Host.InternalHost",
+        {"Name": "ServerRemoteHost", "Version": Version(5, 1, 20348, 2227)},
+    )
+
+
+def _computed(session: Session) -> None:
+    session.computed("?", lambda: session.question)
+    session.computed("PWD", lambda: location_value(session))
+    session.top.put("LASTEXITCODE", None)
+    del session.top.variables["lastexitcode"]
+
+
+def location_value(session: Session) -> Value:
+    """The current location as PathInfo."""
+    from winboot_lab.engine.items import path_info
+
+    return path_info(session.locations.current, session.locations)
+
+
+def _preferences(session: Session, top: Scope) -> None:
+    kind = named(ACTION_TYPE)
+    for name, action in _PREFERENCES.items():
+        variable = Variable(name, enum_value(ACTION_TYPE, action))
+        variable.convert = keep_rules(top, name, [kind], [])
+        top.variables[name.lower()] = variable
+    top.put("ConfirmPreference", enum_value("System.Management.Automation.ConfirmImpact", "High"))
+    top.put("WhatIfPreference", value=False)
+    top.put("ErrorView", "NormalView")
+
+
+def variable_object(variable: Variable) -> PSVariable:
+    """A handle on a variable, as Get-Variable gives it."""
+    return PSVariable(variable)
+
+
+def refuse_member(name: str) -> Value:
+    """A member of a host object that the lab does not have."""
+    raise Refusal("member", name)

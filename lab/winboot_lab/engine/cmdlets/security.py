@@ -1,0 +1,173 @@
+"""ConvertTo- and ConvertFrom-SecureString, Get- and Set-ExecutionPolicy."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Any
+
+from winboot_lab.engine.cmdlet import Call
+from winboot_lab.engine.commands import SECURITY, cmdlet
+from winboot_lab.engine.door import ask, ask_one
+from winboot_lab.engine.dotnet import enum_type
+from winboot_lab.engine.exceptions import ArgumentException
+from winboot_lab.engine.values import PSCustomObject, SecureString, enum_value
+
+Value = Any
+
+# What text protected by the data protection interface begins with.
+_PREFIX = "01000000d08c9ddf0115d1118c7a00c04fc297eb"
+
+
+def _stream(call: Call, nonce: bytes, length: int) -> bytes:
+    """The bytes a secret is covered with: they depend on who protects it, and where."""
+    who = ask_one(call.scope, "identity.current")
+    machine = ask_one(call.scope, "computer.info")
+    seed = f"{who['sid']} {machine['uuid']}".encode() + nonce
+    return hashlib.shake_256(seed).digest(length)
+
+
+def _protected(call: Call, text: str) -> str:
+    data = text.encode("utf-16-le", "surrogatepass")
+    nonce = secrets.token_bytes(16)
+    covered = bytes(a ^ b for a, b in zip(data, _stream(call, nonce, len(data)), strict=True))
+    return _PREFIX + (nonce + covered).hex()
+
+
+def _uncovered(call: Call, text: str) -> str:
+    if not text.startswith(_PREFIX):
+        call.refuse("of text that was protected elsewhere")
+    data = bytes.fromhex(text[len(_PREFIX) :])
+    nonce, covered = data[:16], data[16:]
+    plain = bytes(a ^ b for a, b in zip(covered, _stream(call, nonce, len(covered)), strict=True))
+    return plain.decode("utf-16-le", "surrogatepass")
+
+
+@cmdlet(
+    "ConvertTo-SecureString",
+    """
+    String: string mandatory position=0 value empty
+    SecureKey: securestring refused set=Secure
+    Key: byte[] refused set=Open
+    AsPlainText: switch position=1 set=PlainText
+    Force: switch position=2 set=PlainText
+    """,
+    module=SECURITY,
+    default_set="Secure",
+)
+def convert_to_secure_string(call: Call) -> None:
+    """A text as a secret, or protected text back into the secret."""
+    text: str = call["String"]
+    if not call.flag("AsPlainText"):
+        made = SecureString(_uncovered(call, text))
+    elif not call.flag("Force"):
+        call.fail(
+            ArgumentException(
+                "The system cannot protect plain text input. To suppress this warning and convert the plain text to a "
+                "SecureString, reissue the command specifying the Force parameter."
+            ),
+            "ImportSecureString_ForceRequired",
+            "InvalidArgument",
+        )
+    else:
+        made = SecureString(text)
+    made.read_only = True
+    call.write(made)
+
+
+@cmdlet(
+    "ConvertFrom-SecureString",
+    """
+    SecureString: securestring mandatory position=0 value
+    SecureKey: securestring refused set=Secure
+    Key: byte[] refused set=Open
+    """,
+    module=SECURITY,
+    default_set="Secure",
+)
+def convert_from_secure_string(call: Call) -> None:
+    """Protected text that only this user on this machine turns back."""
+    secret: SecureString = call["SecureString"]
+    call.write(_protected(call, secret.secret))
+
+
+# -- execution policy
+
+POLICY = "Microsoft.PowerShell.ExecutionPolicy"
+SCOPE = "Microsoft.PowerShell.ExecutionPolicyScope"
+enum_type(SCOPE, {"Process": 0, "CurrentUser": 1, "LocalMachine": 2, "UserPolicy": 3, "MachinePolicy": 4})
+
+_SHELL = r"SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell"
+_GROUP_POLICY = r"SOFTWARE\Policies\Microsoft\Windows\PowerShell"
+_KEYS = {
+    "MachinePolicy": rf"HKEY_LOCAL_MACHINE\{_GROUP_POLICY}",
+    "UserPolicy": rf"HKEY_CURRENT_USER\{_GROUP_POLICY}",
+    "CurrentUser": rf"HKEY_CURRENT_USER\{_SHELL}",
+    "LocalMachine": rf"HKEY_LOCAL_MACHINE\{_SHELL}",
+}
+_ORDER = ("MachinePolicy", "UserPolicy", "Process", "CurrentUser", "LocalMachine")
+
+
+def _policy(call: Call, scope: str) -> str:
+    if scope == "Process":
+        return ask_one(call.scope, "environment.get", name="PSExecutionPolicyPreference") or "Undefined"
+    key = _KEYS[scope]
+    if ask_one(call.scope, "registry.stat", key=key) is None:
+        return "Undefined"
+    record = ask_one(call.scope, "registry.get", key=key, name="ExecutionPolicy")
+    return "Undefined" if record is None else str(record["value"])
+
+
+@cmdlet(
+    "Get-ExecutionPolicy",
+    f"Scope: {SCOPE} position=0 name\nList: switch",
+    module=SECURITY,
+)
+def get_execution_policy(call: Call) -> None:
+    """The policy in force, that of one scope, or all."""
+    if call.flag("List"):
+        for scope in _ORDER:
+            call.write(
+                PSCustomObject.of(
+                    {
+                        "Scope": enum_value(SCOPE, scope),
+                        "ExecutionPolicy": enum_value(POLICY, _policy(call, scope)),
+                    }
+                )
+            )
+        return
+    if call.has("Scope"):
+        call.write(enum_value(POLICY, _policy(call, str(call["Scope"]))))
+        return
+    found = next(
+        (policy for scope in _ORDER if (policy := _policy(call, scope)) != "Undefined"), "RemoteSigned"
+    )
+    call.write(enum_value(POLICY, found))
+
+
+@cmdlet(
+    "Set-ExecutionPolicy",
+    f"""
+    ExecutionPolicy: {POLICY} mandatory position=0 name
+    Scope: {SCOPE} position=1 name
+    Force: switch
+    """,
+    module=SECURITY,
+    should_process=True,
+)
+def set_execution_policy(call: Call) -> None:
+    """Set the policy of a scope. Without -Force a person would be asked."""
+    if not call.flag("Force"):
+        call.refuse("without -Force")
+    scope, policy = str(call.get("Scope") or "LocalMachine"), str(call["ExecutionPolicy"])
+    if scope not in ("Process", "CurrentUser", "LocalMachine"):
+        call.refuse(f"-Scope {scope}")
+    if not call.should_process():
+        return
+    if scope == "Process":
+        value = None if policy == "Undefined" else policy
+        ask(call.scope, "environment.set", name="PSExecutionPolicyPreference", value=value)
+        return
+    key = _KEYS[scope]
+    ask(call.scope, "registry.create", key=key)
+    ask(call.scope, "registry.set", key=key, name="ExecutionPolicy", kind="String", value=policy)

@@ -1,0 +1,138 @@
+"""Objects of the providers: PathInfo, drives, providers, and the properties that every provider object carries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winboot_lab.engine.dotnet import dotnet
+from winboot_lab.engine.locations import CERTIFICATES, FILES, REGISTRY, Drive, Locations, Place
+from winboot_lab.engine.values import Instance, NoteProperty, decorate
+
+Value = Any
+_SMA = "System.Management.Automation."
+
+
+class ProviderInfo(Instance):
+    """System.Management.Automation.ProviderInfo."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        module = "Microsoft.PowerShell.Security" if self.name == CERTIFICATES else "Microsoft.PowerShell.Core"
+        return f"{module}\\{self.name}"
+
+
+class DriveInfo(Instance):
+    """System.Management.Automation.PSDriveInfo; FileSystem drives know their space."""
+
+    def __init__(self, drive: Drive, locations: Locations) -> None:
+        self.drive = drive
+        self.locations = locations
+
+    @property
+    def location(self) -> str:
+        """Where the session stands on this drive, below its root."""
+        place = self.locations.on_drive.get(self.drive.name.lower())
+        if self.locations.current.drive is self.drive:
+            place = self.locations.current
+        if place is None:
+            return ""
+        return place.path[len(self.drive.root) :].lstrip("\\")
+
+    def __str__(self) -> str:
+        return self.drive.name
+
+
+class PathInfo(Instance):
+    """System.Management.Automation.PathInfo: what Get-Location and Resolve-Path give."""
+
+    def __init__(self, place: Place, locations: Locations | None = None) -> None:
+        self.place = place
+        self.locations = locations
+
+    @property
+    def path(self) -> str:
+        """The path with its drive, or qualified by its provider."""
+        place = self.place
+        if place.drive is None:
+            return place.qualified
+        return place.relative_to_drive(place.path)
+
+    def __str__(self) -> str:
+        return self.path
+
+
+_providers: dict[str, ProviderInfo] = {}
+
+
+def provider_info(name: str) -> ProviderInfo:
+    """The one object of a provider."""
+    return _providers.setdefault(name, ProviderInfo(name))
+
+
+def path_info(place: Place, locations: Locations | None = None) -> PathInfo:
+    """A place as PathInfo."""
+    return PathInfo(place, locations)
+
+
+def drive_info(drive: Drive | None, locations: Locations) -> DriveInfo | None:
+    """A drive as an object; the same object each time."""
+    if drive is None:
+        return None
+    known: dict[int, DriveInfo] = locations.session.state.setdefault("drives", {})
+    found = known.get(id(drive))
+    if found is None:
+        found = known[id(drive)] = DriveInfo(drive, locations)
+    return found
+
+
+PROVIDER_INFO = dotnet(_SMA + "ProviderInfo", ProviderInfo)
+PROVIDER_INFO.prop("Name", "string", lambda self: self.name)
+PROVIDER_INFO.method("ToString()")(str)
+PROVIDER_INFO.refuses(
+    "ImplementingType HelpFile PSSnapIn ModuleName Module Description Capabilities Home Drives"
+)
+
+DRIVE_INFO = dotnet(_SMA + "PSDriveInfo", DriveInfo)
+DRIVE_INFO.prop("CurrentLocation", "string", lambda self: self.location)
+DRIVE_INFO.prop("Name", "string", lambda self: self.drive.name)
+DRIVE_INFO.prop("Provider", _SMA + "ProviderInfo", lambda self: provider_info(self.drive.provider))
+DRIVE_INFO.prop("Root", "string", lambda self: self.drive.root)
+DRIVE_INFO.method("ToString()")(str)
+DRIVE_INFO.refuses("Description MaximumSize Credential DisplayRoot Used Free")
+
+PATH_INFO = dotnet(_SMA + "PathInfo", PathInfo)
+PATH_INFO.prop(
+    "Drive",
+    _SMA + "PSDriveInfo",
+    lambda self: drive_info(self.place.drive, self.locations) if self.locations is not None else None,
+)
+PATH_INFO.prop("Provider", _SMA + "ProviderInfo", lambda self: provider_info(self.place.provider))
+PATH_INFO.prop("ProviderPath", "string", lambda self: self.place.path)
+PATH_INFO.prop("Path", "string", lambda self: self.path)
+PATH_INFO.method("ToString()")(str)
+PATH_INFO.complete()
+
+
+def with_notes(value: Value, place: Place, locations: Locations, *, container: bool | None) -> Value:
+    """The value with PSPath, PSParentPath, PSChildName, PSDrive, PSProvider and perhaps PSIsContainer."""
+    made, extension = decorate(value)
+    for name, content in note_values(place, locations):
+        extension.add(NoteProperty(name, content))
+    if container is not None:
+        extension.add(NoteProperty("PSIsContainer", container))
+    return made
+
+
+def note_values(place: Place, locations: Locations) -> list[tuple[str, Value]]:
+    """The properties that say where an object comes from."""
+    found: list[tuple[str, Value]] = [("PSPath", place.qualified)]
+    parent = place.parent
+    if place.provider in (FILES, REGISTRY):
+        found.append(("PSParentPath", "" if parent is None else parent.qualified))
+    found.append(("PSChildName", place.leaf))
+    if place.drive is not None:
+        found.append(("PSDrive", drive_info(place.drive, locations)))
+    found.append(("PSProvider", provider_info(place.provider)))
+    return found

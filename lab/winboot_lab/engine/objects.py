@@ -1,0 +1,472 @@
+"""Objects of PowerShell's own that scripts meet: `$MyInvocation`, `$PSCmdlet`, variables and commands as objects, records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from winboot.powershell.syntax import Extent
+from winboot_lab.engine.dotnet import OBJECT, close_generic, dotnet, named
+from winboot_lab.engine.exceptions import ErrorRecord, RuntimeException
+from winboot_lab.engine.values import (
+    DICTIONARY,
+    STRING,
+    Array,
+    Collection,
+    Dictionary,
+    Hashtable,
+    Instance,
+    Structured,
+    _Mapping,
+    enum_value,
+)
+
+if TYPE_CHECKING:
+    from winboot_lab.engine.invoke import BlockStage
+    from winboot_lab.engine.scopes import Variable
+    from winboot_lab.engine.signatures import ParameterSpec
+
+Value = Any
+_SMA = "System.Management.Automation."
+
+
+class BoundParameters(_Mapping):
+    """$PSBoundParameters."""
+
+    ignore_case = True
+    key_type = STRING
+    value_type = OBJECT
+    sorts = False
+
+
+BOUND_PARAMETERS = dotnet(
+    _SMA + "PSBoundParametersDictionary", BoundParameters, base=close_generic(DICTIONARY, (STRING, OBJECT))
+)
+BOUND_PARAMETERS.complete()
+
+
+class Invocation(Instance):
+    """System.Management.Automation.InvocationInfo: which command, called how, and where."""
+
+    def __init__(
+        self,
+        extent: Extent | None,
+        command: Any = None,
+        called: str = "",
+        *,
+        expects_input: bool = False,
+        length: int = 1,
+    ) -> None:
+        self.extent = extent
+        self.command = command
+        self.called = called
+        self.expects_input = expects_input
+        self.length = length
+        self.bound: BoundParameters = BoundParameters()
+        self.unbound: list[Value] = []
+
+    @property
+    def line_number(self) -> int:
+        return 0 if self.extent is None else self.extent.line
+
+    @property
+    def column(self) -> int:
+        return 0 if self.extent is None else self.extent.column
+
+    @property
+    def line(self) -> str:
+        from winboot_lab.engine.session import line_text
+
+        return "" if self.extent is None else line_text(self.extent)
+
+    @property
+    def position_message(self) -> str:
+        from winboot_lab.engine.session import position_message
+
+        return "" if self.extent is None else position_message(self.extent)
+
+
+INVOCATION = dotnet(_SMA + "InvocationInfo", Invocation)
+INVOCATION.prop("MyCommand", _SMA + "CommandInfo", lambda self: command_info(self.command))
+INVOCATION.prop("InvocationName", "string", lambda self: self.called)
+INVOCATION.prop("ScriptLineNumber", "int", lambda self: self.line_number)
+INVOCATION.prop("OffsetInLine", "int", lambda self: self.column)
+INVOCATION.prop("Line", "string", lambda self: self.line)
+INVOCATION.prop("PositionMessage", "string", lambda self: self.position_message)
+INVOCATION.prop("BoundParameters", "object", lambda self: self.bound)
+INVOCATION.prop("UnboundArguments", "object", lambda self: _objects(self.unbound))
+INVOCATION.prop("ExpectingInput", "bool", lambda self: self.expects_input)
+INVOCATION.prop("PipelineLength", "int", lambda self: self.length)
+INVOCATION.prop("ScriptName", "string", lambda self: "")
+INVOCATION.prop("PSScriptRoot", "string", lambda self: "")
+INVOCATION.prop("PSCommandPath", "string", lambda self: "")
+INVOCATION.refuses("HistoryId PipelinePosition CommandOrigin DisplayScriptPosition")
+
+
+def _objects(values: list[Value]) -> Value:
+    from winboot_lab.engine.values import GenericList
+
+    return GenericList(values)
+
+
+# -- commands as objects
+
+
+def command_info(command: Any) -> Value:
+    """What `Get-Command` shows of a command."""
+    if command is None:
+        return None
+    kind = command.kind
+    text = ""
+    if kind in ("Function", "Script"):
+        text = command.block().text if hasattr(command, "block") else ""
+    elif kind == "Cmdlet":
+        text = command.name
+    elif kind in ("Application", "ExternalScript"):
+        text = command.path
+    properties: dict[str, Value] = {
+        "Name": command.name,
+        "CommandType": enum_value(_SMA + "CommandTypes", kind),
+        "Source": command.path if kind == "Application" else getattr(command, "module", ""),
+        "ModuleName": getattr(command, "module", ""),
+    }
+    if kind != "Cmdlet":
+        # A cmdlet's Definition is its syntax in words, which the lab does not know.
+        properties["Definition"] = text
+    if kind in ("Function", "Script") and hasattr(command, "block"):
+        properties["ScriptBlock"] = command.block()
+    if kind in ("Application", "ExternalScript"):
+        properties["Path"] = command.path
+    info = CommandInfo(_COMMAND_TYPES[kind], properties)
+    info.command = command
+    return info
+
+
+class CommandInfo(Structured):
+    """A command as a value; `&` runs it."""
+
+    command: Any = None
+
+    def __str__(self) -> str:
+        return str(self.get("Name"))
+
+
+_COMMAND_TYPES = {
+    "Script": _SMA + "ScriptInfo",
+    "Function": _SMA + "FunctionInfo",
+    "Cmdlet": _SMA + "CmdletInfo",
+    "Application": _SMA + "ApplicationInfo",
+    "ExternalScript": _SMA + "ExternalScriptInfo",
+    "Alias": _SMA + "AliasInfo",
+}
+
+
+def _parameters(scope: Any, self: CommandInfo) -> Value:
+    return command_parameters(scope, self)
+
+
+COMMAND_INFO = dotnet(_SMA + "CommandInfo")
+COMMAND_INFO.prop("Parameters", "object", _parameters, effect=True)
+COMMAND_INFO.method("ToString()")(str)
+COMMAND_INFO.refuses("Version Visibility Module RemotingCapability ParameterSets OutputType ResolveParameter")
+for _kind in _COMMAND_TYPES.values():
+    dotnet(_kind, base=COMMAND_INFO).refuses(
+        "Definition Verb Noun HelpFile PSSnapIn ImplementingType DefaultParameterSet Options Description HelpUri "
+        "Extension FileVersionInfo OriginalEncoding ScriptContents ReferencedCommand ResolvedCommand"
+    )
+FUNCTION_INFO = named(_SMA + "FunctionInfo")
+FUNCTION_INFO.prop("CmdletBinding", "bool", lambda self: self.command.code.advanced)
+
+
+def command_parameters(scope: Any, info: CommandInfo) -> Value:
+    """`(Get-Command f).Parameters`: each parameter by name, with its type and attributes."""
+    command = info.command
+    if command is None:
+        return None
+    spec = command.code.spec(scope) if hasattr(command, "code") else getattr(command, "spec", None)
+    if spec is None:
+        return None
+    found = Dictionary(STRING, named(_SMA + "ParameterMetadata"), ignore_case=True)
+    for parameter in spec.parameters:
+        found.put(parameter.name, parameter_metadata(parameter))
+    return found
+
+
+def parameter_metadata(parameter: ParameterSpec) -> Structured:
+    """System.Management.Automation.ParameterMetadata."""
+    attributes = _attributes(parameter)
+    made: dict[str, Value] = {
+        "Name": parameter.name,
+        "ParameterType": parameter.type,
+        "IsDynamic": parameter.dynamic,
+        "Aliases": Collection(parameter.aliases, STRING),
+        "SwitchParameter": parameter.is_switch,
+    }
+    if attributes is not None:
+        made["Attributes"] = Collection(attributes)
+    return Structured(_SMA + "ParameterMetadata", made)
+
+
+def _attributes(parameter: ParameterSpec) -> list[Value] | None:
+    """The attributes in the order they are usually written in; None when some of them are not known as objects."""
+    from winboot_lab.engine.dynamic import ConverterAttribute, ParameterAttribute, attribute_of
+
+    attributes: list[Value] = []
+    for which, place in parameter.places.items():
+        attribute = ParameterAttribute()
+        attribute.mandatory, attribute.by_value, attribute.by_name = (
+            place.mandatory,
+            place.by_value,
+            place.by_name,
+        )
+        attribute.set_name, attribute.rest = which, place.rest
+        if place.position is not None:
+            attribute.position = place.position
+        attributes.append(attribute)
+    others = [attribute_of(validator) for validator in parameter.validators]
+    if parameter.aliases or None in others:
+        return None
+    attributes.extend(others)
+    if parameter.type is not OBJECT:
+        attributes.append(ConverterAttribute())
+    return attributes
+
+
+PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
+PARAMETER_METADATA.refuses("Attributes ParameterSets")
+
+
+# -- variables as objects
+
+
+class PSVariable(Instance):
+    """System.Management.Automation.PSVariable: a handle on a variable."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+
+PS_VARIABLE = dotnet(_SMA + "PSVariable", PSVariable, accelerators=["psvariable"])
+PS_VARIABLE.prop("Name", "string", lambda self: self.variable.name)
+PS_VARIABLE.prop(
+    "Value", "object", lambda self: self.variable.value, lambda self, value: self.variable.set(value)
+)
+PS_VARIABLE.prop("Description", "string", lambda self: self.variable.description)
+PS_VARIABLE.prop(
+    "Options",
+    _SMA + "ScopedItemOptions",
+    lambda self: enum_value(_SMA + "ScopedItemOptions", ",".join(sorted(self.variable.options)) or "None"),
+)
+PS_VARIABLE.refuses("Visibility Module ModuleName Attributes IsValidValue")
+
+
+# -- stream records
+
+
+class _Message(Instance):
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class WarningRecord(_Message):
+    """What Write-Warning writes."""
+
+
+class VerboseRecord(_Message):
+    """What Write-Verbose writes."""
+
+
+class DebugRecord(_Message):
+    """What Write-Debug writes."""
+
+
+class InformationRecord(Instance):
+    """What Write-Information and Write-Host write; `data` is the message object."""
+
+    def __init__(self, data: Value, text: str, tags: list[str], source: str = "") -> None:
+        self.data = data
+        self.message = text
+        self.tags = tags
+        self.source = source
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class HostMessage(Instance):
+    """What Write-Host puts into its information record."""
+
+    def __init__(self, message: str, *, newline: bool) -> None:
+        self.message = message
+        self.newline = newline
+
+    def __str__(self) -> str:
+        return self.message
+
+
+_INFORMATIONAL = dotnet(_SMA + "InformationalRecord")
+_INFORMATIONAL.prop("Message", "string", lambda self: self.message)
+_INFORMATIONAL.method("ToString()")(lambda self: self.message)
+_INFORMATIONAL.refuses("InvocationInfo PipelineIterationInfo")
+for _name, _class in (("Warning", WarningRecord), ("Verbose", VerboseRecord), ("Debug", DebugRecord)):
+    dotnet(f"{_SMA}{_name}Record", _class, base=_INFORMATIONAL).complete()
+INFORMATION_RECORD = dotnet(_SMA + "InformationRecord", InformationRecord)
+INFORMATION_RECORD.prop("MessageData", "object", lambda self: self.data)
+INFORMATION_RECORD.prop("Source", "string", lambda self: self.source)
+INFORMATION_RECORD.prop("Tags", "object", lambda self: Array(self.tags))
+INFORMATION_RECORD.method("ToString()")(lambda self: self.message)
+INFORMATION_RECORD.refuses("TimeGenerated User Computer ProcessId NativeThreadId ManagedThreadId")
+HOST_MESSAGE = dotnet(_SMA + "HostInformationMessage", HostMessage)
+HOST_MESSAGE.prop("Message", "string", lambda self: self.message)
+HOST_MESSAGE.prop("NoNewLine", "bool", lambda self: not self.newline)
+HOST_MESSAGE.method("ToString()")(lambda self: self.message)
+HOST_MESSAGE.refuses("ForegroundColor BackgroundColor")
+
+
+# -- $PSCmdlet
+
+
+class ScriptCmdlet(Instance):
+    """$PSCmdlet of an advanced function."""
+
+    def __init__(self, stage: BlockStage) -> None:
+        self.stage = stage
+
+    def write_error(self, record: ErrorRecord) -> None:
+        from winboot_lab.engine import common
+
+        stage = self.stage
+        stage.line.failed = True
+        assert stage.common is not None
+        try:
+            common.write_error(stage.scope, self._signed(record), stage.common.error_action, stage.common)
+        except RuntimeException as failure:
+            failure.unwrapped = True
+            raise
+
+    def throw(self, record: ErrorRecord) -> None:
+        from winboot_lab.engine.errors import cmdlet_failure
+
+        failure = cmdlet_failure(self._signed(record))
+        failure.unwrapped = True
+        raise failure
+
+    def _signed(self, record: ErrorRecord) -> ErrorRecord:
+        from winboot_lab.engine.errors import copy_record
+
+        made = copy_record(record)
+        made.id = f"{record.id},{self.stage.code.name}"
+        made.activity = self.stage.code.name
+        made.invocation = self.stage.invocation
+        return made
+
+    def should_process(self, target: str, action: str) -> bool:
+        from winboot_lab.engine.convert import to_bool
+        from winboot_lab.engine.refusal import Refusal
+
+        stage = self.stage
+        assert stage.common is not None
+        assert stage.binding is not None
+        if stage.common.confirm:
+            raise Refusal("parameter", f"{stage.code.name} -Confirm")
+        what_if = stage.common.what_if
+        if what_if is None:
+            what_if = to_bool(stage.own.get("whatifpreference", False))
+        if what_if:
+            return False
+        preference = str(stage.own.get("confirmpreference", "High"))
+        ranks = {"none": 9, "low": 1, "medium": 2, "high": 3}
+        asks = ranks.get(stage.binding.spec.confirm_impact.lower(), 2) >= ranks.get(preference.lower(), 3)
+        if asks and preference.lower() != "none":
+            raise Refusal("member", "$PSCmdlet.ShouldProcess", "it would ask a person to confirm")
+        return True
+
+
+PS_CMDLET = dotnet(_SMA + "PSCmdlet")
+PS_SCRIPT_CMDLET = dotnet(_SMA + "PSScriptCmdlet", ScriptCmdlet, base=PS_CMDLET)
+PS_SCRIPT_CMDLET.prop("ParameterSetName", "string", lambda self: self.stage.binding.set_name)
+PS_SCRIPT_CMDLET.prop("MyInvocation", _SMA + "InvocationInfo", lambda self: self.stage.invocation)
+
+
+@PS_SCRIPT_CMDLET.method("void WriteError(System.Management.Automation.ErrorRecord errorRecord)")
+def _write_error(self: ScriptCmdlet, record: ErrorRecord) -> None:
+    self.write_error(record)
+
+
+@PS_SCRIPT_CMDLET.method("void ThrowTerminatingError(System.Management.Automation.ErrorRecord errorRecord)")
+def _throw(self: ScriptCmdlet, record: ErrorRecord) -> None:
+    self.throw(record)
+
+
+@PS_SCRIPT_CMDLET.method("void WriteObject(object sendToPipeline)")
+def _write_object(self: ScriptCmdlet, value: Value) -> None:
+    self.stage.out(value)
+
+
+@PS_SCRIPT_CMDLET.method("void WriteObject(object sendToPipeline, bool enumerateCollection)")
+def _write_objects(self: ScriptCmdlet, value: Value, enumerate_it: bool) -> None:
+    from winboot_lab.engine.compiler.core import emit
+
+    if enumerate_it:
+        emit(self.stage.out, value)
+    else:
+        self.stage.out(value)
+
+
+@PS_SCRIPT_CMDLET.method("void WriteWarning(string text)")
+def _write_warning(self: ScriptCmdlet, text: str) -> None:
+    from winboot_lab.engine import common
+
+    common.write_warning(self.stage.own, text, self.stage.common, self.stage.code.name)
+
+
+@PS_SCRIPT_CMDLET.method("void WriteVerbose(string text)")
+def _write_verbose(self: ScriptCmdlet, text: str) -> None:
+    from winboot_lab.engine import common
+
+    common.write_verbose(self.stage.own, text, self.stage.common, self.stage.code.name)
+
+
+@PS_SCRIPT_CMDLET.method("void WriteDebug(string text)")
+def _write_debug(self: ScriptCmdlet, text: str) -> None:
+    from winboot_lab.engine import common
+
+    common.write_debug(self.stage.own, text, self.stage.common, self.stage.code.name)
+
+
+@PS_SCRIPT_CMDLET.method("ShouldProcess(string target)", "ShouldProcess(string target, string action)")
+def _should_process(self: ScriptCmdlet, target: str, action: str = "") -> bool:
+    return self.should_process(target, action)
+
+
+@PS_SCRIPT_CMDLET.method("GetVariableValue(string name)")
+def _variable_value(self: ScriptCmdlet, name: str) -> Value:
+    return self.stage.own.get(name.lower())
+
+
+PS_SCRIPT_CMDLET.refuses(
+    "CommandOrigin CommandRuntime CurrentPSTransaction Events Host InvokeCommand InvokeProvider JobManager JobRepository "
+    "PagingParameters SessionState Stopping CurrentProviderLocation GetResolvedProviderPathFromPSPath GetResourceString "
+    "GetUnresolvedProviderPathFromPSPath ShouldContinue TransactionAvailable WriteCommandDetail WriteInformation "
+    "WriteProgress"
+)
+
+Factory = Callable[..., Value]
+__all__ = [
+    "BoundParameters",
+    "Collection",
+    "CommandInfo",
+    "DebugRecord",
+    "Hashtable",
+    "HostMessage",
+    "InformationRecord",
+    "Invocation",
+    "PSVariable",
+    "ScriptCmdlet",
+    "VerboseRecord",
+    "WarningRecord",
+    "command_info",
+]

@@ -1,0 +1,234 @@
+"""Variables and the chain of scopes they are looked up in.
+
+Scoping is dynamic: the parent of a scope is the scope of the caller. Names compare without case, so every table is keyed
+by the lower-case name. A scope also answers what effectful members ask of their caller (machine, strict mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from winboot_lab.engine.exceptions import SessionStateUnauthorizedAccessException
+
+if TYPE_CHECKING:
+    from winboot_lab.engine.session import Session
+
+Value = Any
+
+
+class Variable:
+    """One variable. `convert` turns (or refuses) every new value: a typed or validated variable has one."""
+
+    __slots__ = ("attributes", "convert", "description", "name", "options", "private", "value")
+
+    def __init__(self, name: str, value: Value = None, options: frozenset[str] = frozenset()) -> None:
+        self.name = name
+        self.value = value
+        self.options = options
+        self.private = False
+        self.convert: Callable[[Value], Value] | None = None
+        self.attributes: tuple[object, ...] = ()
+        self.description = ""
+
+    @property
+    def locked(self) -> bool:
+        """Is it ReadOnly or Constant?"""
+        return "ReadOnly" in self.options or "Constant" in self.options
+
+    def set(self, value: Value) -> None:
+        """Assign, converted; raises when the variable is read-only or its type does not take the value."""
+        if self.options and self.locked:
+            raise not_writable(self.name)
+        self.value = value if self.convert is None else self.convert(value)
+
+
+class ComputedVariable(Variable):
+    """An automatic variable whose value is worked out when it is read (`$PWD`, `$?`)."""
+
+    __slots__ = ("_get", "_set")
+
+    def __init__(
+        self, name: str, get: Callable[[], Value], set_: Callable[[Value], None] | None = None
+    ) -> None:
+        super().__init__(name)
+        self._get = get
+        self._set = set_
+
+    @property
+    def value(self) -> Value:
+        return self._get()
+
+    @value.setter
+    def value(self, new: Value) -> None:
+        pass  # only the constructor of the base class comes here
+
+    def set(self, value: Value) -> None:
+        if self._set is None:
+            raise not_writable(self.name)
+        self._set(value)
+
+
+def not_writable(name: str) -> SessionStateUnauthorizedAccessException:
+    """The error of assigning to a read-only or constant variable."""
+    return SessionStateUnauthorizedAccessException(
+        f"Cannot overwrite variable {name} because it is read-only or constant.",
+        "VariableNotWritable",
+        "WriteError",
+        name,
+    )
+
+
+class Scope:
+    """One scope. `script` is the scope that `$script:` names from here, `strict` the strict mode that holds here."""
+
+    __slots__ = (
+        "_aliases",
+        "_functions",
+        "cmdlet",
+        "depth",
+        "invocation",
+        "parent",
+        "script",
+        "session",
+        "strict",
+        "variables",
+    )
+
+    def __init__(self, session: Session, parent: Scope | None, *, script: Scope | None = None) -> None:
+        self.session = session
+        self.parent = parent
+        self.variables: dict[str, Variable] = {}
+        if script is not None:
+            self.script = script
+        else:
+            self.script = parent.script if parent is not None else self
+        self.strict: int = parent.strict if parent is not None else 0
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+        self._functions: dict[str, Any] | None = None
+        self._aliases: dict[str, Any] | None = None
+        self.invocation: Any = parent.invocation if parent is not None else None
+        self.cmdlet: Any = None
+
+    # -- what effectful members ask of their caller -------------------------------------------------------------
+
+    @property
+    def machine(self) -> Any:
+        """The Windows machine the script runs on."""
+        return self.session.machine
+
+    def call(self, block: Any, arguments: Sequence[Value], this: Value = None) -> Value:
+        """Run a script block as a delegate or script member."""
+        return self.session.call(self, block, arguments, this)
+
+    def call_with_underbar(self, block: Any, item: Value, arguments: Sequence[Value] = ()) -> Value:
+        """Run a script block here with `$_` set to an item; its output as one value."""
+        return self.session.call_with_underbar(self, block, item, arguments)
+
+    # -- the chain -----------------------------------------------------------------------------------------------
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and its parents, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    @property
+    def top(self) -> Scope:
+        """The global scope."""
+        return self.session.top
+
+    def find(self, key: str) -> Variable | None:
+        """The variable of that (lower-case) name that is visible from here."""
+        variable = self.variables.get(key)
+        if variable is not None:
+            return variable
+        scope = self.parent
+        while scope is not None:
+            variable = scope.variables.get(key)
+            if variable is not None and not variable.private:
+                return variable
+            scope = scope.parent
+        return None
+
+    def get(self, key: str, default: Value = None) -> Value:
+        """The value of a visible variable, or the default."""
+        variable = self.find(key)
+        return default if variable is None else variable.value
+
+    def assign(self, key: str, name: str, value: Value) -> None:
+        """`$name = value`: in this scope, whatever the outer ones hold."""
+        variable = self.variables.get(key)
+        if variable is None:
+            outer = self.session.shared.get(key)
+            if outer is None:
+                self.variables[key] = Variable(name, value)
+                return
+            variable = outer
+        variable.set(value)
+
+    def put(self, name: str, value: Value) -> Variable:
+        """Set an automatic variable in this scope, without asking any option or type."""
+        key = name.lower()
+        variable = self.variables.get(key)
+        if variable is None:
+            variable = self.variables[key] = Variable(name, value)
+        else:
+            variable.value = value
+        return variable
+
+    def named(self, which: str) -> Scope:
+        """The scope that `global`, `script`, `local` or `private` means from here."""
+        if which == "global":
+            return self.session.top
+        if which == "script":
+            return self.script
+        return self
+
+    def above(self, count: int) -> Scope | None:
+        """The scope `count` levels out (0 is this one), or None."""
+        scope: Scope | None = self
+        for _ in range(count):
+            if scope is None:
+                return None
+            scope = scope.parent
+        return scope
+
+    # -- functions and aliases -----------------------------------------------------------------------------------
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        """The functions defined in this very scope."""
+        if self._functions is None:
+            self._functions = {}
+        return self._functions
+
+    @property
+    def aliases(self) -> dict[str, Any]:
+        """The aliases defined in this very scope."""
+        if self._aliases is None:
+            self._aliases = {}
+        return self._aliases
+
+    def find_function(self, key: str) -> Any:
+        """The function of that name that is visible from here, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope._functions is not None:
+                found = scope._functions.get(key)
+                if found is not None:
+                    return found
+            scope = scope.parent
+        return None
+
+    def find_alias(self, key: str) -> Any:
+        """The alias of that name that is visible from here, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope._aliases is not None:
+                found = scope._aliases.get(key)
+                if found is not None:
+                    return found
+            scope = scope.parent
+        return None

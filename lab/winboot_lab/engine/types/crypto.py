@@ -1,0 +1,506 @@
+"""System.Security.Cryptography: hashes, HMAC, random numbers, and X.509 certificates as far as reading them."""
+
+from __future__ import annotations
+
+import base64
+import datetime as py
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from winboot_lab.engine.convert import NOT_CONVERTED, converts
+from winboot_lab.engine.door import ask
+from winboot_lab.engine.dotnet import DotNetType, Runtime, dotnet
+from winboot_lab.engine.exceptions import ArgumentNullException, CryptographicException, DotNetException
+from winboot_lab.engine.moments import DateTime
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.types.files import read_bytes
+from winboot_lab.engine.types.streams import Stream
+from winboot_lab.engine.values import (
+    IDISPOSABLE,
+    ByteArray,
+    EnumValue,
+    Instance,
+    Structured,
+    Value,
+    View,
+    enum_value,
+)
+
+_NS = "System.Security.Cryptography."
+
+# -- hashes
+
+
+class Hash(Instance):
+    """A HashAlgorithm; with a key it is an HMAC."""
+
+    def __init__(self, name: str, kind: str, key: bytes | None = None) -> None:
+        self.name = name
+        self.kind = kind
+        self.key = key
+        self.value: bytes | None = None
+        self.gathered = b""
+
+    @property
+    def dotnet_type(self) -> DotNetType:
+        from winboot_lab.engine.dotnet import named
+
+        return named(_NS + self.kind)
+
+    def digest(self, data: bytes) -> bytes:
+        if self.key is not None:
+            self.value = hmac.new(self.key, data, self.name).digest()
+        else:
+            self.value = hashlib.new(self.name, data).digest()
+        return self.value
+
+
+HASH = dotnet(_NS + "HashAlgorithm", kind="abstract", interfaces=[IDISPOSABLE])
+HMAC = dotnet(_NS + "HMAC", base=HASH, kind="abstract")
+_ALGORITHMS = {"SHA1": "sha1", "SHA256": "sha256", "SHA384": "sha384", "SHA512": "sha512", "MD5": "md5"}
+_PROVIDERS = {
+    "SHA1": ("SHA1CryptoServiceProvider", "SHA1Managed", "SHA1Cng"),
+    "SHA256": ("SHA256Managed", "SHA256CryptoServiceProvider", "SHA256Cng"),
+    "SHA384": ("SHA384Managed", "SHA384CryptoServiceProvider", "SHA384Cng"),
+    "SHA512": ("SHA512Managed", "SHA512CryptoServiceProvider", "SHA512Cng"),
+    "MD5": ("MD5CryptoServiceProvider", "MD5Cng"),
+}
+
+
+@HASH.method("ComputeHash(byte[] buffer)")
+def _compute(self: Hash, data: Value) -> ByteArray:
+    if data is None:
+        raise ArgumentNullException("buffer")
+    return ByteArray(self.digest(bytes(data)))
+
+
+@HASH.method("ComputeHash(System.IO.Stream inputStream)", effect=True)
+def _compute_stream(runtime: Runtime, self: Hash, stream: Stream) -> ByteArray:
+    stream.check()
+    data = b""
+    while piece := stream.read(runtime, 1 << 20):
+        data += piece
+    return ByteArray(self.digest(data))
+
+
+HASH.method("ComputeHash(byte[] buffer, int offset, int count)")(
+    lambda self, data, offset, count: ByteArray(self.digest(bytes(data[offset : offset + count])))
+)
+
+
+@HASH.method(
+    "TransformBlock(byte[] inputBuffer, int inputOffset, int inputCount, byte[] outputBuffer, int outputOffset)"
+)
+def _block(self: Hash, data: Value, offset: int, count: int, _out: Value, _at: int) -> int:
+    self.gathered += bytes(data[offset : offset + count])
+    return count
+
+
+@HASH.method("TransformFinalBlock(byte[] inputBuffer, int inputOffset, int inputCount)")
+def _final_block(self: Hash, data: Value, offset: int, count: int) -> ByteArray:
+    piece = bytes(data[offset : offset + count])
+    self.digest(self.gathered + piece)
+    self.gathered = b""
+    return ByteArray(piece)
+
+
+HASH.method("void Initialize()")(lambda self: setattr(self, "gathered", b""))
+HASH.prop("HashSize", "int", lambda self: hashlib.new(self.name).digest_size * 8)
+HASH.prop("Hash", "byte[]", lambda self: None if self.value is None else ByteArray(self.value))
+HASH.method("void Dispose()")(lambda self: None)
+HASH.method("void Clear()")(lambda self: None)
+HASH.refuses("CanReuseTransform CanTransformMultipleBlocks InputBlockSize OutputBlockSize")
+
+
+def _declare_hashes() -> None:
+    for name, python in _ALGORITHMS.items():
+        parent = dotnet(_NS + name, base=HASH, kind="abstract")
+        default = _PROVIDERS[name][0]
+        for provider in _PROVIDERS[name]:
+            made = dotnet(_NS + provider, base=parent)
+            made.constructor("")(lambda python=python, provider=provider: Hash(python, provider))
+            made.complete()
+        parent.static_method("Create()")(lambda python=python, default=default: Hash(python, default))
+        parent.complete()
+        keyed = dotnet(_NS + "HMAC" + name, base=HMAC)
+        keyed.constructor("")(
+            lambda python=python, name=name: Hash(python, "HMAC" + name, secrets.token_bytes(64))
+        )
+        keyed.constructor("byte[] key")(
+            lambda key, python=python, name=name: Hash(python, "HMAC" + name, bytes(key))
+        )
+        keyed.complete()
+
+
+_declare_hashes()
+HMAC.prop(
+    "Key", "byte[]", lambda self: ByteArray(self.key), lambda self, value: setattr(self, "key", bytes(value))
+)
+HMAC.refuses("HashName")
+
+
+@HASH.static_method("Create(string hashName)")
+def _by_name(name: str) -> Value:
+    key = name.upper().rpartition(".")[2].replace("-", "")
+    if key not in _ALGORITHMS:
+        return None
+    return Hash(_ALGORITHMS[key], _PROVIDERS[key][0])
+
+
+class RandomNumbers(Instance):
+    """RandomNumberGenerator."""
+
+
+RANDOM = dotnet(_NS + "RandomNumberGenerator", kind="abstract", interfaces=[IDISPOSABLE])
+CSP = dotnet(_NS + "RNGCryptoServiceProvider", RandomNumbers, base=RANDOM)
+CSP.constructor("")(RandomNumbers)
+CSP.complete()
+RANDOM.static_method("Create()")(RandomNumbers)
+
+
+@RANDOM.method("void GetBytes(byte[] data)")
+def _random_bytes(self: RandomNumbers, data: Value) -> None:
+    data[:] = secrets.token_bytes(len(data))
+
+
+RANDOM.method("void Dispose()")(lambda self: None)
+RANDOM.refuses("GetNonZeroBytes")
+
+# -- a small reader of DER
+
+_NAMES = {
+    "2.5.4.3": "CN",
+    "2.5.4.4": "SN",
+    "2.5.4.5": "SERIALNUMBER",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "S",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "2.5.4.12": "T",
+    "2.5.4.42": "G",
+    "1.2.840.113549.1.9.1": "E",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+_ALGORITHM_NAMES = {
+    "1.2.840.113549.1.1.5": "sha1RSA",
+    "1.2.840.113549.1.1.11": "sha256RSA",
+    "1.2.840.113549.1.1.12": "sha384RSA",
+    "1.2.840.113549.1.1.13": "sha512RSA",
+    "1.2.840.10045.4.3.2": "sha256ECDSA",
+    "1.2.840.10045.4.3.3": "sha384ECDSA",
+}
+
+
+class _Item:
+    """One DER element: its tag and content."""
+
+    __slots__ = ("body", "tag")
+
+    def __init__(self, tag: int, body: bytes) -> None:
+        self.tag = tag
+        self.body = body
+
+    def items(self) -> list[_Item]:
+        return [item for item, _ in _elements(self.body)]
+
+
+def _elements(data: bytes) -> Iterator[tuple[_Item, bytes]]:
+    position = 0
+    while position < len(data):
+        start = position
+        if position + 2 > len(data):
+            raise CryptographicException("Cannot find the requested object.\r\n")
+        tag, length = data[position], data[position + 1]
+        position += 2
+        if length & 0x80:
+            count = length & 0x7F
+            length = int.from_bytes(data[position : position + count], "big")
+            position += count
+        if position + length > len(data):
+            raise CryptographicException("Cannot find the requested object.\r\n")
+        yield _Item(tag, data[position : position + length]), data[start : position + length]
+        position += length
+
+
+def _object_id(body: bytes) -> str:
+    numbers: list[int] = []
+    value = 0
+    for byte in body:
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(str(number) for number in (first, numbers[0] - 40 * first, *numbers[1:]))
+
+
+def _text(item: _Item) -> str:
+    codec = {0x1E: "utf-16-be", 0x1C: "utf-32-be", 0x14: "latin-1"}.get(item.tag, "utf-8")
+    return item.body.decode(codec, "replace")
+
+
+def _name(item: _Item) -> str:
+    """A distinguished name as Windows writes it: the last part first, quoted where needed."""
+    parts: list[str] = []
+    for part in item.items():
+        pairs: list[str] = []
+        for pair in part.items():
+            kind, value = pair.items()[:2]
+            oid = _object_id(kind.body)
+            text = _text(value)
+            if any(letter in text for letter in ',+="\n<>#;') or text != text.strip():
+                text = '"' + text.replace('"', '""') + '"'
+            pairs.append(f"{_NAMES.get(oid, 'OID.' + oid)}={text}")
+        parts.append(" + ".join(pairs))
+    return ", ".join(reversed(parts))
+
+
+def _moment(item: _Item) -> DateTime:
+    text = item.body.decode()
+    layout = "%y%m%d%H%M%SZ" if item.tag == 0x17 else "%Y%m%d%H%M%SZ"
+    return DateTime.local_of(py.datetime.strptime(text, layout).replace(tzinfo=py.UTC))
+
+
+class Certificate(Instance):
+    """X509Certificate2: what stands in it, and perhaps a private key that nobody sees."""
+
+    def __init__(self, raw: bytes, *, has_private_key: bool = False) -> None:
+        self.raw = raw
+        self.has_private_key = has_private_key
+        self.friendly_name = ""
+        outer = next(_elements(raw))[0].items()
+        fields = outer[0].items()
+        if fields[0].tag == 0xA0:
+            self.version = fields.pop(0).items()[0].body[0] + 1
+        else:
+            self.version = 1
+        self.serial = fields[0].body
+        self.signature_oid = _object_id(fields[1].items()[0].body)
+        self.issuer = _name(fields[2])
+        start, end = fields[3].items()
+        self.not_before, self.not_after = _moment(start), _moment(end)
+        self.subject = _name(fields[4])
+        key = fields[5].items()
+        self.public_key = key[1].body[1:]
+        self.extensions = next((item.items()[0].items() for item in fields[6:] if item.tag == 0xA3), [])
+
+    @property
+    def thumbprint(self) -> str:
+        return hashlib.sha1(self.raw, usedforsecurity=False).hexdigest().upper()
+
+    @property
+    def serial_number(self) -> str:
+        return self.serial.hex().upper()
+
+    def extension_value(self, oid: str) -> bytes | None:
+        """The content of an extension, or None."""
+        for item in self.extensions:
+            parts = item.items()
+            if _object_id(parts[0].body) == oid:
+                return parts[-1].body
+        return None
+
+
+def _from_bytes(data: bytes) -> Certificate:
+    """A certificate from DER or PEM."""
+    if data.lstrip().startswith(b"-----BEGIN"):
+        begin, end = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
+        start = data.find(begin)
+        stop = data.find(end, start)
+        if start < 0 or stop < 0:
+            raise CryptographicException("Cannot find the requested object.\r\n")
+        data = base64.b64decode(data[start + len(begin) : stop])
+    try:
+        return Certificate(data)
+    except (IndexError, ValueError, StopIteration):
+        raise CryptographicException("Cannot find the requested object.\r\n") from None
+
+
+_X509 = _NS + "X509Certificates."
+BASE = dotnet(_X509 + "X509Certificate", interfaces=[IDISPOSABLE], accelerators=["x509certificate"])
+CERTIFICATE = dotnet(_X509 + "X509Certificate2", Certificate, base=BASE)
+CERTIFICATE.constructor("byte[] rawData")(lambda data: _from_bytes(bytes(data)))
+
+
+@CERTIFICATE.constructor("string fileName", effect=True)
+def _from_file(runtime: Runtime, path: str) -> Certificate:
+    try:
+        data = read_bytes(runtime, path)
+    except DotNetException as cause:
+        raise CryptographicException("The system cannot find the file specified.\r\n") from cause
+    return _from_bytes(data)
+
+
+@CERTIFICATE.constructor("byte[] rawData, string password")
+@CERTIFICATE.constructor(f"byte[] rawData, string password, {_X509}X509KeyStorageFlags keyStorageFlags")
+@CERTIFICATE.constructor("string fileName, string password")
+def _with_password(*_arguments: Value) -> Certificate:
+    raise Refusal("member", f"[{CERTIFICATE.name}]::new()", "a certificate with a password")
+
+
+for _property, _get in (
+    ("Subject", lambda self: self.subject),
+    ("Issuer", lambda self: self.issuer),
+    ("Thumbprint", lambda self: self.thumbprint),
+    ("SerialNumber", lambda self: self.serial_number),
+):
+    CERTIFICATE.prop(_property, "string", _get)
+CERTIFICATE.prop("NotBefore", "datetime", lambda self: self.not_before)
+CERTIFICATE.prop("NotAfter", "datetime", lambda self: self.not_after)
+CERTIFICATE.prop("HasPrivateKey", "bool", lambda self: self.has_private_key)
+CERTIFICATE.prop("Version", "int", lambda self: self.version)
+CERTIFICATE.prop("RawData", "byte[]", lambda self: ByteArray(self.raw))
+CERTIFICATE.prop(
+    "FriendlyName",
+    "string",
+    lambda self: self.friendly_name,
+    lambda self, value: setattr(self, "friendly_name", value),
+)
+CERTIFICATE.prop(
+    "SignatureAlgorithm",
+    "object",
+    lambda self: Structured(
+        _NS + "Oid", {"Value": self.signature_oid, "FriendlyName": _ALGORITHM_NAMES.get(self.signature_oid)}
+    ),
+)
+CERTIFICATE.method("GetCertHashString()")(lambda self: self.thumbprint)
+CERTIFICATE.method("GetCertHash()")(lambda self: ByteArray(bytes.fromhex(self.thumbprint)))
+CERTIFICATE.method("GetSerialNumberString()")(lambda self: self.serial_number)
+CERTIFICATE.method("GetRawCertData()")(lambda self: ByteArray(self.raw))
+CERTIFICATE.method("GetPublicKey()")(lambda self: ByteArray(self.public_key))
+CERTIFICATE.method("GetExpirationDateString()")(lambda self: str(self.not_after))
+CERTIFICATE.method("GetEffectiveDateString()")(lambda self: str(self.not_before))
+
+
+@CERTIFICATE.method(f"Export({_X509}X509ContentType contentType)")
+def _export(self: Certificate, kind: EnumValue) -> ByteArray:
+    if str(kind) != "Cert":
+        raise Refusal("value", str(kind), "export of a certificate")
+    return ByteArray(self.raw)
+
+
+@CERTIFICATE.method(f"GetNameInfo({_X509}X509NameType nameType, bool forIssuer)")
+def _name_info(self: Certificate, kind: Value, issuer: bool) -> str:
+    if str(kind) != "SimpleName":
+        raise Refusal("value", str(kind), "kind of name of a certificate")
+    text = self.issuer if issuer else self.subject
+    parts = dict(part.partition("=")[::2] for part in reversed(text.split(", ")))
+    return next((parts[key] for key in ("CN", "OU", "O") if key in parts), "")
+
+
+CERTIFICATE.method("void Dispose()")(lambda self: None)
+CERTIFICATE.method("void Reset()")(lambda self: None)
+CERTIFICATE.method("ToString()")(
+    lambda self: (
+        f"[Subject]\r\n  {self.subject}\r\n\r\n[Issuer]\r\n  {self.issuer}\r\n\r\n[Serial Number]\r\n  "
+        f"{self.serial_number}\r\n\r\n[Not Before]\r\n  {self.not_before}\r\n\r\n[Not After]\r\n  {self.not_after}\r\n\r\n"
+        f"[Thumbprint]\r\n  {self.thumbprint}\r\n"
+    )
+)
+CERTIFICATE.refuses(
+    "Archived Extensions IssuerName PrivateKey PublicKey SubjectName Handle Import Verify GetCertContentType Equals "
+    "GetHashCode DnsNameList EnhancedKeyUsageList SendAsTrustedIssuer PSPath EnrollmentPolicyEndPoint PolicyId "
+    "EnrollmentServerEndPoint GetFormat GetIssuerName GetKeyAlgorithm GetKeyAlgorithmParameters "
+    "GetKeyAlgorithmParametersString GetName GetPublicKeyString GetRawCertDataString GetSerialNumber"
+)
+BASE.refuses("CreateFromCertFile CreateFromSignedFile")
+
+
+@converts(CERTIFICATE)
+def _to_certificate(value: Value) -> Value:
+    return _from_bytes(bytes(value)) if isinstance(value, ByteArray) else NOT_CONVERTED
+
+
+# -- stores
+
+
+class Store(Instance):
+    """X509Store on the machine."""
+
+    def __init__(self, name: str, location: str) -> None:
+        self.name = {"CertificateAuthority": "CA"}.get(name, name)
+        self.location = location
+        self.open_for_writing: bool | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{self.location}\\{self.name}"
+
+
+STORE = dotnet(_X509 + "X509Store", Store, interfaces=[IDISPOSABLE])
+_WHERE = f"{_X509}StoreLocation storeLocation"
+STORE.constructor(f"string storeName, {_WHERE}")(lambda name, where: Store(name, str(where)))
+STORE.constructor(f"{_X509}StoreName storeName, {_WHERE}")(lambda name, where: Store(str(name), str(where)))
+STORE.constructor("string storeName")(lambda name: Store(name, "CurrentUser"))
+
+
+@STORE.method(f"void Open({_X509}OpenFlags flags)")
+def _open(self: Store, flags: EnumValue) -> None:
+    self.open_for_writing = bool(flags.number & 3)
+
+
+def _need_open(self: Store) -> None:
+    if self.open_for_writing is None:
+        raise CryptographicException("The X509 certificate store has not been opened.")
+
+
+def _certificates(runtime: Runtime, self: Store) -> Value:
+    _need_open(self)
+    found = [
+        Certificate(bytes(record["raw"])) for record in ask(runtime, "certificate.list", store=self.path)
+    ]
+    return CertificateCollection(found)
+
+
+@STORE.method(f"void Add({_X509}X509Certificate2 certificate)", effect=True)
+def _add(runtime: Runtime, self: Store, certificate: Certificate) -> None:
+    _need_open(self)
+    if not self.open_for_writing:
+        raise CryptographicException("Access is denied.\r\n")
+    ask(runtime, "certificate.add", store=self.path, raw=certificate.raw)
+
+
+@STORE.method(f"void Remove({_X509}X509Certificate2 certificate)", effect=True)
+def _remove(runtime: Runtime, self: Store, certificate: Certificate) -> None:
+    _need_open(self)
+    ask(runtime, "certificate.remove", store=self.path, thumbprint=certificate.thumbprint)
+
+
+STORE.prop("Certificates", "object", _certificates, effect=True)
+STORE.prop("Name", "string", lambda self: self.name)
+STORE.prop(
+    "Location", f"{_X509}StoreLocation", lambda self: enum_value(f"{_X509}StoreLocation", self.location)
+)
+STORE.method("void Close()")(lambda self: setattr(self, "open_for_writing", None))
+STORE.method("void Dispose()")(lambda self: setattr(self, "open_for_writing", None))
+STORE.refuses("StoreHandle AddRange RemoveRange")
+
+
+class CertificateCollection(View):
+    """X509Certificate2Collection."""
+
+    def __init__(self, items: list[Certificate]) -> None:
+        super().__init__(_X509 + "X509Certificate2Collection", lambda: list[Any](items))
+
+
+COLLECTION = dotnet(_X509 + "X509Certificate2Collection")
+COLLECTION.prop("Count", "int", len)
+COLLECTION.method("Item(int index)")(lambda self, index: self.read()[index])
+
+
+@COLLECTION.method(f"Find({_X509}X509FindType findType, object findValue, bool validOnly)")
+def _find(self: CertificateCollection, kind: EnumValue, wanted: Value, valid_only: bool) -> Value:
+    if str(kind) != "FindByThumbprint" or valid_only:
+        raise Refusal("member", "X509Certificate2Collection.Find()", str(kind))
+    text = str(wanted).upper()
+    return CertificateCollection([item for item in self.read() if item.thumbprint == text])
+
+
+COLLECTION.refuses(
+    "Add AddRange Clear Contains CopyTo Export GetEnumerator Import IndexOf Insert Remove RemoveAt RemoveRange Capacity"
+)

@@ -1,0 +1,200 @@
+"""System.Environment, OperatingSystem, Console, GC: the surroundings of the script, through the door."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from winboot_lab.engine.door import ask, ask_one
+from winboot_lab.engine.dotnet import Runtime, dotnet
+from winboot_lab.engine.exceptions import (
+    ArgumentException,
+    ArgumentNullException,
+)
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.types.text import OEM, Encoding
+from winboot_lab.engine.values import (
+    EnumValue,
+    Hashtable,
+    Instance,
+    Value,
+    Version,
+    enum_value,
+)
+
+
+def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
+    return ask_one(runtime, primitive, **parameters)
+
+
+# -- Environment
+
+ENVIRONMENT = dotnet("System.Environment", kind="static")
+
+
+@ENVIRONMENT.static_method("GetEnvironmentVariable(string variable)", effect=True)
+def _get(runtime: Runtime, name: str) -> Value:
+    if name is None:
+        raise ArgumentNullException("variable")
+    return _one(runtime, "environment.get", name=name)
+
+
+ENVIRONMENT.static_method(
+    "GetEnvironmentVariable(string variable, EnvironmentVariableTarget target)", effect=True
+)(lambda runtime, name, target: _one(runtime, "environment.get", name=name, target=str(target)))
+
+
+@ENVIRONMENT.static_method("void SetEnvironmentVariable(string variable, string value)", effect=True)
+@ENVIRONMENT.static_method(
+    "void SetEnvironmentVariable(string variable, string value, EnvironmentVariableTarget target)",
+    effect=True,
+)
+def _put(runtime: Runtime, name: str, value: str | None, target: EnumValue | None = None) -> None:
+    if not name:
+        raise ArgumentException("String cannot be of zero length.", "variable")
+    if "=" in name:
+        raise ArgumentException("Environment variable name cannot contain equal character.")
+    ask(
+        runtime,
+        "environment.set",
+        name=name,
+        value=value or None,
+        target="Process" if target is None else str(target),
+    )
+
+
+@ENVIRONMENT.static_method("GetEnvironmentVariables()", effect=True)
+@ENVIRONMENT.static_method("GetEnvironmentVariables(EnvironmentVariableTarget target)", effect=True)
+def _all(runtime: Runtime, target: EnumValue | None = None) -> Hashtable:
+    found = _one(runtime, "environment.all", target="Process" if target is None else str(target)) or {}
+    made = Hashtable(ignore_case=False)
+    for name, value in found.items():
+        made.put(name, value)
+    return made
+
+
+@ENVIRONMENT.static_method("ExpandEnvironmentVariables(string name)", effect=True)
+def expand_variables(runtime: Runtime, text: str) -> str:
+    """`%NAME%` filled in; unknown names stay."""
+
+    def put(match: re.Match[str]) -> str:
+        found = _one(runtime, "environment.get", name=match.group(1))
+        return match.group() if found is None else str(found)
+
+    return re.sub(r"%([^%]+)%", put, text)
+
+
+def _info(runtime: Runtime, key: str) -> Any:
+    return _one(runtime, "computer.info")[key]
+
+
+def _os_version(runtime: Runtime) -> Value:
+    facts = _one(runtime, "computer.info")
+    numbers = [int(part) for part in re.findall(r"\d+", str(facts["os_version"]))[:3]]
+    version = Version(*([*numbers, 0])) if len(numbers) == 3 else Version(10, 0, int(facts["build"]), 0)
+    return OperatingSystem(version)
+
+
+class OperatingSystem(Instance):
+    """System.OperatingSystem."""
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"Microsoft Windows NT {self.version}"
+
+
+OS = dotnet("System.OperatingSystem", OperatingSystem)
+OS.prop("Platform", "System.PlatformID", lambda self: enum_value("System.PlatformID", "Win32NT"))
+OS.prop("Version", "version", lambda self: self.version)
+OS.prop("VersionString", "string", str)
+OS.prop("ServicePack", "string", lambda self: "")
+OS.method("ToString()")(str)
+OS.refuses("Clone GetObjectData")
+
+
+def _user(runtime: Runtime) -> str:
+    return str(_one(runtime, "identity.current")["name"]).rpartition("\\")[2]
+
+
+def _domain(runtime: Runtime) -> str:
+    return str(_one(runtime, "identity.current")["name"]).rpartition("\\")[0]
+
+
+for _name, _type, _get_it in (
+    ("MachineName", "string", lambda runtime: _info(runtime, "active_name")),
+    ("OSVersion", "System.OperatingSystem", _os_version),
+    ("ProcessorCount", "int", lambda runtime: _info(runtime, "processors")),
+    ("SystemDirectory", "string", lambda runtime: _info(runtime, "system_directory")),
+    ("UserName", "string", _user),
+    ("UserDomainName", "string", _domain),
+    ("TickCount", "int", lambda runtime: int(_one(runtime, "clock.ticks") * 1000) % 2**31),
+):
+    ENVIRONMENT.static_prop(_name, _type, _get_it, effect=True)
+ENVIRONMENT.static_field("NewLine", "string", "\r\n")
+ENVIRONMENT.static_field("Is64BitProcess", "bool", True)
+ENVIRONMENT.static_field("Is64BitOperatingSystem", "bool", True)
+ENVIRONMENT.static_field("HasShutdownStarted", "bool", False)
+ENVIRONMENT.static_field("UserInteractive", "bool", False)
+ENVIRONMENT.static_field("SystemPageSize", "int", 4096)
+ENVIRONMENT.static_field("Version", "version", Version(4, 0, 30319, 42000))
+_FOLDERS = {
+    "CommonApplicationData": "ProgramData",
+    "ProgramFiles": "ProgramFiles",
+    "ProgramFilesX86": "ProgramFiles(x86)",
+    "Windows": "SystemRoot",
+    "UserProfile": "USERPROFILE",
+    "ApplicationData": "APPDATA",
+    "LocalApplicationData": "LOCALAPPDATA",
+    "CommonProgramFiles": "CommonProgramFiles",
+}
+
+
+@ENVIRONMENT.static_method("GetFolderPath(System.Environment+SpecialFolder folder)", effect=True)
+def _folder(runtime: Runtime, folder: EnumValue) -> str:
+    name = str(folder)
+    if name == "System":
+        return str(_info(runtime, "system_directory"))
+    if name not in _FOLDERS:
+        raise Refusal("value", name, "special folder")
+    return str(_one(runtime, "environment.get", name=_FOLDERS[name]) or "")
+
+
+@ENVIRONMENT.static_method("void Exit(int exitCode)")
+def _exit(_code: int) -> None:
+    raise Refusal("member", "[System.Environment]::Exit()", "it would end the whole process")
+
+
+@ENVIRONMENT.static_method("void FailFast(string message)")
+def _fail_fast(_message: str) -> None:
+    raise Refusal("member", "[System.Environment]::FailFast()", "it would end the whole process")
+
+
+ENVIRONMENT.refuses(
+    "CommandLine CurrentDirectory CurrentManagedThreadId ExitCode StackTrace WorkingSet GetCommandLineArgs GetLogicalDrives"
+)
+
+# -- Console: a remote session has no window
+
+CONSOLE = dotnet("System.Console", kind="static")
+_SETTINGS: dict[str, Encoding] = {"OutputEncoding": OEM, "InputEncoding": OEM}
+CONSOLE.static_prop("OutputEncoding", "System.Text.Encoding", lambda: OEM, lambda value: None)
+CONSOLE.static_prop("InputEncoding", "System.Text.Encoding", lambda: OEM, lambda value: None)
+CONSOLE.static_field("IsOutputRedirected", "bool", True)
+CONSOLE.static_field("IsInputRedirected", "bool", True)
+CONSOLE.static_field("IsErrorRedirected", "bool", True)
+CONSOLE.refuses(
+    "Write WriteLine Out Error In Read ReadLine ReadKey Clear Beep Title WindowWidth WindowHeight BufferWidth BufferHeight "
+    "CursorTop CursorLeft CursorVisible ForegroundColor BackgroundColor KeyAvailable SetOut SetError SetIn OpenStandardInput "
+    "OpenStandardOutput OpenStandardError TreatControlCAsInput ResetColor SetCursorPosition CapsLock NumberLock"
+)
+
+# -- garbage collection: nothing to see
+
+GC = dotnet("System.GC", kind="static")
+GC.static_method("void Collect()")(lambda: None)
+GC.static_method("void WaitForPendingFinalizers()")(lambda: None)
+GC.refuses(
+    "GetTotalMemory SuppressFinalize KeepAlive CollectionCount MaxGeneration GetGeneration AddMemoryPressure"
+)

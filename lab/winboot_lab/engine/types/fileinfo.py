@@ -1,0 +1,393 @@
+"""System.IO.FileInfo, DirectoryInfo and FileVersionInfo: what Get-Item and Get-ChildItem hand out.
+
+As in .NET the facts are read once and kept until Refresh(), or until the object itself changes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from winboot_lab.engine.door import ask, ask_one
+from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet, named
+from winboot_lab.engine.exceptions import ArgumentNullException, FileNotFoundException
+from winboot_lab.engine.locations import parent_path
+from winboot_lab.engine.members import adds
+from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, UNSPECIFIED, UTC, DateTime
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.types.files import fits_pattern
+from winboot_lab.engine.types.paths import full_path
+from winboot_lab.engine.values import (
+    STRING,
+    AliasProperty,
+    Array,
+    CodeProperty,
+    DotNetType,
+    EnumValue,
+    Instance,
+    Int64,
+    enum_value,
+)
+
+Value = Any
+
+READ_ONLY, HIDDEN, SYSTEM, DIRECTORY, ARCHIVE, NORMAL, REPARSE = 1, 2, 4, 16, 32, 128, 1024
+SETTABLE = 0x3FFF & ~DIRECTORY & ~REPARSE
+
+
+class FileSystemInfo(Instance):
+    """One file or folder. `path` is the full path as it was asked for, `shown` what ToString() gives."""
+
+    def __init__(self, path: str, shown: str | None = None, *, folder: bool, facts: Any = None) -> None:
+        self.path = path
+        self.shown = path if shown is None else shown
+        self.folder = folder
+        self.known = facts is not None
+        self.facts = facts
+
+    @property
+    def dotnet_type(self) -> DotNetType:
+        return DIRECTORY_INFO if self.folder else FILE_INFO
+
+    @property
+    def name(self) -> str:
+        bare = self.path.rstrip("\\")
+        return self.path if bare.endswith(":") or not bare else bare.rpartition("\\")[2]
+
+    @property
+    def extension_text(self) -> str:
+        dot = self.name.rfind(".")
+        return self.name[dot:] if 0 <= dot < len(self.name) - 1 else ""
+
+    def look(self, runtime: Runtime) -> Any:
+        """The machine's facts, or None when nothing is there."""
+        if not self.known:
+            self.facts = ask_one(runtime, "file.stat", path=self.path)
+            self.known = True
+        return self.facts
+
+    def forget(self) -> None:
+        """The next question is asked anew."""
+        self.known = False
+
+    def attributes(self, runtime: Runtime) -> int:
+        facts = self.look(runtime)
+        return -1 if facts is None else int(facts["attributes"])
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def is_folder(facts: Any) -> bool:
+    """Do these facts speak of a folder?"""
+    return facts is not None and facts["kind"] == "directory"
+
+
+def process_path(path: str | None, parameter: str = "path") -> str:
+    """A path as .NET understands it, made absolute."""
+    if path is None:
+        raise ArgumentNullException(parameter)
+    return full_path(path)
+
+
+FILE_SYSTEM_INFO = dotnet("System.IO.FileSystemInfo")
+FILE_INFO = dotnet("System.IO.FileInfo", base=FILE_SYSTEM_INFO)
+DIRECTORY_INFO = dotnet("System.IO.DirectoryInfo", base=FILE_SYSTEM_INFO)
+
+
+# -- facts
+
+
+def _exists(runtime: Runtime, self: FileSystemInfo) -> bool:
+    facts = self.look(runtime)
+    return facts is not None and is_folder(facts) == self.folder
+
+
+def _length(runtime: Runtime, self: FileSystemInfo) -> Value:
+    facts = self.look(runtime)
+    if facts is None or is_folder(facts):
+        raise FileNotFoundException(f"Could not find file '{self.path}'.", self.path)
+    return Int64(facts["length"])
+
+
+def _time(which: str, *, utc: bool) -> Any:
+    def get(runtime: Runtime, self: FileSystemInfo) -> DateTime:
+        facts = self.look(runtime)
+        moment = DateTime(FILE_TIME_EPOCH_TICKS, UTC) if facts is None else DateTime.of(facts[which], UTC)
+        return moment if utc else moment.to_local()
+
+    return get
+
+
+def _set_time(which: str, *, utc: bool) -> Any:
+    def put(runtime: Runtime, self: FileSystemInfo, value: DateTime) -> None:
+        # A time that does not say its kind is what the property is about.
+        moment = DateTime(value.ticks, UTC) if utc and value.kind == UNSPECIFIED else value.to_utc()
+        ask(runtime, "file.set-times", path=self.path, **{which: moment.datetime()})
+        self.forget()
+
+    return put
+
+
+def _get_attributes(runtime: Runtime, self: FileSystemInfo) -> EnumValue:
+    return enum_value("System.IO.FileAttributes", self.attributes(runtime))
+
+
+def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) -> None:
+    if value.number & DIRECTORY and not self.folder:
+        raise Refusal("value", str(value), "the attribute Directory for a file")
+    wanted = value.number & SETTABLE & ~NORMAL
+    ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
+    self.forget()
+
+
+# Members stand in the order in which .NET lists them: it is the order of Select-Object *.
+FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
+FILE_SYSTEM_INFO.prop("Extension", "string", lambda self: self.extension_text)
+for _property, _which in (
+    ("CreationTime", "created"),
+    ("LastAccessTime", "accessed"),
+    ("LastWriteTime", "modified"),
+):
+    FILE_SYSTEM_INFO.prop(
+        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which, utc=False), effect=True
+    )
+    FILE_SYSTEM_INFO.prop(
+        _property + "Utc",
+        "System.DateTime",
+        _time(_which, utc=True),
+        _set_time(_which, utc=True),
+        effect=True,
+    )
+FILE_SYSTEM_INFO.prop("Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True)
+
+
+@FILE_SYSTEM_INFO.method("void Refresh()", effect=True)
+def _refresh(runtime: Runtime, self: FileSystemInfo) -> None:
+    self.forget()
+    self.look(runtime)
+
+
+FILE_SYSTEM_INFO.method("ToString()")(str)
+
+
+# -- FileInfo
+
+
+def _parent(self: FileSystemInfo) -> FileSystemInfo | None:
+    up = parent_path(self.path)
+    return None if up is None else FileSystemInfo(up, folder=True)
+
+
+def _is_read_only(runtime: Runtime, self: FileSystemInfo) -> bool:
+    return self.look(runtime) is not None and bool(self.attributes(runtime) & READ_ONLY)
+
+
+def _set_read_only(runtime: Runtime, self: FileSystemInfo, value: bool) -> None:
+    if self.look(runtime) is None:
+        raise FileNotFoundException(f"Could not find file '{self.path}'.", self.path)
+    now = self.attributes(runtime) & SETTABLE & ~NORMAL
+    wanted = now | READ_ONLY if value else now & ~READ_ONLY
+    ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
+    self.forget()
+
+
+FILE_INFO.prop("Name", "string", lambda self: self.name)
+FILE_INFO.prop("Length", "long", _length, effect=True)
+FILE_INFO.prop("DirectoryName", "string", lambda self: parent_path(self.path))
+FILE_INFO.prop("Directory", "System.IO.DirectoryInfo", _parent)
+FILE_INFO.prop("IsReadOnly", "bool", _is_read_only, _set_read_only, effect=True)
+FILE_INFO.prop("Exists", "bool", _exists, effect=True)
+
+
+@FILE_INFO.constructor("string fileName", effect=True)
+def _new_file(runtime: Runtime, path: str) -> FileSystemInfo:
+    return FileSystemInfo(process_path(path, "fileName"), path, folder=False)
+
+
+@FILE_INFO.method("void Delete()", effect=True)
+def _delete_file(runtime: Runtime, self: FileSystemInfo) -> None:
+    ask(runtime, "file.delete", path=self.path)
+    self.forget()
+
+
+@FILE_INFO.method("void MoveTo(string destFileName)", effect=True)
+def _move_file(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
+    full = process_path(path, "destFileName")
+    ask(runtime, "file.move", source=self.path, destination=full)
+    self.path = self.shown = full
+    self.forget()
+
+
+@FILE_INFO.method("CopyTo(string destFileName)", "CopyTo(string destFileName, bool overwrite)", effect=True)
+def _copy_file(
+    runtime: Runtime,
+    self: FileSystemInfo,
+    path: str,
+    overwrite: bool = False,
+) -> FileSystemInfo:
+    full = process_path(path, "destFileName")
+    ask(runtime, "file.copy", source=self.path, destination=full, overwrite=overwrite)
+    return FileSystemInfo(full, folder=False)
+
+
+FILE_INFO.refuses(
+    "Open OpenRead OpenText OpenWrite Create CreateText AppendText Replace Encrypt Decrypt GetAccessControl "
+    "SetAccessControl"
+)
+
+
+# -- DirectoryInfo
+
+
+def _root(self: FileSystemInfo) -> FileSystemInfo:
+    return FileSystemInfo(self.path[:2] + "\\", folder=True)
+
+
+DIRECTORY_INFO.prop("Name", "string", lambda self: self.name)
+DIRECTORY_INFO.prop("Parent", "System.IO.DirectoryInfo", _parent)
+DIRECTORY_INFO.prop("Exists", "bool", _exists, effect=True)
+DIRECTORY_INFO.prop("Root", "System.IO.DirectoryInfo", _root)
+
+
+@DIRECTORY_INFO.constructor("string path", effect=True)
+def _new_folder(runtime: Runtime, path: str) -> FileSystemInfo:
+    return FileSystemInfo(process_path(path), path, folder=True)
+
+
+@DIRECTORY_INFO.method("void Create()", effect=True)
+def _create_folder(runtime: Runtime, self: FileSystemInfo) -> None:
+    ask(runtime, "file.make-directory", path=self.path)
+    self.forget()
+
+
+@DIRECTORY_INFO.method("CreateSubdirectory(string path)", effect=True)
+def _create_inside(runtime: Runtime, self: FileSystemInfo, path: str) -> FileSystemInfo:
+    full = self.path.rstrip("\\") + "\\" + path.replace("/", "\\").strip("\\")
+    ask(runtime, "file.make-directory", path=full)
+    return FileSystemInfo(full, folder=True)
+
+
+@DIRECTORY_INFO.method("void Delete()", "void Delete(bool recursive)", effect=True)
+def _delete_folder(runtime: Runtime, self: FileSystemInfo, recurse: bool = False) -> None:
+    ask(runtime, "file.delete-directory", path=self.path, recurse=recurse)
+    self.forget()
+
+
+@DIRECTORY_INFO.method("void MoveTo(string destDirName)", effect=True)
+def _move_folder(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
+    full = process_path(path, "destDirName")
+    ask(runtime, "file.move", source=self.path, destination=full)
+    self.path = self.shown = full
+    self.forget()
+
+
+def _inside(runtime: Runtime, path: str, kind: str, pattern: str, *, deep: bool) -> Iterator[FileSystemInfo]:
+    """What fits in a folder, and then what fits in its folders."""
+    entries = ask(runtime, "file.list", path=path)
+    for entry in entries:
+        if kind in ("", entry["kind"]) and fits_pattern(entry["name"], pattern):
+            yield FileSystemInfo(entry["path"], entry["name"], folder=is_folder(entry), facts=entry)
+    if deep:
+        for entry in entries:
+            if entry["kind"] == "directory" and not entry["link_type"]:
+                yield from _inside(runtime, entry["path"], kind, pattern, deep=True)
+
+
+def _listed(kind: str, type_name: str) -> Any:
+    def get(runtime: Runtime, self: FileSystemInfo, pattern: str = "*", option: Value = None) -> Array:
+        deep = isinstance(option, EnumValue) and option.number == 1
+        return Array(_inside(runtime, self.path, kind, pattern, deep=deep), named(type_name))
+
+    return get
+
+
+for _names, _kind, _type in (
+    ("GetFiles EnumerateFiles", "file", "System.IO.FileInfo"),
+    ("GetDirectories EnumerateDirectories", "directory", "System.IO.DirectoryInfo"),
+    ("GetFileSystemInfos EnumerateFileSystemInfos", "", "System.IO.FileSystemInfo"),
+):
+    for _name in _names.split():
+        DIRECTORY_INFO.method(
+            f"{_name}()",
+            f"{_name}(string searchPattern)",
+            f"{_name}(string searchPattern, System.IO.SearchOption searchOption)",
+            effect=True,
+        )(_listed(_kind, _type))
+DIRECTORY_INFO.refuses("GetAccessControl SetAccessControl")
+FILE_SYSTEM_INFO.refuses("GetObjectData InitializeLifetimeService GetLifetimeService CreateObjRef")
+
+
+# -- what PowerShell adds
+
+
+class FileVersionInfo(Instance):
+    """System.Diagnostics.FileVersionInfo of a file: its version, or nulls for what is no program."""
+
+    def __init__(self, path: str, version: str) -> None:
+        self.path = path
+        self.version = version or None
+
+    def part(self, index: int) -> int:
+        numbers = [int(part) for part in (self.version or "").split(".") if part.isdigit()]
+        return numbers[index] if index < len(numbers) else 0
+
+
+FILE_VERSION_INFO = dotnet("System.Diagnostics.FileVersionInfo", FileVersionInfo, base=OBJECT)
+FILE_VERSION_INFO.prop("FileName", "string", lambda self: self.path)
+FILE_VERSION_INFO.prop("FileVersion", "string", lambda self: self.version)
+FILE_VERSION_INFO.prop("ProductVersion", "string", lambda self: self.version)
+for _index, _part in enumerate(("Major", "Minor", "Build", "Private")):
+    for _kind in ("File", "Product"):
+        FILE_VERSION_INFO.prop(f"{_kind}{_part}Part", "int", lambda self, index=_index: self.part(index))
+
+
+@FILE_VERSION_INFO.static_method("GetVersionInfo(string fileName)", effect=True)
+def _version_info(runtime: Runtime, path: str) -> FileVersionInfo:
+    full = process_path(path, "fileName")
+    facts = ask_one(runtime, "file.stat", path=full)
+    if facts is None or is_folder(facts):
+        raise FileNotFoundException(full, full)
+    return FileVersionInfo(full, str(facts["version"]))
+
+
+def _mode(self: FileSystemInfo) -> str:
+    number = int(self.facts["attributes"]) if self.facts is not None else 0
+    flags = zip("darhsl", (DIRECTORY, ARCHIVE, READ_ONLY, HIDDEN, SYSTEM, REPARSE), strict=True)
+    return "".join(letter if number & bit else "-" for letter, bit in flags)
+
+
+def _base_name(self: FileSystemInfo) -> str:
+    end = len(self.extension_text)
+    return self.name[:-end] if end else self.name
+
+
+def _target(self: FileSystemInfo) -> Value:
+    if self.facts is None or self.facts["target"] is None:
+        return None
+    return Array([self.facts["target"]], STRING)
+
+
+def _link_type(self: FileSystemInfo) -> Value:
+    return None if self.facts is None else self.facts["link_type"]
+
+
+def _version(self: FileSystemInfo) -> FileVersionInfo:
+    return FileVersionInfo(self.path, "" if self.facts is None else str(self.facts["version"]))
+
+
+for _added in (
+    CodeProperty("Mode", _mode),
+    CodeProperty("VersionInfo", _version),
+    CodeProperty("BaseName", _base_name),
+    CodeProperty("Target", _target),
+    CodeProperty("LinkType", _link_type),
+):
+    adds("System.IO.FileInfo", _added)
+for _member in (
+    CodeProperty("Mode", _mode),
+    AliasProperty("BaseName", "Name"),
+    CodeProperty("Target", _target),
+    CodeProperty("LinkType", _link_type),
+):
+    adds("System.IO.DirectoryInfo", _member)

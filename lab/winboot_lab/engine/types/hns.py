@@ -1,0 +1,31 @@
+"""Winboot.Hns: the one piece of C# that the lab knows, recognised by its text.
+
+`Add-Type` with this text declares the type in the session (cmdlets/add_type.py); any other C# is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from winboot_lab.engine.door import ask_one
+from winboot_lab.engine.dotnet import OBJECT, DotNetType, Runtime
+
+# Of the C# in templates/powershell/lib/hns.ps1; lab/tests/lab_engine/test_add_type.py holds the two together.
+DECLARATION: Final = "2b9421a8f3bef5517546d97f8fba5675d33d1a28a646bc1d402167d411309ee0"
+
+# Not registered with the other types: it exists only in a session that has compiled it.
+HNS: Final = DotNetType("Winboot.Hns", base=OBJECT, kind="static")
+
+
+@HNS.static_method("Call(string method, string path, string request)", effect=True)
+def _call(runtime: Runtime, method: str, path: str, request: str) -> str:
+    return str(ask_one(runtime, "hns.call", method=method, path=path, request=request))
+
+
+HNS.complete()
+
+
+def digest(source: str) -> str:
+    """What identifies a declaration: the hash of its text with LF line ends and no blanks around it."""
+    return hashlib.sha256(source.replace("\r\n", "\n").strip().encode("utf-8")).hexdigest()

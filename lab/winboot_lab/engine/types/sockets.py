@@ -1,0 +1,111 @@
+"""System.Net.Sockets.TcpClient: connecting, and which local address that goes out from."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from winboot_lab.engine.door import ask, failure_of
+from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet
+from winboot_lab.engine.exceptions import AggregateException, DotNetException, ObjectDisposedException
+from winboot_lab.engine.types.net import EndPoint
+from winboot_lab.engine.values import Instance, IPAddress
+
+Value = Any
+
+
+class TcpClient(Instance):
+    """A client that is not connected yet, or is."""
+
+    def __init__(self) -> None:
+        self.record: Any = None
+        self.disposed = False
+
+
+class Socket(Instance):
+    """The socket below a client."""
+
+    def __init__(self, client: TcpClient) -> None:
+        self.client = client
+
+
+class Connecting(Instance):
+    """The task of ConnectAsync: it connects when somebody waits for it."""
+
+    def __init__(self, client: TcpClient, host: str, port: int) -> None:
+        self.client = client
+        self.host = host
+        self.port = port
+
+
+CLIENT = dotnet("System.Net.Sockets.TcpClient", TcpClient, base=OBJECT)
+SOCKET = dotnet("System.Net.Sockets.Socket", Socket, base=OBJECT)
+TASK = dotnet("System.Threading.Tasks.Task+Connect", Connecting, base=OBJECT)
+
+CLIENT.constructor("")(TcpClient)
+
+
+def _connect(runtime: Runtime, client: TcpClient, host: str, port: int, milliseconds: int) -> bool:
+    """Connect; false when it took longer than `milliseconds`. Raises what the socket says."""
+    if client.disposed:
+        raise ObjectDisposedException("System.Net.Sockets.TcpClient", "Cannot access a disposed object.")
+    result = runtime.machine.invoke(
+        "socket.connect", {"host": host, "port": port, "milliseconds": milliseconds}
+    )
+    if result.errors:
+        if result.errors[0].exception.endswith("TimeoutException"):
+            return False
+        raise failure_of(result.errors[0])
+    client.record = result.objects[0]
+    return True
+
+
+@CLIENT.method("void Connect(string hostname, int port)", effect=True)
+def _connect_now(runtime: Runtime, self: TcpClient, host: str, port: int) -> None:
+    _connect(runtime, self, host, port, -1)
+
+
+CLIENT.method("ConnectAsync(string host, int port)")(Connecting)
+CLIENT.prop("Connected", "bool", lambda self: self.record is not None)
+CLIENT.prop("Client", "object", Socket)
+
+
+@CLIENT.method("void Dispose()", "void Close()", effect=True)
+def _close(runtime: Runtime, self: TcpClient) -> None:
+    if self.record is not None and not self.disposed:
+        ask(runtime, "socket.close", handle=self.record["handle"])
+    self.disposed = True
+
+
+CLIENT.refuses(
+    "GetStream BeginConnect EndConnect SendTimeout ReceiveTimeout NoDelay LingerState "
+    "Available Active ExclusiveAddressUse"
+)
+
+
+@TASK.method("Wait(int millisecondsTimeout)", effect=True)
+def _wait(runtime: Runtime, self: Connecting, milliseconds: int) -> bool:
+    try:
+        return _connect(runtime, self.client, self.host, self.port, milliseconds)
+    except DotNetException as failure:
+        raise AggregateException("One or more errors occurred.", failure) from failure
+
+
+TASK.method("void Wait()", effect=True)(lambda runtime, self: _wait(runtime, self, -1))
+TASK.refuses("Result Status IsCompleted IsFaulted Exception ContinueWith GetAwaiter")
+
+
+def _end_point(side: str) -> Any:
+    def get(self: Socket) -> Value:
+        if self.client.record is None:
+            return None
+        text = str(self.client.record[side])
+        host, _, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "0")
+        return EndPoint(IPAddress(ipaddress.ip_address(host)), int(port))
+
+    return get
+
+
+SOCKET.prop("LocalEndPoint", "object", _end_point("local_address"))
+SOCKET.prop("RemoteEndPoint", "object", _end_point("remote_address"))
+SOCKET.refuses("Send Receive Connect Close Dispose Connected AddressFamily Poll Available")

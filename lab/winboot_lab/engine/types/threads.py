@@ -1,0 +1,162 @@
+"""System.Threading: named mutexes that the whole machine shares, and sleeping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winboot_lab.engine.door import ask, ask_one
+from winboot_lab.engine.dotnet import Reference, Runtime, dotnet
+from winboot_lab.engine.exceptions import (
+    ApplicationException,
+    ArgumentOutOfRangeException,
+    ObjectDisposedException,
+    SystemException,
+    declare_exception,
+)
+from winboot_lab.engine.moments import TimeSpan
+from winboot_lab.engine.types.text import INVARIANT, only_invariant
+from winboot_lab.engine.values import IDISPOSABLE, Instance, Value
+
+WaitHandleCannotBeOpenedException = declare_exception(
+    "System.Threading.WaitHandleCannotBeOpenedException", ApplicationException
+)
+# The former owner died without letting go; the wait got the mutex all the same.
+AbandonedMutexException = declare_exception("System.Threading.AbandonedMutexException", SystemException)
+AbandonedMutexException.default_message = "The wait completed due to an abandoned mutex."
+BAD_TIMEOUT = "Number must be either non-negative and less than or equal to Int32.MaxValue or -1."
+
+
+def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
+    return ask_one(runtime, primitive, **parameters)
+
+
+# -- threads
+
+
+class Thread(Instance):
+    """System.Threading.Thread: the one the script runs on."""
+
+
+THREAD = dotnet("System.Threading.Thread", Thread)
+_CURRENT = Thread()
+
+
+@THREAD.static_method("void Sleep(int millisecondsTimeout)", effect=True)
+def sleep(runtime: Runtime, milliseconds: int) -> None:
+    """Let machine time pass."""
+    if milliseconds < -1:
+        raise ArgumentOutOfRangeException("millisecondsTimeout", BAD_TIMEOUT)
+    ask(runtime, "clock.sleep", milliseconds=milliseconds)
+
+
+THREAD.static_method("void Sleep(timespan timeout)", effect=True)(
+    lambda runtime, span: sleep(runtime, span.ticks // 10_000)
+)
+THREAD.static_prop("CurrentThread", "System.Threading.Thread", lambda: _CURRENT)
+THREAD.prop(
+    "CurrentCulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: only_invariant(value)
+)
+THREAD.prop("CurrentUICulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: None)
+THREAD.prop("ManagedThreadId", "int", lambda self: 1)
+THREAD.prop("IsAlive", "bool", lambda self: True)
+THREAD.prop("Name", "string", lambda self: None)
+THREAD.refuses(
+    "new ApartmentState IsBackground IsThreadPoolThread Priority ThreadState ExecutionContext CurrentContext "
+    "CurrentPrincipal Abort Interrupt Join Start Resume Suspend SetApartmentState GetApartmentState SpinWait "
+    "Yield ResetAbort GetDomain GetDomainID MemoryBarrier VolatileRead VolatileWrite AllocateDataSlot"
+)
+
+# -- mutexes
+
+
+class Mutex(Instance):
+    """System.Threading.Mutex; `handle` is None once it is closed."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+
+    def open(self) -> Any:
+        """The handle of a mutex that is not closed."""
+        if self.handle is None:
+            raise ObjectDisposedException(None, "Safe handle has been closed")
+        return self.handle
+
+
+WAIT_HANDLE = dotnet("System.Threading.WaitHandle", kind="abstract", interfaces=[IDISPOSABLE])
+MUTEX = dotnet("System.Threading.Mutex", Mutex, base=WAIT_HANDLE)
+
+
+def _create(runtime: Runtime, owned: bool, name: str | None, created: Reference | None = None) -> Mutex:
+    record = _one(runtime, "mutex.create", name=name or "", initially_owned=owned)
+    if created is not None:
+        created.value = bool(record["created_new"])
+    return Mutex(record["handle"])
+
+
+MUTEX.constructor("", effect=True)(lambda runtime: _create(runtime, False, None))
+MUTEX.constructor("bool initiallyOwned", effect=True)(lambda runtime, owned: _create(runtime, owned, None))
+MUTEX.constructor("bool initiallyOwned, string name", effect=True)(_create)
+MUTEX.constructor("bool initiallyOwned, string name, ref bool createdNew", effect=True)(_create)
+
+
+@MUTEX.constructor(
+    "bool initiallyOwned, string name, ref bool createdNew, "
+    "System.Security.AccessControl.MutexSecurity mutexSecurity",
+    effect=True,
+)
+def _create_secured(runtime: Runtime, owned: bool, name: str, created: Reference, _security: Value) -> Mutex:
+    # All sessions of the lab machine may open each mutex, so its security changes nothing.
+    return _create(runtime, owned, name, created)
+
+
+@MUTEX.static_method("OpenExisting(string name)", effect=True)
+def _open(runtime: Runtime, name: str) -> Mutex:
+    return Mutex(_one(runtime, "mutex.open", name=name)["handle"])
+
+
+@MUTEX.static_method("TryOpenExisting(string name, out System.Threading.Mutex result)", effect=True)
+def _try_open(runtime: Runtime, name: str, out: Reference) -> bool:
+    try:
+        out.value = _open(runtime, name)
+    except WaitHandleCannotBeOpenedException:
+        out.value = None
+        return False
+    return True
+
+
+def _wait(runtime: Runtime, self: Mutex, milliseconds: int = -1, _leave: bool = False) -> bool:
+    if milliseconds < -1:
+        raise ArgumentOutOfRangeException("millisecondsTimeout", BAD_TIMEOUT)
+    answer = _one(runtime, "mutex.wait", handle=self.open(), milliseconds=milliseconds)
+    if answer == "abandoned":
+        raise AbandonedMutexException("The wait completed due to an abandoned mutex.")
+    return bool(answer == "acquired")
+
+
+def _wait_span(runtime: Runtime, self: Mutex, span: TimeSpan, _leave: bool = False) -> bool:
+    return _wait(runtime, self, span.ticks // 10_000)
+
+
+MUTEX.method(
+    "WaitOne()",
+    "WaitOne(int millisecondsTimeout)",
+    "WaitOne(int millisecondsTimeout, bool exitContext)",
+    effect=True,
+)(_wait)
+MUTEX.method("WaitOne(timespan timeout)", "WaitOne(timespan timeout, bool exitContext)", effect=True)(
+    _wait_span
+)
+MUTEX.method("void ReleaseMutex()", effect=True)(
+    lambda runtime, self: ask(runtime, "mutex.release", handle=self.open())
+)
+
+
+@MUTEX.method("void Dispose()", "void Close()", effect=True)
+def _close(runtime: Runtime, self: Mutex) -> None:
+    if self.handle is not None:
+        ask(runtime, "mutex.close", handle=self.handle)
+        self.handle = None
+
+
+MUTEX.refuses("Handle SafeWaitHandle GetAccessControl SetAccessControl CreateObjRef")
+WAIT_HANDLE.refuses("WaitAll WaitAny SignalAndWait WaitTimeout")

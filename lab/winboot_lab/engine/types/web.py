@@ -1,0 +1,212 @@
+"""System.Net.WebRequest and its kin: HTTP as .NET Framework speaks it, through the machine's network."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from winboot_lab.engine.door import ask_one
+from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet, named
+from winboot_lab.engine.exceptions import (
+    ArgumentNullException,
+    ArgumentOutOfRangeException,
+    IOException,
+    NotSupportedException,
+    WebException,
+)
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.types.streams import STREAM, MemoryStream
+from winboot_lab.engine.uri import Uri
+from winboot_lab.engine.values import EnumValue, Instance, Int64, enum_value
+
+Value = Any
+
+DEFAULT_TIMEOUT_MS = 100_000
+
+
+class WebProxy(Instance):
+    """A proxy by its address."""
+
+    def __init__(self, address: str | None = None) -> None:
+        self.address = address
+
+
+PROXY = dotnet("System.Net.WebProxy", WebProxy, base=OBJECT)
+PROXY.constructor("")(WebProxy)
+PROXY.constructor("string Address")(WebProxy)
+PROXY.prop(
+    "Address", "uri", lambda self: None if self.address is None else Uri.parse(self.address, absolute=True)
+)
+PROXY.refuses(
+    "BypassList BypassProxyOnLocal Credentials UseDefaultCredentials GetProxy IsBypassed BypassArrayList"
+)
+
+
+class HttpRequest(Instance):
+    """A request that has not been sent."""
+
+    def __init__(self, address: Uri) -> None:
+        self.address = address
+        self.timeout = DEFAULT_TIMEOUT_MS
+        self.read_timeout = 300_000
+        self.method = "GET"
+        self.user_agent: str | None = None
+        self.redirect = True
+        self.proxy: WebProxy | None = None
+        self.ranges: list[int] = []
+
+
+REQUEST = dotnet("System.Net.WebRequest", kind="abstract")
+HTTP_REQUEST = dotnet("System.Net.HttpWebRequest", HttpRequest, base=REQUEST)
+
+
+def _create(address: Uri) -> HttpRequest:
+    if address is None:
+        raise ArgumentNullException("requestUri")
+    if address.scheme not in ("http", "https"):
+        raise NotSupportedException("The URI prefix is not recognized.")
+    return HttpRequest(address)
+
+
+REQUEST.static_method("Create(string requestUriString)")(lambda text: _create(Uri.parse(text, absolute=True)))
+REQUEST.static_method("Create(uri requestUri)")(_create)
+REQUEST.static_method("CreateHttp(string requestUriString)")(
+    lambda text: _create(Uri.parse(text, absolute=True))
+)
+REQUEST.refuses("DefaultWebProxy GetSystemWebProxy RegisterPrefix DefaultCachePolicy")
+for _name, _type, _attribute in (
+    ("Timeout", "int", "timeout"),
+    ("ReadWriteTimeout", "int", "read_timeout"),
+    ("Method", "string", "method"),
+    ("UserAgent", "string", "user_agent"),
+    ("AllowAutoRedirect", "bool", "redirect"),
+    ("Proxy", "System.Net.WebProxy", "proxy"),
+):
+    HTTP_REQUEST.prop(
+        _name,
+        _type,
+        lambda self, _attribute=_attribute: getattr(self, _attribute),
+        lambda self, value, _attribute=_attribute: setattr(self, _attribute, value),
+    )
+HTTP_REQUEST.prop("RequestUri", "uri", lambda self: self.address)
+HTTP_REQUEST.refuses(
+    "Accept Headers Credentials UseDefaultCredentials GetRequestStream GetResponseAsync BeginGetResponse ContentLength "
+    "ContentType CookieContainer KeepAlive Host IfModifiedSince Referer ServicePoint ClientCertificates Abort "
+    "AutomaticDecompression ServerCertificateValidationCallback PreAuthenticate Pipelined ProtocolVersion"
+)
+
+
+@HTTP_REQUEST.method("void AddRange(int range)", "void AddRange(long range)")
+def _add_range(self: HttpRequest, start: int) -> None:
+    if start < 0:
+        raise Refusal("member", "HttpWebRequest.AddRange with a negative number")
+    self.ranges.append(int(start))
+
+
+@HTTP_REQUEST.method("GetResponse()", effect=True)
+def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
+    if self.timeout < -1:
+        raise ArgumentOutOfRangeException("value")
+    headers = {} if self.user_agent is None else {"User-Agent": self.user_agent}
+    if self.ranges:
+        headers["Range"] = f"bytes={self.ranges[-1]}-"
+    record = ask_one(
+        runtime,
+        "http.get",
+        url=self.address.absolute_uri,
+        headers=headers,
+        proxy=None if self.proxy is None else self.proxy.address,
+        milliseconds=self.timeout,
+        method=self.method,
+    )
+    response = HttpResponse(self.address, record)
+    if response.status >= 400:
+        text = f"The remote server returned an error: ({response.status}) {_phrase(response.status)}."
+        raise WebException(text, response=response, status="ProtocolError")
+    return response
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+class HttpResponse(Instance):
+    """An answer with its body."""
+
+    def __init__(self, address: Uri, record: Any) -> None:
+        self.address = address
+        self.status = int(record["status"])
+        self.reason = str(record["reason"])
+        self.headers = {str(k).lower(): str(v) for k, v in dict(record["headers"]).items()}
+        self.content = bytes(record["content"])
+        self.complete = bool(record["complete"])
+
+
+class BodyStream(MemoryStream):
+    """The body as it arrives; one that broke off fails where it ends."""
+
+    def __init__(self, content: bytes, *, complete: bool) -> None:
+        super().__init__(content, writable=False)
+        self.complete = complete
+
+    def read(self, runtime: Runtime, count: int) -> bytes:
+        """Up to `count` bytes; raises where the connection was lost."""
+        found = super().read(runtime, count)
+        if not found and not self.complete:
+            raise IOException("Unable to read data from the transport connection: The connection was closed.")
+        return found
+
+
+BODY = dotnet("System.Net.ConnectStream", BodyStream, base=STREAM)
+RESPONSE = dotnet("System.Net.WebResponse", kind="abstract")
+HTTP_RESPONSE = dotnet("System.Net.HttpWebResponse", HttpResponse, base=RESPONSE)
+
+
+def _status(self: HttpResponse) -> EnumValue:
+    return EnumValue(named("System.Net.HttpStatusCode"), self.status)
+
+
+HTTP_RESPONSE.prop("StatusCode", "System.Net.HttpStatusCode", _status)
+HTTP_RESPONSE.prop("StatusDescription", "string", lambda self: self.reason)
+HTTP_RESPONSE.prop("ContentLength", "long", lambda self: Int64(int(self.headers.get("content-length", -1))))
+HTTP_RESPONSE.prop("ContentType", "string", lambda self: self.headers.get("content-type", ""))
+HTTP_RESPONSE.prop("ResponseUri", "uri", lambda self: self.address)
+HTTP_RESPONSE.method("GetResponseStream()")(lambda self: BodyStream(self.content, complete=self.complete))
+HTTP_RESPONSE.method("GetResponseHeader(string headerName)")(
+    lambda self, name: self.headers.get(name.lower(), "")
+)
+HTTP_RESPONSE.method("void Close()", "void Dispose()")(lambda self: None)
+HTTP_RESPONSE.refuses(
+    "Headers Cookies Server LastModified CharacterSet ContentEncoding Method ProtocolVersion"
+)
+
+# -- ServicePointManager: process-wide settings, kept with the session
+
+
+SERVICE_POINT = dotnet("System.Net.ServicePointManager", kind="static")
+# .NET Framework on Windows Server 2019 leaves the choice to the system unless told.
+_DEFAULT_PROTOCOL = "SystemDefault"
+
+
+def _protocol(runtime: Runtime) -> EnumValue:
+    kept = runtime.session.state.get("security-protocol")  # type: ignore[attr-defined]  # the evaluator's scope
+    if isinstance(kept, EnumValue):
+        return kept
+    return enum_value("System.Net.SecurityProtocolType", _DEFAULT_PROTOCOL)
+
+
+def _set_protocol(runtime: Runtime, value: EnumValue) -> None:
+    runtime.session.state["security-protocol"] = value  # type: ignore[attr-defined]  # the evaluator's scope
+
+
+SERVICE_POINT.static_prop(
+    "SecurityProtocol", "System.Net.SecurityProtocolType", _protocol, _set_protocol, effect=True
+)
+SERVICE_POINT.refuses(
+    "ServerCertificateValidationCallback DefaultConnectionLimit Expect100Continue MaxServicePoints "
+    "CheckCertificateRevocationList "
+    "UseNagleAlgorithm DnsRefreshTimeout FindServicePoint MaxServicePointIdleTime EnableDnsRoundRobin SetTcpKeepAlive"
+)

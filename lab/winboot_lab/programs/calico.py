@@ -1,0 +1,144 @@
+"""Calico as its operator brings it to a Windows node: a HostProcess pod, and the plug-in it installs."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from winboot_lab.cluster import ApiFailure
+from winboot_lab.programs import hcn
+from winboot_lab.programs.base import GoError, Run
+from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
+from winboot_lab.programs.outside import Outside
+from winboot_lab.programs.plugins import HostLocal, WinOverlay
+from winboot_lab.windows.programs_api import image_bytes
+
+NETWORK: Final = "Calico"
+ENDPOINT: Final = "Calico_ep"
+# A first network that only makes the switch, so that the real one can come and go without another bounce.
+_EXTERNAL: Final = "External"
+_EXTERNAL_PREFIX: Final = "192.168.255.0/30"
+_BIN: Final = r"C:\opt\cni\bin"
+_CONF: Final = r"C:\etc\cni\net.d\10-calico.conflist"
+VERSION: Final = "3.32.0"
+
+
+def calico_node(run: Run, node: Mapping[str, Any]) -> None:
+    """What calico-node does on the machine, one step a call, until nothing is left; repairs what is missing."""
+    cidr = node["spec"].get("podCIDR")
+    if not cidr:
+        return
+    subnet = ipaddress.IPv4Network(cidr)
+    machine = run.machine
+    external = hcn.network(machine, _EXTERNAL)
+    if external is None:
+        _make_overlay(run, _EXTERNAL, ipaddress.IPv4Network(_EXTERNAL_PREFIX), 9999)
+        return
+    if not external.get("ManagementIP"):
+        return
+    network = hcn.network(machine, NETWORK)
+    if network is None:
+        _make_overlay(run, NETWORK, subnet, 4096)
+        return
+    _ensure_endpoint(run, network, str(subnet[2]))
+    _install(run)
+
+
+def _ensure_endpoint(run: Run, network: Mapping[str, Any], address: str) -> None:
+    """The host's endpoint. The plug-in makes it with the first pod; the operator's pod is quicker here than it is there."""
+    if hcn.endpoint(run.machine, ENDPOINT) is not None:
+        return
+    request = {
+        "Name": ENDPOINT,
+        "VirtualNetwork": network["ID"],
+        "IPAddress": address,
+        "GatewayAddress": "0.0.0.0",
+        "Policies": [],
+    }
+    made = hcn.call(run.machine, "POST", "/endpoints/", request)
+    host = {"SystemType": "Host", "CompartmentId": 1}
+    hcn.call(run.machine, "POST", f"/endpoints/{made['ID']}/attach", host)
+
+
+def _make_overlay(run: Run, name: str, subnet: ipaddress.IPv4Network, vsid: int) -> None:
+    policies = [{"Type": "VSID", "VSID": vsid}]
+    request = {
+        "Name": name,
+        "Type": "Overlay",
+        "Subnets": [{"AddressPrefix": str(subnet), "GatewayAddress": str(subnet[1]), "Policies": policies}],
+    }
+    hcn.call(run.machine, "POST", "/networks/", request)
+
+
+def _install(run: Run) -> None:
+    """The plug-ins and their configuration, as the pod's install container copies them."""
+    for name in ("calico", "calico-ipam"):
+        path = rf"{_BIN}\{name}.exe"
+        if not run.exists(path):
+            run.write(path, image_bytes(name, VERSION))
+    if run.exists(_CONF):
+        return
+    policies = [
+        {"Type": "OutBoundNAT", "ExceptionList": ["10.96.0.0/12"]},
+        {"Type": "SDNROUTE", "DestinationPrefix": "10.96.0.0/12", "NeedEncap": True},
+    ]
+    plugin = {
+        "type": "calico",
+        "mode": "vxlan",
+        "windows_use_single_network": True,
+        "capabilities": {"dns": True},
+        "ipam": {"type": "calico-ipam"},
+        "policies": [{"Name": "EndpointPolicy", "Value": p} for p in policies],
+    }
+    conf = {"name": NETWORK, "cniVersion": "1.0.0", "plugins": [plugin]}
+    run.write(_CONF, json.dumps(conf, indent=2).encode("utf-8"))
+
+
+class Calico(WinOverlay):
+    """calico.exe: knows namespaces whatever the configuration says, and its network by a fixed name."""
+
+    about = "Calico CNI plugin"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__()
+        self._outside = outside
+
+    def _ask_datastore(self, run: Run, conf: dict[str, Any]) -> None:
+        """Calico's resources are read with the kubeconfig that the configuration names. A node's certificate may not
+        read them by itself; what a person's file may is none of this stand-in's business."""
+        path = (conf.get("kubernetes") or {}).get("kubeconfig")
+        if path is None or b"kubelet-client" not in run.read(path, "stat"):
+            return
+        client = KubeClient(run, self._outside, load_kubeconfig(run, path))
+        try:
+            client.ask("GET", "/apis/crd.projectcalico.org/v1/clusterinformations/default")
+        except ApiFailure as e:
+            raise GoError(
+                f"error getting ClusterInformation: connection is unauthorized: {e.message}"
+            ) from None
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """As an overlay plug-in, with an address of the node's own block."""
+        self._ask_datastore(run, conf)
+        network = hcn.network(run.machine, NETWORK)
+        if network is None:
+            raise GoError(
+                f"error adding host side routes: HNS network {NETWORK} not found, is calico-node running?"
+            )
+        subnets = network.get("Subnets") or [{}]
+        _ensure_endpoint(run, network, str(ipaddress.IPv4Network(subnets[0]["AddressPrefix"])[2]))
+        ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
+        return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
+
+
+class CalicoIpam(HostLocal):
+    """calico-ipam.exe: addresses of the node's block. In the lab they lie in files, as host-local's do."""
+
+    about = "Calico IPAM"
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """The first three addresses of a block are Windows' own."""
+        subnet = ipaddress.IPv4Network(conf["ipam"]["subnet"])
+        return super().add(run, {**conf, "ipam": {**conf["ipam"], "rangeStart": str(subnet[3])}})

@@ -1,0 +1,118 @@
+"""calico-node.exe: `-startup` makes the node's network, `-felix` stays and keeps what pods need of it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from winboot_lab.cluster import ApiFailure
+from winboot_lab.programs import hcn
+from winboot_lab.programs.base import Daemon, GoError, Run, go_text
+from winboot_lab.programs.calico import NETWORK
+from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
+from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.programs_api import Died, Exit
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class CalicoNodeProgram:
+    """The program."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def is_service(self, argv: list[str]) -> bool:
+        """Never: Calico's own scripts run it under NSSM."""
+        return False
+
+    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Felix:
+        """A running Felix."""
+        run = Run(machine, process, argv, env)
+        if argv[1:] != ["-felix"]:
+            raise run.refuse(" ".join(argv[1:]))
+        return Felix(run, self._outside)
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """`-startup`."""
+        run = Run(machine, process, argv, env, stdin)
+        if argv[1:] != ["-startup"]:
+            raise run.refuse(" ".join(argv[1:]))
+        try:
+            _start_up(run, self._outside)
+        except GoError as e:
+            return Exit(1, b"", go_text(f"[FATAL] startup: {e}", "Calico node failed to start"))
+        return Exit(0, go_text("Calico node started successfully"))
+
+
+def _start_up(run: Run, outside: Outside) -> None:
+    for name in ("KUBECONFIG", "NODENAME", "CALICO_NETWORKING_BACKEND", "VXLAN_VNI", "CALICO_NODENAME_FILE"):
+        if not run.env.get(name):
+            raise GoError(f"{name} is not set")
+    if run.env["CALICO_NETWORKING_BACKEND"] != "vxlan":
+        raise run.refuse(f"with the backend {run.env['CALICO_NETWORKING_BACKEND']}")
+    node = _node(run, outside)
+    cidr = node["spec"].get("podCIDR")
+    if not cidr:
+        raise GoError("no IP pools are configured")
+    run.write(run.env["CALICO_NODENAME_FILE"], run.env["NODENAME"].encode("ascii"))
+    _ensure_network(run, ipaddress.IPv4Network(cidr), int(run.env["VXLAN_VNI"]))
+
+
+def _node(run: Run, outside: Outside) -> dict[str, Any]:
+    client = KubeClient(run, outside, load_kubeconfig(run, run.env["KUBECONFIG"]))
+    name = run.env["NODENAME"]
+    try:
+        found: dict[str, Any] = client.ask("GET", f"/api/v1/nodes/{name}")
+    except ApiFailure as e:
+        raise GoError(f"Unable to access datastore to query node configuration: {e.message}") from None
+    return found
+
+
+def _ensure_network(run: Run, subnet: ipaddress.IPv4Network, vni: int) -> None:
+    """Keep a network that fits; make one that does not, or is not there, anew."""
+    wanted = {
+        "AddressPrefix": str(subnet),
+        "GatewayAddress": str(subnet[1]),
+        "Policies": [{"Type": "VSID", "VSID": vni}],
+    }
+    found = hcn.network(run.machine, NETWORK)
+    if found is not None:
+        first = (found.get("Subnets") or [{}])[0]
+        same = {key: first.get(key) for key in ("AddressPrefix", "GatewayAddress")}
+        vnis = [policy.get("VSID") for policy in first.get("Policies") or []]
+        if found["Type"] == "Overlay" and same.items() <= wanted.items() and vnis == [vni]:
+            return
+        hcn.call(run.machine, "DELETE", f"/networks/{found['ID']}")
+    request = {"Name": NETWORK, "Type": "Overlay", "Subnets": [wanted]}
+    hcn.call(run.machine, "POST", "/networks/", request)
+
+
+class Felix(Daemon):
+    """A running Felix. Without its network it has nothing to do, and says so."""
+
+    def __init__(self, run: Run, outside: Outside) -> None:
+        super().__init__(run)
+        self._outside = outside
+        self._told = False
+
+    def on_start(self) -> Died | None:
+        """Its name must be that of the Node."""
+        if self.run.env.get("FELIX_FELIXHOSTNAME", "") != self.run.env.get("NODENAME"):
+            return self.fatal("Felix's host name is not the node's")
+        return None
+
+    def on_tick(self) -> Died | None:
+        """Look after the network."""
+        missing = hcn.network(self.machine, NETWORK) is None
+        if missing and not self._told:
+            self.klog(f"HNS network {NETWORK} not found", "W")
+        self._told = missing
+        return None

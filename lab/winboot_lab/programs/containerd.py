@@ -1,0 +1,406 @@
+"""containerd.exe: a service that reads its configuration, keeps images, and makes pod sandboxes through CNI."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from winboot.compat import has_stable_abi
+from winboot.compat.version import Version
+from winboot_lab.programs import cni
+from winboot_lab.programs.base import Daemon, GoError, Run, fetch_served, go_text, log_file, start
+from winboot_lab.programs.containerd_config import Config, default, parse
+from winboot_lab.programs.goflags import Flags, pflags
+from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.programs_api import Died, Exit
+from winboot_lab.windows.scm import AUTO, FailureActions
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
+
+DEFAULT_CONFIG: Final = r"C:\Program Files\containerd\config.toml"
+_FLAGS: Final = {
+    "config": "text",
+    "c": "text",
+    "log-level": "text",
+    "l": "text",
+    "address": "text",
+    "a": "text",
+    "root": "text",
+    "state": "text",
+    "service-name": "text",
+    "register-service": "bool",
+    "unregister-service": "bool",
+    "run-service": "bool",
+    "log-file": "text",
+    "version": "bool",
+    "v": "bool",
+    "help": "bool",
+}
+# Recovery that --register-service sets up: restart after 15 s twice, then nothing, forgotten after a day.
+_RECOVERY: Final = FailureActions(86400, ((1, 15000), (1, 15000), (0, 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class PodSandbox:
+    """A pod's sandbox as crictl shows it."""
+
+    id: str
+    namespace: str
+    name: str
+    uid: str
+    address: str
+    created: int
+    shim: int
+
+
+class ContainerdProgram:
+    """The program: the service, `config dump`, registering and unregistering itself, and --version."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def is_service(self, argv: list[str]) -> bool:
+        """It talks to the control manager only with its hidden flag."""
+        return "--run-service" in argv
+
+    def serve(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]
+    ) -> Containerd:
+        """A running containerd."""
+        return Containerd(Run(machine, process, argv, env), self._outside)
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """What ends by itself."""
+        run = Run(machine, process, argv, env, stdin)
+        try:
+            flags = _flags(run)
+            return self._console(run, flags)
+        except GoError as e:
+            return Exit(1, b"", go_text(str(e)))
+        except Failure as e:
+            return Exit(1, b"", go_text(f"containerd: {e.problem.message}"))
+
+    def _console(self, run: Run, flags: Flags) -> Exit:
+        if flags.flag("version") or flags.flag("v"):
+            return Exit(0, go_text(f"containerd github.com/containerd/containerd/v2 v{run.version} lab"))
+        services = run.machine.services
+        name = flags.text("service-name", "containerd")
+        if flags.flag("register-service"):
+            kept = [a for a in run.argv[1:] if "register-service" not in a]
+            line = " ".join([f'"{run.process.path}"', *(_quoted(a) for a in kept), "--run-service"])
+            service = services.create(name, line, display=name, start=AUTO, description="Container runtime")
+            services.set_recovery(service, _RECOVERY)
+            return Exit(0)
+        if flags.flag("unregister-service"):
+            services.delete(services.need(name))
+            return Exit(0)
+        if flags.words[:2] == ["config", "dump"]:
+            config = load_config(run, flags)
+            return Exit(0, go_text(f"root = '{config.root}'", f"state = '{config.state}'"))
+        raise run.refuse(" ".join(flags.words) or "in the foreground")
+
+
+def _quoted(argument: str) -> str:
+    return f'"{argument}"' if " " in argument else argument
+
+
+def _flags(run: Run) -> Flags:
+    return pflags(run.argv[1:], _FLAGS.get)
+
+
+def load_config(run: Run, flags: Flags) -> Config:
+    """The configuration the flags name, or the default's."""
+    path = flags.text("config", flags.text("c", DEFAULT_CONFIG))
+    version = Version.parse(run.version)
+    given = "config" in flags or "c" in flags
+    if not run.exists(path):
+        if given:
+            run.read(path, "containerd: failed to load TOML from")
+        return default(version)
+    return parse(run.read(path), path, version)
+
+
+class Containerd(Daemon):
+    """A running containerd. Images and sandboxes are kept below its root, so that they outlive the process."""
+
+    def __init__(self, run: Run, outside: Outside) -> None:
+        super().__init__(run)
+        self.outside = outside
+        self.config = Config()
+        self.version = Version.parse(run.version)
+
+    def on_start(self) -> Died | None:
+        """Read the configuration; without CRI it stays, but serves no pods."""
+        try:
+            flags = _flags(self.run)
+            if "log-file" in flags:
+                self.sink = log_file(self.machine, self.run.path(flags.text("log-file")))
+            self.config = load_config(self.run, flags)
+        except GoError as e:
+            return self._dies(str(e))
+        if any(
+            other.config.pipe == self.config.pipe
+            for _, other in containerds(self.machine)
+            if other is not self
+        ):
+            return self._dies(
+                f"containerd: failed to get listener for main endpoint: open {self.config.pipe}: Access is denied."
+            )
+        for section in self.config.ignored:
+            self._say("warning", f"Ignoring unknown key in TOML for plugin: {section}")
+        if self.config.broken is not None:
+            self._say("warning", f"failed to load plugin io.containerd.grpc.v1.cri: {self.config.broken}")
+        for folder in (self.config.root, self.config.state):
+            self.machine.files.make_directory(self.run.path(folder))
+        self._say("info", f"containerd successfully booted, serving {self.config.pipe}")
+        return None
+
+    def _say(self, level: str, message: str) -> None:
+        now = self.machine.now()
+        self.sink(f'time="{now:%Y-%m-%dT%H:%M:%S}Z" level={level} msg={json.dumps(message)}')
+
+    def _dies(self, problem: str) -> Died:
+        self._say("fatal", problem)
+        return Died(1, 1)
+
+    # What clients see
+
+    def require_cri(self) -> None:
+        """GoError when the CRI plug-in did not load."""
+        if self.config.broken is not None:
+            raise GoError("rpc error: code = Unimplemented desc = unknown service runtime.v1.RuntimeService")
+
+    def network_problem(self) -> str | None:
+        """Why pods cannot be connected, as the status of the runtime says it; None when they can."""
+        try:
+            cni.load(self.run, self.config.conf_dir)
+        except GoError as e:
+            return cni.NOT_INITIALISED if cni.NOT_INITIALISED in str(e) else str(e)
+        return None
+
+    # Images
+
+    @property
+    def _images_file(self) -> str:
+        return self.run.path(rf"{self.config.root}\io.containerd.metadata.v1.bolt\meta.db")
+
+    def images(self) -> dict[str, dict[str, Any]]:
+        """Images by reference."""
+        found: dict[str, dict[str, Any]] = self._kept("images")
+        return found
+
+    def _kept(self, part: str) -> Any:
+        path = self._images_file
+        return json.loads(self.run.read(path)).get(part, {}) if self.machine.files.exists(path) else {}
+
+    def _keep(self, part: str, value: Any) -> None:
+        path = self._images_file
+        data = json.loads(self.run.read(path)) if self.machine.files.exists(path) else {}
+        self.run.write(path, json.dumps({**data, part: value}, sort_keys=True).encode("utf-8"))
+
+    def import_image(self, reference: str, builds: tuple[int, ...]) -> str:
+        """Take an image in; gives its id."""
+        identity = "sha256:" + hashlib.sha256(reference.encode("utf-8")).hexdigest()
+        self._keep("images", {**self.images(), reference: {"id": identity, "builds": list(builds)}})
+        return identity
+
+    def pull(self, reference: str) -> str:
+        """Pull an image; GoError as containerd words it. Gives its id."""
+        failed = f'failed to pull and unpack image "{reference}"'
+        host = reference.partition("/")[0]
+        problem = self._unreachable(host)
+        if problem is not None:
+            raise GoError(f'{failed}: failed to resolve reference "{reference}": {problem}')
+        images = self.outside.images
+        builds = None if reference in images.missing else images.builds.get(reference)
+        if builds is None:
+            raise GoError(f'{failed}: failed to resolve reference "{reference}": {reference}: not found')
+        if not self._runs_here(builds):
+            raise GoError(f"{failed}: no match for platform in manifest: not found")
+        return self.import_image(reference, builds)
+
+    def _runs_here(self, builds: tuple[int, ...]) -> bool:
+        host = self.machine.build
+        stable = (
+            has_stable_abi(self.outside.compat, self.version)
+            and host >= 26100
+            and any(20348 <= b <= host for b in builds)
+        )
+        return host in builds or stable
+
+    def _unreachable(self, host: str) -> str | None:
+        """Why neither a mirror of the host nor the host itself answers; None when one does."""
+        problems = [self._no_answer(h) for h in (*self._mirrors(host), host)]
+        return problems[-1] if all(p is not None for p in problems) else None
+
+    def _no_answer(self, host: str) -> str | None:
+        name = host.partition(":")[0]
+        head = f'failed to do request: Head "https://{host}/v2/"'
+        world, proxied = (
+            self.machine.world,
+            any(k.upper() == "HTTPS_PROXY" and v for k, v in self.run.env.items()),
+        )
+        if name in world.behind_proxy and not proxied:
+            return f"{head}: dial tcp: connectex: A connection attempt failed because the connected party did not respond"
+        if host not in self.outside.images.hosts and name not in self.outside.images.hosts:
+            return f"{head}: dial tcp: lookup {name}: no such host"
+        if not self.machine.network.online():
+            return f"{head}: dial tcp: connectex: A socket operation was attempted to an unreachable network."
+        return None
+
+    def _mirrors(self, host: str) -> Iterator[str]:
+        """The hosts of the first hosts.toml that speaks for the registry."""
+        if not self.config.certs:
+            return
+        folder = host.replace(":", "_") + "_" if ":" in host else host
+        for name in (folder, "_default"):
+            path = rf"{self.config.certs}\{name}\hosts.toml"
+            if self.run.exists(path):
+                try:
+                    data = tomllib.loads(self.run.read(path).decode("utf-8"))
+                except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+                    return
+                yield from (urlsplit(url).netloc for url in data.get("host") or {})
+                return
+
+    # Sandboxes
+
+    def sandboxes(self) -> list[PodSandbox]:
+        """Every sandbox; one whose shim is gone is not ready."""
+        return [PodSandbox(**s) for s in self._kept("sandboxes") or []]
+
+    def ready(self, sandbox: PodSandbox) -> bool:
+        """Whether its shim still runs."""
+        shim = self.machine.processes.get(sandbox.shim)
+        return shim is not None and shim.name == "containerd-shim-runhcs-v1"
+
+    def run_sandbox(
+        self, namespace: str, name: str, uid: str, dns: Mapping[str, Any], *, probe: bool = False
+    ) -> PodSandbox:
+        """Make a sandbox: pause image, network, shim. GoError in the words that FailedCreatePodSandBox repeats.
+
+        With `probe` nothing is left behind: it only shows whether a pod would get its network.
+        """
+        self.require_cri()
+        image = self.config.sandbox_image
+        if image not in self.images():
+            try:
+                self.pull(image)
+            except GoError as e:
+                raise GoError(
+                    f'failed to get sandbox image "{image}": failed to pull image "{image}": {e}'
+                ) from None
+        identity = hashlib.sha256(f"{uid} {self.machine.now()}".encode()).hexdigest()
+        sandbox = cni.Sandbox(
+            identity, str(uuid.uuid4()), f"K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name}"
+        )
+        result = self._connect(sandbox, dns)
+        address = str(result["ips"][0]["address"]).partition("/")[0] if result.get("ips") else ""
+        if probe:
+            self._disconnect(sandbox)
+            return PodSandbox(identity, namespace, name, uid, address, 0, 0)
+        shim = self._shim(identity)
+        made = PodSandbox(
+            identity, namespace, name, uid, address, int(self.machine.now().timestamp() * 1e9), shim
+        )
+        self._keep("sandboxes", [*(self._kept("sandboxes") or []), _as_dict(made)])
+        return made
+
+    def _connect(self, sandbox: cni.Sandbox, dns: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            network = cni.load(self.run, self.config.conf_dir)
+            return cni.run_list(self.run, "ADD", network, sandbox, self.config.bin_dirs, {"dns": dns})
+        except GoError as e:
+            raise GoError(f'failed to setup network for sandbox "{sandbox.id}": {e}') from None
+
+    def _disconnect(self, sandbox: cni.Sandbox) -> None:
+        network = cni.load(self.run, self.config.conf_dir)
+        cni.run_list(self.run, "DEL", network, sandbox, self.config.bin_dirs, {})
+
+    def _shim(self, identity: str) -> int:
+        folder = self.process.path.rpartition("\\")[0]
+        line = f'"{folder}\\containerd-shim-runhcs-v1.exe" -namespace k8s.io -id {identity}'
+        try:
+            return start(
+                self.machine, line, parent=self.process, env=self.run.env, directory=folder, sink=self.sink
+            ).pid
+        except Failure as e:
+            raise GoError(
+                f"failed to start sandbox task: failed to start shim: {e.problem.message}"
+            ) from None
+
+    def remove_sandbox(self, identity: str) -> None:
+        """Stop and remove a sandbox; its address goes back."""
+        found = next((s for s in self.sandboxes() if s.id == identity), None)
+        if found is None:
+            return
+        try:
+            self._disconnect(cni.Sandbox(found.id, ""))
+        except GoError as e:
+            self._say("error", f"failed to destroy network for sandbox {identity}: {e}")
+        if self.ready(found):
+            self.machine.processes.kill(found.shim)
+        self._keep("sandboxes", [s for s in self._kept("sandboxes") if s["id"] != identity])
+
+
+def _as_dict(sandbox: PodSandbox) -> dict[str, Any]:
+    return {name: getattr(sandbox, name) for name in PodSandbox.__slots__}
+
+
+class ShimProgram:
+    """containerd-shim-runhcs-v1.exe: one process a sandbox, for as long as the sandbox lives."""
+
+    def is_service(self, argv: list[str]) -> bool:
+        """Never."""
+        return False
+
+    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Daemon:
+        """It just stays."""
+        return Daemon(Run(machine, process, argv, env))
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """Nobody runs it by hand."""
+        return Exit(1, b"", go_text("containerd-shim-runhcs-v1: flag provided but not defined"))
+
+
+def containerds(machine: Machine) -> list[tuple[Process, Containerd]]:
+    """All running containerds."""
+    return [(p, s) for p, s in fetch_served(machine, Containerd) if isinstance(s, Containerd)]
+
+
+def dial(machine: Machine, endpoint: str) -> Containerd:
+    """The containerd behind a CRI endpoint; GoError as gRPC words it."""
+    pipe = pipe_of(endpoint)
+    for _, served in containerds(machine):
+        if served.config.pipe.lower() == pipe.lower():
+            return served
+    raise GoError(
+        'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: '
+        f'open {pipe}: The system cannot find the file specified."'
+    )
+
+
+def pipe_of(endpoint: str) -> str:
+    """The pipe an endpoint names: `npipe:////./pipe/x` and `npipe://./pipe/x` are both `\\\\.\\pipe\\x`."""
+    scheme, _, rest = endpoint.partition("://")
+    if scheme != "npipe" or not rest:
+        raise GoError(
+            f'protocol "{scheme}" not supported' if "://" in endpoint else f"invalid endpoint {endpoint!r}"
+        )
+    path = "\\\\" + rest.replace("/", "\\").lstrip("\\")
+    if not path.lower().startswith("\\\\.\\pipe\\"):
+        raise GoError(f"open {path}: The network path was not found.")
+    return path

@@ -1,0 +1,193 @@
+"""The kubelet's pods: sandboxes for those on its node, and whether a pod would get one at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from winboot_lab.cluster import ApiFailure
+from winboot_lab.cluster.kinds import PODS
+from winboot_lab.programs import hcn
+from winboot_lab.programs.base import Daemon, GoError
+from winboot_lab.programs.containerd import Containerd, PodSandbox, dial
+from winboot_lab.programs.kubeclient import KubeClient
+from winboot_lab.programs.outside import Outside
+from winboot_lab.programs.settings import Settings
+
+if TYPE_CHECKING:
+    from winboot_lab.programs.kubelet_identity import Identity
+
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+class Pods:
+    """Pods of one node."""
+
+    def __init__(self, kubelet: Daemon, outside: Outside, settings: Settings, identity: Identity) -> None:
+        self._kubelet = kubelet
+        self._outside = outside
+        self._host_pods: list[dict[str, Any]] = []
+        self._settings = settings
+        self._identity = identity
+        self._proven: tuple[object, ...] | None = None
+        self._said: dict[str, str] = {}
+        self._seen: tuple[object, ...] = ()
+        self._left_over = False
+
+    @property
+    def endpoint(self) -> str:
+        """Where the runtime listens."""
+        return str(
+            self._settings.get("containerRuntimeEndpoint")
+            or self._settings.flags.text("container-runtime-endpoint")
+        )
+
+    def runtime(self) -> Containerd:
+        """The runtime; GoError while it does not answer."""
+        runtime = dial(self._kubelet.machine, self.endpoint)
+        runtime.require_cri()
+        return runtime
+
+    def problem(self) -> str | None:
+        """Why the node is not ready, in the kubelet's words; None when a pod could run.
+
+        The last part is the lab's own: the real kubelet finds out that no sandbox comes about only with the first pod.
+        """
+        try:
+            runtime = self.runtime()
+        except GoError as e:
+            return f"container runtime is down, PLEG is not healthy: {e}"
+        network = runtime.network_problem()
+        if network is not None:
+            return (
+                "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+                f"message:Network plugin returns error: {network}"
+            )
+        return self._prove(runtime)
+
+    def _prove(self, runtime: Containerd) -> str | None:
+        try:
+            state = self._state(runtime)
+            if state == self._proven:
+                return None
+            self._dns()
+            runtime.run_sandbox("lab", "probe", f"probe-{self._kubelet.process.pid}", self._dns(), probe=True)
+        except GoError as e:
+            self._proven = None
+            self._log("probe", str(e))
+            return f"lab: no pod would start here: Failed to create pod sandbox: rpc error: code = Unknown desc = {e}"
+        # An overlay's or bridge's objects may be new since; what was proven is the state before.
+        self._proven = self._state(runtime)
+        return None
+
+    def _state(self, runtime: Containerd) -> tuple[object, ...]:
+        """Whatever a sandbox depends on. While it stays, what was proven once stays true."""
+        machine = self._kubelet.machine
+        found = machine.files.is_directory(runtime.run.path(runtime.config.conf_dir))
+        files: list[tuple[str, bytes]] = []
+        if found:
+            folder = runtime.run.path(runtime.config.conf_dir)
+            files = [(e.name, e.node.content) for e in machine.files.list(folder)]
+        networks = [(n["ID"], str(n.get("Subnets"))) for n in hcn.networks(machine)]
+        return (runtime.process.pid, tuple(files), tuple(networks), tuple(sorted(runtime.images())))
+
+    def _dns(self) -> dict[str, Any]:
+        resolv = str(self._settings.get("resolvConf", ""))
+        if resolv and not self._kubelet.run.exists(resolv) and resolv != "Host":
+            self._kubelet.run.read(resolv)
+        domain = str(self._settings.get("clusterDomain", ""))
+        searches = [f"default.svc.{domain}", f"svc.{domain}", domain] if domain else []
+        return {"servers": self._settings.get("clusterDNS", []), "searches": searches}
+
+    # Each few seconds
+
+    def sync(self, *, ready: bool) -> None:
+        """Start what is new, report it, and clear away what is gone; before the node is ready only host pods."""
+        client = self._identity.client
+        if client is None:
+            return
+        if self._host_pods:
+            self._work_for_host(client)
+        seen = (client.latest(PODS), len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1")))
+        if seen == self._seen:
+            return
+        query = {"fieldSelector": f"spec.nodeName={self._identity.node}"}
+        wanted = client.ask("GET", "/api/v1/pods", query=query)["items"]
+        self._host_pods = [p for p in wanted if p["spec"].get("hostNetwork")]
+        if not ready:
+            for pod in self._host_pods:
+                self._report(pod, {"phase": "Running"})
+            return
+        self._left_over = False
+        runtime = self.runtime()
+        have = {s.uid: s for s in runtime.sandboxes()}
+        uids = {p["metadata"]["uid"] for p in wanted}
+        for sandbox in list(have.values()):
+            if sandbox.uid not in uids or not runtime.ready(sandbox):
+                runtime.remove_sandbox(sandbox.id)
+                have.pop(sandbox.uid)
+        for pod in wanted:
+            self._run(runtime, pod, have.get(pod["metadata"]["uid"]))
+        if not self._left_over:
+            shims = len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1"))
+            self._seen = (client.latest(PODS), shims)
+
+    def _work_for_host(self, client: KubeClient) -> None:
+        """Let HostProcess pods do what they do: they act on the machine itself."""
+        node = client.ask("GET", f"/api/v1/nodes/{self._identity.node}")
+        for pod in self._host_pods:
+            for container in pod["spec"].get("containers") or []:
+                repository = str(container.get("image", "")).partition(":")[0]
+                for name, work in self._outside.host_processes.items():
+                    if repository.endswith(name):
+                        work(self._kubelet.run, node)
+
+    def _run(self, runtime: Containerd, pod: dict[str, Any], sandbox: PodSandbox | None) -> None:
+        metadata = pod["metadata"]
+        if sandbox is None and not pod["spec"].get("hostNetwork"):
+            try:
+                sandbox = runtime.run_sandbox(
+                    metadata["namespace"], metadata["name"], metadata["uid"], self._dns()
+                )
+            except GoError as e:
+                self._event(pod, f"Failed to create pod sandbox: rpc error: code = Unknown desc = {e}")
+                self._report(pod, {"phase": "Pending"})
+                self._left_over = True
+                return
+        address = sandbox.address if sandbox is not None else ""
+        self._report(pod, {"phase": "Running", "podIP": address} if address else {"phase": "Running"})
+
+    def _report(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
+        if all(pod.get("status", {}).get(k) == v for k, v in status.items()) or self._identity.client is None:
+            return
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
+        self._identity.client.ask("PATCH", path, {"status": status}, content_type=STRATEGIC)
+
+    def _log(self, uid: str, message: str) -> bool:
+        """Into the log, once for the same words; False when they were said before."""
+        words = message.partition(" for sandbox ")[2].partition(":")[2] or message
+        if self._said.get(uid) == words:
+            return False
+        self._said[uid] = words
+        self._kubelet.klog(
+            f'"Failed to create sandbox for pod" err="{message}"', "E", "kuberuntime_sandbox.go:1"
+        )
+        return True
+
+    def _event(self, pod: dict[str, Any], message: str) -> None:
+        """An event, once for the same words (the sandbox's id in them changes with every try)."""
+        metadata = pod["metadata"]
+        if not self._log(metadata["uid"], message) or self._identity.client is None:
+            return
+        body = {
+            "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+            "involvedObject": {"kind": "Pod", "name": metadata["name"], "namespace": metadata["namespace"]},
+            "type": "Warning",
+            "reason": "FailedCreatePodSandBox",
+            "message": message,
+            "source": {"component": "kubelet", "host": self._identity.node},
+        }
+        try:
+            self._identity.client.ask("POST", f"/api/v1/namespaces/{metadata['namespace']}/events", body)
+        except ApiFailure as e:
+            self._kubelet.klog(f'"Server rejected event" err="{e.message}"', "E", "event.go:1")

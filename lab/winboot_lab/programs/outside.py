@@ -1,0 +1,66 @@
+"""What the programs of lab machines meet outside: clusters at their addresses, and registries with images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from winboot.compat import Compat, load
+from winboot_lab.cluster import LabCluster
+from winboot_lab.programs.base import Run
+from winboot_lab.windows.sockets import Request, Response, World
+
+HostProcess = Callable[[Run, Mapping[str, Any]], None]  # its process, and the Node object
+
+
+@dataclass(slots=True)
+class Images:
+    """Container images by full reference, with the Windows builds in their manifests.
+
+    `hosts` are the registries that answer; `missing` references that are not there although the registry is.
+    """
+
+    builds: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    hosts: set[str] = field(default_factory=lambda: {"registry.k8s.io", "mcr.microsoft.com"})
+    missing: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, compat: Compat) -> Images:
+        """The pause images that the data knows, under both of their homes."""
+        pause: Mapping[str, list[int]] = compat.section("pause")
+        found = {}
+        for tag, builds in pause.items():
+            if builds:
+                found[f"registry.k8s.io/pause:{tag}"] = tuple(int(b) for b in builds)
+                found[f"mcr.microsoft.com/oss/kubernetes/pause:{tag}"] = tuple(int(b) for b in builds)
+        return cls(found)
+
+
+@dataclass(slots=True)
+class Outside:
+    """One lab's surroundings, shared by all its machines' programs."""
+
+    world: World
+    compat: Compat = field(default_factory=load)
+    images: Images = field(default_factory=lambda: Images.of(load()))
+    # What HostProcess pods do on a machine, by the repository of their image.
+    host_processes: dict[str, HostProcess] = field(default_factory=dict)
+    clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
+
+    def attach(self, cluster: LabCluster) -> None:
+        """Put a cluster at the address that its plan says machines use."""
+        parts = urlsplit(cluster.plan.server)
+        host, port = parts.hostname or "", parts.port or 443
+
+        def handler(request: Request) -> Response:
+            code = (
+                200
+                if request.path.partition("?")[0] in ("/healthz", "/livez", "/readyz", "/version")
+                else 401
+            )
+            return Response(code, b"ok" if code == 200 else b"Unauthorized")
+
+        self.world.serve(host, port, handler, issuer=cluster.authority.pem)
+        self.clusters[self.world.address(host) or host, port] = cluster

@@ -1,0 +1,466 @@
+"""The CNI plug-ins: host-local, win-bridge, win-overlay, flannel. Each fails as the real one does."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from winboot_lab.programs import cni, hcn
+from winboot_lab.programs.base import GoError, Run, go_text
+from winboot_lab.windows import paths
+from winboot_lab.windows.programs_api import Exit
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
+
+VERSIONS: Final = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+STORE: Final = "/var/lib/cni/networks"
+SUBNET_ENV: Final = "/run/flannel/subnet.env"
+_IN_USE: Final = (
+    "hcnCreateEndpoint failed in Win32: The IP address is either invalid or not part of any configured subnet(s). "
+    "(0x803b002f)"
+)
+
+
+class Plugin:
+    """A CNI plug-in: one command in the environment, its configuration on standard input, JSON on output."""
+
+    about = "CNI plugin"
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """One invocation."""
+        run = Run(machine, process, argv, env, stdin)
+        command = env.get("CNI_COMMAND", "")
+        if command == "VERSION":
+            return Exit(0, go_text(json.dumps({"cniVersion": "1.0.0", "supportedVersions": list(VERSIONS)})))
+        if not command:
+            return Exit(1, b"", go_text(f"{self.about} {run.version}"))
+        try:
+            return Exit(0, json.dumps(self._answer(run, command)).encode("utf-8"))
+        except GoError as e:
+            return Exit(1, json.dumps({"cniVersion": "1.0.0", "code": 999, "msg": str(e)}).encode("utf-8"))
+
+    def _answer(self, run: Run, command: str) -> dict[str, Any]:
+        for name in ("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"):
+            if not run.env.get(name) and not (command in ("DEL", "STATUS") and name == "CNI_NETNS"):
+                raise GoError(f"required env variables [{name}] missing")
+        conf = cni.decode_json(run.stdin, "failed to decode incoming network config")
+        version = str(conf.get("cniVersion", "0.1.0"))
+        if version not in VERSIONS:
+            raise GoError(
+                f"incompatible CNI versions; config is {version!r}, plugin supports {list(VERSIONS)!r}"
+            )
+        match command:
+            case "ADD":
+                return self.add(run, conf)
+            case "DEL":
+                self.delete(run, conf)
+                return {}
+            case "CHECK" | "STATUS" | "GC":
+                return {}
+        raise GoError(f"unknown CNI_COMMAND: {command}")
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """Connect the sandbox; gives the CNI result."""
+        raise run.refuse("ADD")
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Disconnect it; what is gone already is fine."""
+
+
+def _sandbox(run: Run) -> cni.Sandbox:
+    return cni.Sandbox(run.env["CNI_CONTAINERID"], run.env.get("CNI_NETNS", ""), run.env.get("CNI_ARGS", ""))
+
+
+def _folders(run: Run) -> list[str]:
+    return run.env["CNI_PATH"].split(";")
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+
+
+class _Range:
+    """One range of addresses: its subnet, the first that may be given, and the gateway, which never is."""
+
+    def __init__(self, entry: Mapping[str, Any], index: int) -> None:
+        if not entry.get("subnet"):
+            raise GoError("no IP ranges specified")
+        try:
+            self.subnet: Network = ipaddress.ip_network(entry["subnet"])
+        except ValueError:
+            raise GoError(f"invalid range set {index}: invalid subnet {entry['subnet']}") from None
+        self.first: Address = ipaddress.ip_address(entry.get("rangeStart") or str(self.subnet[1]))
+        self.gateway: Address = ipaddress.ip_address(entry.get("gateway") or str(self.subnet[1]))
+        if self.first not in self.subnet:
+            raise GoError(f"RangeStart {self.first} not in network {self.subnet}")
+
+    def after(self, last: Address | None) -> Iterator[Address]:
+        """Round the range once, beginning after the last address handed out."""
+        end = int(self.subnet.broadcast_address)
+        begin = int(last) + 1 if last is not None and last in self.subnet else int(self.first)
+        kind = type(self.gateway)
+        for number in chain(range(begin, end), range(int(self.first), begin)):
+            address = kind(number)
+            if address != self.gateway:
+                yield address
+
+
+class HostLocal(Plugin):
+    """Addresses from files, one a lease, named after the address; one address from each set of ranges."""
+
+    about = "CNI host-local plugin"
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """Take the next free address of each range set."""
+        ipam = conf.get("ipam") or {}
+        sets = [s[0] for s in ipam.get("ranges") or [[ipam]]]
+        ranges = [_Range(entry, index) for index, entry in enumerate(sets)]
+        folder = self._folder(run, conf)
+        return {"cniVersion": "1.0.0", "ips": [self._take(run, folder, r, n) for n, r in enumerate(ranges)]}
+
+    def _take(self, run: Run, folder: str, range_: _Range, index: int) -> dict[str, str]:
+        holder = f"{run.env['CNI_CONTAINERID']}\r\n{run.env['CNI_IFNAME']}".encode("ascii")
+        marker = paths.join(folder, f"last_reserved_ip.{index}")
+        known = run.machine.files.exists(marker)
+        last = ipaddress.ip_address(run.read(marker).decode("ascii")) if known else None
+        for address in range_.after(last):
+            # A colon cannot stand in a file name.
+            path = paths.join(folder, str(address).replace(":", "_"))
+            if not run.machine.files.exists(path):
+                run.write(path, holder)
+                run.write(marker, str(address).encode("ascii"))
+                return {"address": f"{address}/{range_.subnet.prefixlen}", "gateway": str(range_.gateway)}
+        span = f"{range_.first}-{range_.subnet.broadcast_address - 1}"
+        raise GoError(f"failed to allocate for range {index}: no IP addresses available in range set: {span}")
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Give back whatever the container has."""
+        folder = self._folder(run, conf)
+        if not run.machine.files.is_directory(folder):
+            return
+        for entry in run.machine.files.list(folder):
+            path = paths.join(folder, entry.name)
+            if run.read(path).decode("ascii", "replace").splitlines()[:1] == [run.env["CNI_CONTAINERID"]]:
+                run.machine.files.delete(path)
+
+    def _folder(self, run: Run, conf: dict[str, Any]) -> str:
+        store = str((conf.get("ipam") or {}).get("dataDir") or STORE)
+        return run.path(f"{store}/{conf['name']}")
+
+
+class WinPlugin(Plugin):
+    """What win-bridge and win-overlay share: address, HNS endpoint with policies, and the sandbox's namespace."""
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """Take an address, make the endpoint, attach it."""
+        name = str(conf["name"])
+        network = self.network(run, name)
+        endpoint_name = f"{run.env['CNI_CONTAINERID']}_{name}"
+        if int(conf.get("apiVersion", 1)) != 2:
+            # A namespace GUID means nothing to the old API: it looks for an endpoint that a v1 runtime would have made.
+            raise GoError(f"failed to find HNSEndpoint {endpoint_name}: Endpoint {endpoint_name} not found")
+        lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        # The plug-ins know one address of a pod, the first that they are given.
+        addresses = [ipaddress.ip_interface(lease["ips"][0]["address"])]
+        try:
+            self._make(run, conf, network, endpoint_name, addresses)
+        except GoError:
+            cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+            raise
+        return {
+            "cniVersion": "1.0.0",
+            "interfaces": [{"name": endpoint_name, "sandbox": run.env["CNI_NETNS"]}],
+            "ips": [
+                {"address": str(a), "gateway": str(self.gateway(a, network)), "interface": 0}
+                for a in addresses
+            ],
+            "dns": conf.get("dns") or {},
+        }
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Give address and endpoint back."""
+        if conf.get("ipam"):
+            cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID']}_{conf['name']}")
+        if found is not None:
+            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+
+    def network(self, run: Run, name: str) -> dict[str, Any]:
+        """The HNS network; it is found by the configuration's name."""
+        found = hcn.network(run.machine, name)
+        if found is None:
+            raise GoError(f'error while hcn.GetNetworkByName({name}): Network name "{name}" not found')
+        return found
+
+    def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
+        """What the pod's default route points at."""
+        return address.network[2]
+
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+        """The endpoint's policies."""
+        return endpoint_policies(conf)
+
+    def _make(
+        self,
+        run: Run,
+        conf: dict[str, Any],
+        network: Mapping[str, Any],
+        name: str,
+        addresses: list[Interface],
+    ) -> None:
+        taken = {e.get("IPAddress") for e in hcn.endpoints(run.machine)}
+        if any(str(a.ip) in taken for a in addresses):
+            raise GoError(f"error while adding HostComputeEndpoint: {_IN_USE}")
+        dns = (conf.get("runtimeConfig") or {}).get("dns") or conf.get("dns") or {}
+        request: dict[str, Any] = {
+            "Name": name,
+            "VirtualNetwork": network["ID"],
+            "DNSServerList": ",".join(dns.get("servers") or dns.get("nameservers") or []),
+            "DNSSuffix": ",".join(dns.get("searches") or dns.get("search") or []),
+            "Policies": self.policies(conf, network),
+            "Namespace": {"ID": run.env["CNI_NETNS"]},
+        }
+        for address in addresses:
+            gateway, length = str(self.gateway(address, network)), address.network.prefixlen
+            if address.version == 4:
+                request |= {"IPAddress": str(address.ip), "PrefixLength": length, "GatewayAddress": gateway}
+            else:
+                request |= {
+                    "IPv6Address": str(address.ip),
+                    "IPv6PrefixLength": length,
+                    "GatewayAddressV6": gateway,
+                }
+        try:
+            hcn.call(run.machine, "POST", "/endpoints/", request)
+        except GoError as e:
+            raise GoError(f"error while adding HostComputeEndpoint: {e}") from None
+
+
+def endpoint_policies(conf: Mapping[str, Any]) -> list[Any]:
+    """The policies of the configuration as the endpoint gets them, with the plug-in's own NAT appended.
+
+    The plug-in adds an OutBoundNAT for `ipMasqNetwork`, unless an OutBoundNAT of the configuration names exactly
+    that network among its exceptions, with exactly these keys. Two of them leave it open which one holds.
+    """
+    given = [p.get("value") or p.get("Value") for p in conf.get("policies") or [] if isinstance(p, dict)]
+    found: list[dict[str, Any]] = [p for p in given if isinstance(p, dict)]
+    masquerade = conf.get("ipMasqNetwork")
+    if conf.get("ipMasq") and masquerade:
+        has = any(
+            p.get("Type") == "OutBoundNAT"
+            and masquerade in ((p.get("Settings") or {}).get("Exceptions") or [])
+            for p in found
+        )
+        if not has:
+            found.append({"Type": "OutBoundNAT", "Settings": {"Exceptions": [masquerade]}})
+    for mapping in (conf.get("runtimeConfig") or {}).get("portMappings") or []:
+        ports = {"InternalPort": mapping.get("containerPort"), "ExternalPort": mapping.get("hostPort")}
+        found.append({"Type": "PortMapping", "Settings": ports})
+    return found
+
+
+class WinBridge(WinPlugin):
+    """L2Bridge: the gateway is the second address, where the host's endpoint sits."""
+
+    about = "CNI win-bridge plugin"
+
+
+class WinOverlay(WinPlugin):
+    """Overlay: the gateway is the network's; a provider address policy is added."""
+
+    about = "CNI win-overlay plugin"
+
+    def network(self, run: Run, name: str) -> dict[str, Any]:
+        """The network must be an overlay."""
+        found = super().network(run, name)
+        if str(found.get("Type", "")).lower() != "overlay":
+            raise GoError(f"network {name} is of an unexpected type: {found.get('Type')}")
+        return found
+
+    def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
+        """The overlay's gateway."""
+        subnets = network.get("Subnets") or [{}]
+        return ipaddress.ip_address(subnets[0].get("GatewayAddress") or str(address.network[1]))
+
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+        """The configured ones, and the provider address."""
+        found = super().policies(conf, network)
+        if not any(p.get("Type") == "ProviderAddress" for p in found):
+            provider = {"ProviderAddress": network.get("ManagementIP", "")}
+            found.append({"Type": "ProviderAddress", "Settings": provider})
+        return found
+
+
+class Azure(Plugin):
+    """azure-vnet: makes the HNS network with the first pod, and takes the old (v1) form of policies."""
+
+    about = "Azure CNI"
+    NETWORK: Final = "azure"
+    CNS: Final = "azure-cns"
+    CNS_PORT: Final = 10090
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """Take one of the adapter's further addresses, make network and endpoint."""
+        name = f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}"
+        lease = self._lease(run, conf)
+        address = ipaddress.ip_interface(lease["ips"][0]["address"])
+        network = self._network(run, conf, address)
+        policies = [p.get("Value") or p.get("value") for p in conf.get("AdditionalArgs") or []]
+        for policy in policies:
+            if "Settings" in policy:
+                raise GoError(
+                    f"failed to parse policy {policy.get('Type')}: the plugin knows the form with ExceptionList"
+                )
+        request = {
+            "Name": name,
+            "VirtualNetwork": network["ID"],
+            "IPAddress": str(address.ip),
+            "PrefixLength": address.network.prefixlen,
+            "DNSServerList": ",".join((conf.get("dns") or {}).get("Nameservers") or []),
+            "Policies": policies,
+            "Namespace": {"ID": run.env["CNI_NETNS"]},
+        }
+        hcn.call(run.machine, "POST", "/endpoints/", request)
+        return {
+            "cniVersion": "0.3.0",
+            "ips": [{"version": "4", "address": str(address), "gateway": lease["ips"][0]["gateway"]}],
+        }
+
+    def _lease(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """From an IPAM plug-in, or from the container networking service of the node."""
+        kind = conf["ipam"]["type"]
+        if kind != self.CNS:
+            return cni.invoke(run, "ADD", {**conf, "type": kind}, _sandbox(run), _folders(run))
+        if not any(one.port == self.CNS_PORT for one in run.machine.sockets.listeners):
+            raise GoError(
+                f"Failed to allocate address: Post http://localhost:{self.CNS_PORT}/network/requestipconfigs: dial tcp "
+                f"127.0.0.1:{self.CNS_PORT}: No connection could be made because the target machine actively refused it."
+            )
+        return AzureIpam().add(run, conf)
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Give the endpoint and the address back."""
+        if conf["ipam"]["type"] == self.CNS:
+            AzureIpam().delete(run, conf)
+        else:
+            cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}")
+        if found is not None:
+            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+
+    def _network(self, run: Run, conf: Mapping[str, Any], address: Interface) -> dict[str, Any]:
+        found = hcn.network(run.machine, str(conf.get("name") or self.NETWORK))
+        if found is not None:
+            return found
+        kind = "L2Tunnel" if conf.get("mode") == "tunnel" else "L2Bridge"
+        net = address.network
+        request = {
+            "Name": str(conf.get("name") or self.NETWORK),
+            "Type": kind,
+            "Subnets": [{"AddressPrefix": str(net), "GatewayAddress": str(net[1])}],
+        }
+        made: dict[str, Any] = hcn.call(run.machine, "POST", "/networks/", request)
+        return made
+
+
+class AzureIpam(Plugin):
+    """azure-vnet-ipam: the further addresses of the adapter. In the lab they follow the machine's own address."""
+
+    about = "Azure IPAM"
+    STATE: Final = "/k/azure-vnet-ipam.json"
+    COUNT: Final = 30
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """The next one that nobody has."""
+        lan = run.machine.network.lan
+        net = ipaddress.ip_interface(f"{lan.address}/{lan.prefix_length}").network
+        taken = self._state(run)
+        for offset in range(1, self.COUNT):
+            # A block of its own at the upper end, so that no other machine's address is in it.
+            number = (
+                int(net.broadcast_address)
+                - self.COUNT * (int(ipaddress.ip_address(lan.address)) % 8 + 1)
+                + offset
+            )
+            address = str(ipaddress.ip_address(number))
+            if address not in taken:
+                self._keep(run, {**taken, address: run.env["CNI_CONTAINERID"]})
+                return {
+                    "cniVersion": "0.3.0",
+                    "ips": [
+                        {"version": "4", "address": f"{address}/{net.prefixlen}", "gateway": str(net[1])}
+                    ],
+                }
+        raise GoError("Failed to allocate address: No available addresses")
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """Give back what the container has."""
+        self._keep(run, {a: c for a, c in self._state(run).items() if c != run.env["CNI_CONTAINERID"]})
+
+    def _state(self, run: Run) -> dict[str, str]:
+        path = run.path(self.STATE)
+        return dict(json.loads(run.read(path))) if run.machine.files.exists(path) else {}
+
+    def _keep(self, run: Run, state: dict[str, str]) -> None:
+        run.write(run.path(self.STATE), json.dumps(state).encode("ascii"))
+
+
+class Flannel(Plugin):
+    """Hands the sandbox on to another plug-in, with the node's subnet as flanneld wrote it down."""
+
+    about = "CNI flannel plugin"
+
+    def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        """Fill in the delegate and let it do the work."""
+        delegate = self._delegate(run, conf)
+        state = f"/var/lib/cni/flannel/{run.env['CNI_CONTAINERID']}"
+        run.write(run.path(state), json.dumps(delegate).encode("utf-8"))
+        return cni.invoke(run, "ADD", delegate, _sandbox(run), _folders(run))
+
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """The same way back, with what was noted at ADD."""
+        state = run.path(f"/var/lib/cni/flannel/{run.env['CNI_CONTAINERID']}")
+        if not run.machine.files.exists(state):
+            return
+        delegate = json.loads(run.read(state))
+        cni.invoke(run, "DEL", delegate, _sandbox(run), _folders(run))
+        run.machine.files.delete(state)
+
+    def _delegate(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
+        subnet = read_subnet_env(run, str(conf.get("subnetFile") or SUBNET_ENV))
+        delegate: dict[str, Any] = dict(conf.get("delegate") or {})
+        delegate["name"] = conf["name"]
+        delegate.setdefault("type", "win-bridge")
+        if delegate["type"] in ("win-bridge", "win-overlay"):
+            delegate.setdefault("ipMasq", subnet.get("FLANNEL_IPMASQ") == "true")
+            delegate["ipMasqNetwork"] = subnet["FLANNEL_NETWORK"]
+        delegate["cniVersion"] = conf.get("cniVersion", "0.3.1")
+        network = ipaddress.IPv4Interface(subnet["FLANNEL_SUBNET"]).network
+        # Whatever the delegate says of addresses is overwritten here; so no address can be kept back by it.
+        delegate["ipam"] = {"type": "host-local", "subnet": str(network)}
+        if conf.get("runtimeConfig"):
+            delegate["runtimeConfig"] = conf["runtimeConfig"]
+        return delegate
+
+
+def read_subnet_env(run: Run, path: str) -> dict[str, str]:
+    """flanneld's file; GoError as the flannel plug-in words it."""
+    try:
+        text = run.read(path).decode("utf-8", "replace")
+    except GoError as e:
+        raise GoError(f"loadFlannelSubnetEnv failed: {e}") from None
+    values = dict(line.split("=", 1) for line in text.split() if "=" in line)
+    missing = [
+        k for k in ("FLANNEL_NETWORK", "FLANNEL_SUBNET", "FLANNEL_MTU", "FLANNEL_IPMASQ") if k not in values
+    ]
+    if missing:
+        raise GoError(f"loadFlannelSubnetEnv failed: {path} is missing {', '.join(missing)}")
+    return values

@@ -1,0 +1,62 @@
+"""Which program a file's identity line names."""
+
+from __future__ import annotations
+
+from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node
+from winboot_lab.programs.calico_node import CalicoNodeProgram
+from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
+from winboot_lab.programs.crictl import Crictl, Ctr
+from winboot_lab.programs.flanneld import FlanneldProgram
+from winboot_lab.programs.kube_proxy import KubeProxyProgram
+from winboot_lab.programs.kubectl import Kubectl
+from winboot_lab.programs.kubelet import KubeletProgram
+from winboot_lab.programs.nssm import NssmProgram
+from winboot_lab.programs.outside import Outside
+from winboot_lab.programs.plugins import Azure, AzureIpam, Flannel, HostLocal, WinBridge, WinOverlay
+from winboot_lab.programs.sc import Sc
+from winboot_lab.programs.system import Curl, Netsh, Powercfg, PowerShell, Refused, Shutdown, Taskkill, W32tm
+from winboot_lab.programs.tar import Tar
+from winboot_lab.programs.wrappers import CmdProgram, LogRunnerProgram
+from winboot_lab.windows.install import IN_BOX
+from winboot_lab.windows.programs_api import Program, Programs
+
+
+def install_programs(programs: Programs, outside: Outside) -> None:
+    """Make every stand-in known."""
+    known: dict[str, Program] = {
+        "azure-vnet": Azure(),
+        "azure-vnet-ipam": AzureIpam(),
+        "calico": Calico(outside),
+        "calico-ipam": CalicoIpam(),
+        "calico-node": CalicoNodeProgram(outside),
+        "cmd": CmdProgram(),
+        "containerd": ContainerdProgram(outside),
+        "containerd-shim-runhcs-v1": ShimProgram(),
+        "crictl": Crictl(),
+        "ctr": Ctr(),
+        "curl": Curl(),
+        "flannel": Flannel(),
+        "flanneld": FlanneldProgram(outside),
+        "host-local": HostLocal(),
+        "kube-log-runner": LogRunnerProgram(),
+        "kube-proxy": KubeProxyProgram(outside),
+        "kubectl": Kubectl(outside),
+        "kubelet": KubeletProgram(outside),
+        "netsh": Netsh(),
+        "nssm": NssmProgram(),
+        "powercfg": Powercfg(),
+        "powershell": PowerShell(),
+        "sc": Sc(),
+        "shutdown": Shutdown(),
+        "tar": Tar(),
+        "taskkill": Taskkill(),
+        "w32tm": W32tm(),
+        "win-bridge": WinBridge(),
+        "win-overlay": WinOverlay(),
+    }
+    outside.host_processes.setdefault("calico/node-windows", calico_node)
+    for name, program in known.items():
+        programs.add(name, program)
+    for name in IN_BOX:
+        if name not in known:
+            programs.add(name, Refused(name))

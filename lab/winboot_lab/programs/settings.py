@@ -1,0 +1,166 @@
+"""kubelet's and kube-proxy's flags and configuration files, as each version reads them on Windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yaml
+
+from winboot.compat import Compat, check_gate
+from winboot.compat.flags import field_exists, flag_exists, normal, parse_value
+from winboot.compat.version import Version
+from winboot_lab.programs.base import GoError, Run
+from winboot_lab.programs.goflags import Flags, pflags
+
+Component = Literal["kubelet", "kube-proxy"]
+
+
+@dataclass(slots=True)
+class Settings:
+    """Flags as given, and the configuration with flags over it. `warnings` go to the log."""
+
+    flags: Flags
+    config: dict[str, Any]
+    warnings: list[str] = field(default_factory=list)
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """A configuration value by its dotted path."""
+        found: Any = self.config
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        return default if found is None else found
+
+
+def load(run: Run, compat: Compat, component: Component, defaults: Mapping[str, Any]) -> Settings:
+    """Read flags, then the file they name, then lay the flags over it; GoError ends the program."""
+    version = Version.parse(run.version)
+    flags = pflags(run.argv[1:], _kinds(compat, component, version))
+    settings = Settings(flags, {})
+    if "config" in flags:
+        settings.config = _file(run, compat, component, flags.text("config"), version, settings.warnings)
+    _lay_flags_over(compat, component, version, settings)
+    for key, value in defaults.items():
+        settings.config.setdefault(key, value)
+    _check_gates(compat, component, settings, version)
+    return settings
+
+
+def _kinds(compat: Compat, component: Component, version: Version) -> Callable[[str], str | None]:
+    table: Mapping[str, Any] = compat.section(f"{component.replace('-', '_')}_flags")
+
+    def kind(name: str) -> str | None:
+        if name == "help":
+            return "bool"
+        if not flag_exists(compat, component, name, version):
+            return None
+        # --version may stand alone, although it takes a value too.
+        return "bool" if name == "version" else str(table[normal(name)]["type"])
+
+    return kind
+
+
+def _file(
+    run: Run, compat: Compat, component: Component, path: str, version: Version, warnings: list[str]
+) -> dict[str, Any]:
+    kind = "KubeletConfiguration" if component == "kubelet" else "KubeProxyConfiguration"
+    failed = f"failed to load {component} config file, path: {path}, error"
+    try:
+        data = yaml.safe_load(run.read(path).decode("utf-8-sig"))
+    except GoError as e:
+        raise GoError(f"{failed}: failed to read kubelet config file {path!r}, error: {e}") from None
+    except UnicodeDecodeError:
+        raise GoError(f"{failed}: failed to decode: yaml: invalid leading UTF-8 octet") from None
+    except yaml.YAMLError as e:
+        raise GoError(f"{failed}: failed to decode: yaml: {' '.join(str(e).split())}") from None
+    if not isinstance(data, dict) or data.get("kind") != kind:
+        found = data.get("kind", "") if isinstance(data, dict) else ""
+        raise GoError(
+            f'{failed}: failed to decode: no kind "{found}" is registered for this version (expected {kind})'
+        )
+    config = {k: v for k, v in data.items() if k not in ("apiVersion", "kind")}
+    lenient = "Using lenient decoding as strict decoding failed: strict decoding error"
+    unknown = sorted(_unknown_fields(compat, component, config, version))
+    warnings.extend(f'{lenient}: unknown field "{name}"' for name in unknown)
+    return config
+
+
+def _unknown_fields(
+    compat: Compat, component: Component, config: dict[str, Any], version: Version, above: str = ""
+) -> Iterator[str]:
+    """Fields this version has not; they are dropped from `config`, as the lenient decoder drops them."""
+    table: Mapping[str, Any] = compat.section(f"{component.replace('-', '_')}_fields")
+    for key in list(config):
+        path = f"{above}{key}"
+        nested = any(name.startswith(path + ".") for name in table)
+        if nested and isinstance(config[key], dict):
+            yield from _unknown_fields(compat, component, config[key], version, path + ".")
+        elif (
+            not nested and not field_exists(compat, component, path, version) and not _open_above(table, path)
+        ):
+            del config[key]
+            yield path
+
+
+def _open_above(table: Mapping[str, Any], path: str) -> bool:
+    """Whether a field further up takes any names (featureGates, options)."""
+    parts = path.split(".")
+    return any(table.get(".".join(parts[:n]), {}).get("open") for n in range(1, len(parts)))
+
+
+def _lay_flags_over(compat: Compat, component: Component, version: Version, settings: Settings) -> None:
+    table: Mapping[str, Any] = compat.section(f"{component.replace('-', '_')}_flags")
+    ignored = component == "kube-proxy" and "config" in settings.flags
+    for name in settings.flags.values:
+        entry = table.get(name)
+        if entry is None or not entry.get("field"):
+            continue
+        if ignored and name != "hostname-override":
+            continue  # with --config kube-proxy takes (nearly) everything from the file
+        text = settings.flags.text(name)
+        try:
+            value = parse_value(entry["type"], ",".join(settings.flags.values[name]))
+        except ValueError as e:
+            raise GoError(f'invalid argument "{text}" for "--{name}" flag: {e}') from None
+        _put(settings.config, entry["field"].split("."), value)
+
+
+def _put(target: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        below = target.setdefault(part, {})
+        if not isinstance(below, dict):
+            return
+        target = below
+    target[path[-1]] = value
+
+
+def _check_gates(compat: Compat, component: Component, settings: Settings, version: Version) -> None:
+    failed = "failed to set feature gates from initial flags-based config"
+    for gate, on in (settings.config.get("featureGates") or {}).items():
+        for finding in check_gate(compat, component, gate, bool(on), version):
+            if finding.level != "error":
+                continue
+            if finding.id == "locked":
+                is_, must = str(bool(on)).lower(), str(not on).lower()
+                raise GoError(
+                    f"{failed}: cannot set feature gate {gate} to {is_}, feature is locked to {must}"
+                )
+            raise GoError(f"{failed}: unrecognized feature gate: {gate}")
+
+
+def duration(value: Any, default: float) -> float:
+    """A Go duration (`10s`, `1m30s`) in seconds."""
+    if not isinstance(value, str) or not value:
+        return default
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    total, number, text = 0.0, "", value
+    while text:
+        if text[0].isdigit() or text[0] == ".":
+            number, text = number + text[0], text[1:]
+            continue
+        unit = "ms" if text.startswith("ms") else text[0]
+        if unit not in units or not number:
+            return default
+        total, number, text = total + float(number) * units[unit], "", text[len(unit) :]
+    return total

@@ -1,0 +1,199 @@
+"""Programs that keep others running: kube-log-runner.exe, which gives them a log file, and cmd.exe with a `&&`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from winboot_lab.programs.base import Daemon, GoError, Run, go_text, log_file, start
+from winboot_lab.programs.goflags import Flags, goflags
+from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.programs_api import Died, Exit
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
+
+_FLAGS: Final = {
+    "log-file": "text",
+    "also-stdout": "bool",
+    "redirect-stderr": "bool",
+    "log-file-size": "text",
+    "log-file-age": "text",
+    "flush-interval": "text",
+}
+_SERVICE_FLAGS: Final = frozenset({"--windows-service", "--windows-service=true", "--run-service"})
+
+
+class LogRunnerProgram:
+    """kube-log-runner: its child talks to the control manager, it only carries the output."""
+
+    def is_service(self, argv: list[str]) -> bool:
+        """As far as its child is one."""
+        return any(a in _SERVICE_FLAGS for a in argv)
+
+    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> LogRunner:
+        """A running one."""
+        return LogRunner(Run(machine, process, argv, env))
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """Without a command it says so."""
+        run = Run(machine, process, argv, env, stdin)
+        try:
+            flags = goflags(argv[1:], _FLAGS)
+        except GoError as e:
+            return Exit(2, b"", go_text(str(e)))
+        if not flags.words:
+            return Exit(1, b"", go_text("not enough arguments to run"))
+        raise run.refuse("in the foreground")
+
+
+class LogRunner(Daemon):
+    """One wrapped program; it ends when its child ends, with the same code."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._child: Process | None = None
+        self._died: Died | None = None
+
+    def on_start(self) -> Died | None:
+        """Open the log, start the child."""
+        try:
+            flags = goflags(self.run.argv[1:], _FLAGS)
+        except GoError as e:
+            self.sink(str(e))
+            return Died(2)
+        if not flags.words:
+            return Died(1)
+        if "log-file" in flags:
+            self.sink = log_file(self.machine, self.run.path(flags.text("log-file")))
+        try:
+            self._start(flags)
+        except Failure as e:
+            self.sink(f"error: starting {flags.words[0]}: {e.problem.message}")
+            return Died(1)
+        return self._died
+
+    def _start(self, flags: Flags) -> None:
+        self._child = start(
+            self.machine,
+            join(flags.words),
+            parent=self.process,
+            env=self.run.env,
+            directory=self.process.directory,
+            sink=self.sink,
+            ended=self._ended,
+            priority=self.process.priority,
+        )
+
+    def _ended(self, died: Died) -> None:
+        self._died = died
+
+    def on_tick(self) -> Died | None:
+        """It lives as long as its child; the child's priority counts."""
+        return self._died
+
+    def on_stop(self) -> None:
+        """Stop the child first."""
+        if self._child is not None and self._child.running:
+            self._child.ended.clear()
+            self.machine.processes.stop(self._child)
+
+
+class CmdProgram:
+    """cmd.exe /c with two commands and `&&` between them; whatever else it can do is refused."""
+
+    def is_service(self, argv: list[str]) -> bool:
+        """It answers no control manager."""
+        return False
+
+    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Cmd:
+        """A running one."""
+        return Cmd(Run(machine, process, argv, env))
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """In the foreground it does nothing here."""
+        raise Run(machine, process, argv, env, stdin).refuse("in the foreground")
+
+
+class Cmd(Daemon):
+    """The second command starts when the first has ended well; cmd ends with whatever ends first badly."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._child: Process | None = None
+        self._died: Died | None = None
+        self._second = ""
+
+    def on_start(self) -> Died | None:
+        """Take the line apart; the first command runs at the next tick, as it would beside its starter."""
+        words = self.run.argv[1:]
+        parts = words[1].split(" && ") if len(words) == 2 and words[0].lower() == "/c" else []
+        if len(parts) != 2:
+            raise self.run.refuse(" ".join(words))
+        self._first, self._second = parts
+        return None
+
+    def on_tick(self) -> Died | None:
+        """The first command, then the life of the second."""
+        if self._child is not None or self._died is not None:
+            return self._died
+        directory = self.process.directory
+        try:
+            first = self.machine.processes.spawn(
+                self._first,
+                token=self.process.token,
+                environment=dict(self.run.env),
+                directory=directory,
+                parent=self.process.pid,
+            )
+            ended = self.machine.processes.run(first)
+            for line in (ended.stdout + ended.stderr).decode("utf-8").splitlines():
+                self.sink(line)
+            if ended.code != 0:
+                return Died(ended.code)
+            self._child = start(
+                self.machine,
+                self._second,
+                parent=self.process,
+                env=self.run.env,
+                directory=directory,
+                sink=self.sink,
+                ended=self._ended,
+                priority=self.process.priority,
+            )
+        except Failure as e:
+            self.sink(e.problem.message)
+            return Died(1)
+        return self._died
+
+    def _ended(self, died: Died) -> None:
+        self._died = died
+
+    def on_stop(self) -> None:
+        """Whoever stops it stops the whole tree."""
+        if self._child is not None and self._child.running:
+            self._child.ended.clear()
+            self.machine.processes.stop(self._child)
+
+
+def join(words: list[str]) -> str:
+    """Words as one command line that splits into the same words (CommandLineToArgvW's rules, backwards)."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if word and not any(c in word for c in ' \t"'):
+        return word
+    out, slashes = '"', 0
+    for char in word:
+        if char == "\\":
+            slashes += 1
+            continue
+        out += "\\" * (2 * slashes + 1 if char == '"' else slashes) + char
+        slashes = 0
+    return out + "\\" * (2 * slashes) + '"'

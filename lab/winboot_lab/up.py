@@ -1,0 +1,117 @@
+"""A whole lab: machines, their WinRM endpoints, a cluster, and a mirror, in one process on loopback."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from winboot_lab.cluster import LabCluster
+from winboot_lab.cluster.cluster import ClusterPlan
+from winboot_lab.cluster.server import ClusterServer
+from winboot_lab.mirror import MirrorServer
+from winboot_lab.node import LabNode
+from winboot_lab.programs import install_programs
+from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.clock import LabTime
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.sockets import World
+from winboot_lab.wsman.farm import Farm
+
+Release = Literal["2019", "2022", "2025"]
+RELEASES: Final[tuple[Release, ...]] = ("2019", "2022", "2025")
+MIRROR_HOST: Final = "mirror.lab"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One machine of a lab: the name its Node shall have, its release, and the address it has in its own network."""
+
+    name: str
+    release: Release
+    address: str
+
+
+def default_nodes(count: int) -> list[NodePlan]:
+    """`win-1` … with the three releases in turn, in one network."""
+    return [
+        NodePlan(f"win-{n}", RELEASES[(n - 1) % len(RELEASES)], f"10.0.{1 + n // 200}.{10 + n % 200}")
+        for n in range(1, count + 1)
+    ]
+
+
+class Lab:
+    """Brings everything up on entering and takes it down on leaving."""
+
+    def __init__(
+        self,
+        *,
+        nodes: int | Sequence[NodePlan] = 3,
+        cluster: ClusterPlan | None = None,
+        scale: float = 0.01,
+        https: bool = False,
+    ) -> None:
+        self.password: Final = secrets.token_urlsafe(12)
+        self.plans = default_nodes(nodes) if isinstance(nodes, int) else list(nodes)
+        self.time = LabTime(scale=scale, start=datetime.now(UTC))
+        self.world = World()
+        self.programs = Programs()
+        self.cluster = LabCluster(cluster, now=self.time.datetime)
+        self.outside = Outside(self.world)
+        self.outside.attach(self.cluster)
+        install_programs(self.programs, self.outside)
+        self.farm = Farm()
+        self.server = ClusterServer(self.cluster)
+        self.mirror = MirrorServer()
+        self.world.forward(MIRROR_HOST, 80, self.mirror.address)
+        self.nodes: dict[str, LabNode] = {}
+        self._ended = threading.Event()
+        for plan in self.plans:
+            self.nodes[plan.name] = self._node(plan, https=https)
+
+    def _node(self, plan: NodePlan, *, https: bool) -> LabNode:
+        machine = Machine(
+            # A machine as it comes from its image: the name is not the wanted one yet.
+            f"WIN-{plan.name.upper().replace('-', '')[:8]}X",
+            release=plan.release,
+            address=plan.address,
+            prefix_length=16,
+            gateway="10.0.0.1",
+            time=self.time,
+            world=self.world,
+            programs=self.programs,
+        )
+        return LabNode(self.farm, machine, address="127.0.0.1", password=self.password, https=https)
+
+    @property
+    def mirror_url(self) -> str:
+        """The mirror as the machines reach it."""
+        return f"http://{MIRROR_HOST}"
+
+    def wait(self) -> None:
+        """Stay up until Ctrl-C or `close`."""
+        try:
+            while not self._ended.wait(1.0):
+                pass
+        except KeyboardInterrupt:
+            return
+
+    def close(self) -> None:
+        """Take everything down; nothing of the lab is left."""
+        self._ended.set()
+        self.farm.close()
+        self.server.close()
+        self.mirror.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,211 @@
+"""Down and up: what is lost, what is written, and what takes effect only with a restart."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from winboot_lab.windows.registry import SESSION_MANAGER
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+
+COMPUTER_NAME = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\ComputerName\ComputerName"
+ACTIVE_NAME = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName"
+TCPIP = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"
+CBS_PENDING = (
+    r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
+)
+UPDATE_PENDING = (
+    r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired"
+)
+WINLOGON = r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
+
+_PARTS = (
+    ("System", ""),
+    ("smss", r"\SystemRoot\System32\smss.exe"),
+    ("csrss", r"C:\Windows\System32\csrss.exe"),
+    ("wininit", r"C:\Windows\System32\wininit.exe"),
+    ("services", r"C:\Windows\System32\services.exe"),
+    ("lsass", r"C:\Windows\System32\lsass.exe"),
+)
+
+
+class Boot:
+    """The machine's way down and up, and the names that go with it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.down_cleanly = True
+        self.domain = ""
+        self.workgroup = "WORKGROUP"
+        # What PagingFiles said at the last boot.
+        self.page_files: list[str] = []
+
+    @property
+    def boot_time(self) -> datetime:
+        """LastBootUpTime: the clock now less the time since boot, so it moves with the clock."""
+        return self._machine.now() - timedelta(seconds=self._machine.uptime())
+
+    # ---- names -----------------------------------------------------------------------------------------
+
+    @property
+    def active_name(self) -> str:
+        """The name in force since boot."""
+        return self._machine.registry.text(ACTIVE_NAME, "ComputerName", self._machine.label.upper())
+
+    @property
+    def next_name(self) -> str:
+        """The name after the next boot."""
+        return self._machine.registry.text(COMPUTER_NAME, "ComputerName", self.active_name)
+
+    def rename(self, name: str) -> None:
+        """Take a new name with the next boot. NetBIOS keeps 15 characters in capitals."""
+        registry = self._machine.registry
+        registry.set(COMPUTER_NAME, "ComputerName", "String", name.upper()[:15])
+        registry.set(TCPIP, "NV Hostname", "String", name)
+
+    def install_name(self, name: str) -> None:
+        """The name from the installation, at once in force."""
+        self.rename(name)
+        self._apply_name()
+
+    def _apply_name(self) -> None:
+        registry = self._machine.registry
+        registry.set(ACTIVE_NAME, "ComputerName", "String", self.next_name)
+        registry.set(TCPIP, "Hostname", "String", registry.text(TCPIP, "NV Hostname", self.next_name))
+        registry.set(TCPIP, "Domain", "String", registry.text(TCPIP, "NV Domain"))
+
+    def join_domain(self, domain: str, *, netbios: str = "") -> None:
+        """Make the machine a domain member, as if it had been joined and restarted."""
+        self.domain = domain
+        registry = self._machine.registry
+        registry.set(TCPIP, "NV Domain", "String", domain)
+        registry.set(TCPIP, "Domain", "String", domain)
+        self._machine.accounts.domains["S-1-5-21-1000-2000-3000-513"] = f"{netbios or domain}\\Domain Users"
+
+    def pending(self) -> list[str]:
+        """Why a restart is pending, by the usual signs."""
+        registry = self._machine.registry
+        signs = {
+            "component servicing": registry.exists(CBS_PENDING),
+            "Windows Update": registry.exists(UPDATE_PENDING),
+            "file renames": bool(registry.strings(SESSION_MANAGER, "PendingFileRenameOperations")),
+            "computer name": self.next_name != self.active_name,
+        }
+        return [sign for sign, there in signs.items() if there]
+
+    # ---- down ------------------------------------------------------------------------------------------
+
+    def restart(self, seconds: float) -> None:
+        """A clean shutdown now, and up again after `seconds`."""
+        machine = self._machine
+        if not machine.running:
+            return
+        self.go_down(clean=True)
+        if machine.faults.comes_back:
+            machine.after(seconds, self.come_up, lasting=True)
+
+    def request_restart(self, delay: float, who: str) -> None:
+        """What Restart-Computer and shutdown.exe do: the session goes on for a moment."""
+        machine = self._machine
+        message = f"The process {who} has initiated the restart of computer {machine.name} on behalf of user."
+        machine.events.write("System", "User32", 1074, message)
+        machine.after(delay, machine.reboot)
+
+    def go_down(self, *, clean: bool) -> None:
+        """Everything volatile goes. Sessions find out at their next checkpoint."""
+        machine = self._machine
+        if not machine.running:
+            return
+        machine.services.go_down(clean=clean)
+        if clean:
+            machine.events.write("System", "EventLog", 6006, "The Event log service was stopped.")
+            machine.events.write(
+                "System", "Microsoft-Windows-Kernel-General", 13, "The operating system is shutting down."
+            )
+        self.down_cleanly = clean
+        machine.running = False
+        machine.tasks.forget_running()
+        machine.processes.forget_all()
+        machine.files.forget_open()
+        machine.mutexes.forget_all()
+        machine.sockets.forget_all()
+        machine.timers.forget_all()
+        machine.registry.forget_volatile()
+        machine.hns.machine_went_down()
+        machine.network.machine_went_down()
+        machine.signal("down")
+
+    # ---- up --------------------------------------------------------------------------------------------
+
+    def come_up(self) -> None:
+        """Boot: pending things take effect, Windows' own processes and services start, startup tasks run."""
+        machine = self._machine
+        first = machine.running
+        if not first:
+            machine.boot_count += 1
+        machine.booted_at = machine.time.seconds
+        machine.running = True
+        self._rename_files()
+        self._apply_name()
+        self.page_files = machine.registry.strings(SESSION_MANAGER + r"\Memory Management", "PagingFiles")
+        machine.features.finish_pending()
+        for sign in (CBS_PENDING, UPDATE_PENDING):
+            machine.registry.wipe(sign)
+        for name, path in _PARTS:
+            machine.processes.add(name, path, path)
+        self._write_boot_records()
+        machine.network.machine_came_up()
+        machine.services.load()
+        machine.hns.machine_came_up()
+        machine.services.start_automatic()
+        self.open_management()
+        machine.defender.machine_came_up()
+        machine.tasks.machine_came_up()
+        machine.signal("up")
+
+    def open_management(self) -> None:
+        """The system listens for WinRM on behalf of its service."""
+        machine = self._machine
+        system = machine.processes.named("System")[0]
+        machine.sockets.close_all(system.pid)
+        for port in machine.management_ports:
+            machine.sockets.listen(system, port, address="::")
+
+    def _rename_files(self) -> None:
+        # Pairs of names: an empty second one deletes, a leading ! overwrites.
+        registry, files = self._machine.registry, self._machine.files
+        names = registry.strings(SESSION_MANAGER, "PendingFileRenameOperations")
+        for source, goal in zip(names[::2], names[1::2], strict=False):
+            path = source.removeprefix("\\??\\")
+            if not files.exists(path):
+                continue
+            if not goal:
+                files.delete(path)
+            else:
+                overwrite = goal.startswith("!")
+                files.move(path, goal.lstrip("!").removeprefix("\\??\\"), overwrite=overwrite)
+        registry.forget(SESSION_MANAGER, "PendingFileRenameOperations")
+
+    def _write_boot_records(self) -> None:
+        machine = self._machine
+        if not self.down_cleanly:
+            machine.events.write(
+                "System",
+                "Microsoft-Windows-Kernel-Power",
+                41,
+                "The system has rebooted without cleanly shutting down first.",
+                "Critical",
+            )
+            message = "The previous system shutdown was unexpected."
+            machine.events.write("System", "EventLog", 6008, message, "Error")
+        started = machine.now().strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+        machine.events.write(
+            "System",
+            "Microsoft-Windows-Kernel-General",
+            12,
+            f"The operating system started at system time {started}.",
+            properties=("10", "0", str(machine.build), str(machine.release.ubr), "0", "0", started),
+        )
+        machine.events.write("System", "EventLog", 6005, "The Event log service was started.")

@@ -1,0 +1,161 @@
+"""Rename-Computer, Restart-Computer, Get-HotFix, Get-TimeZone, Get-Volume, Get-BitLockerVolume."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from winboot_lab.windows.call import STRINGS, Call, cmdlet, parameter, switch
+from winboot_lab.windows.cmdlets.shapes import enum, instance, uint64
+from winboot_lab.windows.door import Problem, Record
+from winboot_lab.windows.primitives.system import zone_id
+
+_MODULE = "Microsoft.PowerShell.Management"
+_NAME = re.compile(r"(?!\d+$)[A-Za-z0-9-]{1,63}")
+
+
+@cmdlet(
+    "Rename-Computer",
+    _MODULE,
+    parameter("NewName", position=0, mandatory=True, by_name=True),
+    switch("Force"),
+    switch("PassThru"),
+    switch("Restart"),
+    should_process=True,
+)
+def rename_computer(call: Call) -> None:
+    """Take a new name with the next boot."""
+    name = call.text("NewName")
+    machine = call.machine
+    if not _NAME.fullmatch(name):
+        message = f"Skip computer '{machine.name}' with new name '{name}' because the new name is not valid."
+        identifier = "InvalidNewName,Microsoft.PowerShell.Commands.RenameComputerCommand"
+        call.fail(
+            Problem(message, identifier, "InvalidArgument", "System.InvalidOperationException", target=name)
+        )
+        return
+    if name.upper() == machine.name:
+        message = f"Skip computer '{machine.name}' with new name '{name}' because the new name is the same as the current name."
+        identifier = "NewNameIsOldName,Microsoft.PowerShell.Commands.RenameComputerCommand"
+        call.fail(
+            Problem(message, identifier, "InvalidOperation", "System.InvalidOperationException", target=name)
+        )
+        return
+    machine.power.rename(name)
+    if not call.flag("Restart"):
+        call.result.warnings.append(
+            f"The changes will take effect after you restart the computer {machine.name}."
+        )
+    if call.flag("PassThru"):
+        call.give(
+            Record(
+                "Microsoft.PowerShell.Commands.RenameComputerChangeInfo",
+                {"HasSucceeded": True, "NewComputerName": name, "OldComputerName": machine.name},
+            )
+        )
+    if call.flag("Restart"):
+        machine.power.request_restart(1.0, "powershell.exe")
+
+
+@cmdlet("Restart-Computer", _MODULE, switch("Force", aliases=("f",)), should_process=True)
+def restart_computer(call: Call) -> None:
+    """Restart this machine; the session lives on for a moment."""
+    call.machine.power.request_restart(2.0, "wmiprvse.exe")
+
+
+@cmdlet("Get-HotFix", _MODULE, parameter("Id", STRINGS, position=0, aliases=("HFID",)))
+def get_hotfix(call: Call) -> None:
+    """Installed updates."""
+    machine = call.machine
+    wanted = [w.upper() for w in call.texts("Id")]
+    for missing in [w for w in wanted if w not in machine.hardware.kbs]:
+        message = f"Cannot find the requested hotfix on the '{machine.name}' computer. "
+        message += "Verify the input and run the command again."
+        identifier = "GetHotFixNoEntriesFound,Microsoft.PowerShell.Commands.GetHotFixCommand"
+        call.fail(Problem(message, identifier, "ObjectNotFound", "System.ArgumentException", target=missing))
+    for kb in machine.hardware.kbs:
+        if not wanted or kb in wanted:
+            call.give(
+                Record(
+                    "System.Management.ManagementObject#root\\cimv2\\Win32_QuickFixEngineering",
+                    {
+                        "HotFixID": kb,
+                        "Description": "Security Update",
+                        "InstalledBy": "NT AUTHORITY\\SYSTEM",
+                        "InstalledOn": machine.local(machine.time.start - timedelta(days=14)),
+                        "PSComputerName": machine.name,
+                    },
+                )
+            )
+
+
+@cmdlet("Get-TimeZone", _MODULE)
+def get_time_zone(call: Call) -> None:
+    """The machine's time zone."""
+    minutes = call.machine.zone_minutes
+    name = zone_id(minutes)
+    call.give(
+        Record(
+            "System.TimeZoneInfo",
+            {
+                "Id": name,
+                "DisplayName": name,
+                "StandardName": name,
+                "BaseUtcOffset": timedelta(minutes=minutes),
+                "SupportsDaylightSavingTime": False,
+            },
+            text=name,
+        )
+    )
+
+
+@cmdlet(
+    "Get-Volume",
+    "Storage",
+    parameter("DriveLetter", "System.Char[]", position=0),
+    kind="Function",
+)
+def get_volume(call: Call) -> None:
+    """Drives with their sizes."""
+    wanted = [w.upper() for w in call.texts("DriveLetter")]
+    for drive, volume in call.machine.files.volumes.items():
+        if not wanted or drive[0] in wanted:
+            call.give(
+                instance(
+                    "MSFT_Volume",
+                    {
+                        "DriveLetter": drive[0],
+                        "FileSystem": "NTFS",
+                        "FileSystemLabel": volume.label,
+                        "Size": uint64(volume.total),
+                        "SizeRemaining": uint64(volume.free),
+                        "DriveType": "Fixed",
+                        "HealthStatus": "Healthy",
+                    },
+                )
+            )
+
+
+@cmdlet("Get-BitLockerVolume", "BitLocker", parameter("MountPoint", STRINGS, position=0), kind="Function")
+def get_bitlocker(call: Call) -> None:
+    """Whether drives are encrypted; the module comes with the feature."""
+    if call.machine.hardware.bitlocker == "Missing":
+        raise call.refuse("MountPoint", "BitLocker is not installed")
+    on = call.machine.hardware.bitlocker == "On"
+    kind = "Microsoft.BitLocker.Structures"
+    wanted = [w.rstrip("\\").upper() for w in call.texts("MountPoint")] or list(call.machine.files.volumes)
+    for drive in wanted:
+        call.give(
+            Record(
+                f"{kind}.BitLockerVolume",
+                {
+                    "MountPoint": drive,
+                    "ProtectionStatus": enum(
+                        f"{kind}.BitLockerVolumeProtectionStatus", int(on), "On" if on else "Off"
+                    ),
+                    "VolumeStatus": enum(
+                        f"{kind}.BitLockerVolumeStatus", int(on), "FullyEncrypted" if on else "FullyDecrypted"
+                    ),
+                },
+            )
+        )

@@ -1,0 +1,137 @@
+"""Faults on demand: what a test or a rehearsal makes go wrong, and when it strikes.
+
+machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
+machine.faults.before_command("Register-ScheduledTask", machine.power_off)
+machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
+machine.faults.disk_full(free=1_000_000)  .disk_slow(0.2)   a full disk, a slow disk
+machine.faults.skew(-600)                                   a clock that is ten minutes late
+machine.faults.policy(key, name, "DWord", 1)                a Group Policy that holds a value
+machine.faults.policy_without_local_rules("Domain")         a Group Policy that ignores local firewall rules
+machine.faults.unreachable() / .stays_down()                a machine that never answers (again)
+machine.world.damage(url, b"...")                           a wrong hash from the mirror (see sockets.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from winboot_lab.windows.programs_api import Died
+from winboot_lab.windows.registry import POLICIES, Data, Kind
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.door import Plain
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.scm import Service
+    from winboot_lab.windows.session import Session
+
+Strike = Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Death:
+    times: int
+    after: float
+
+
+@dataclass(slots=True)
+class _Ambush:
+    left: int
+    strike: Strike
+    command: str = ""
+
+
+class Faults:
+    """What is arranged to go wrong on one machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._deaths: dict[str, _Death] = {}
+        self._statements: list[_Ambush] = []
+        self._commands: list[_Ambush] = []
+        self._held: set[tuple[str, str]] = set()
+        self.comes_back = True
+
+    # ---- arranging -------------------------------------------------------------------------------------
+
+    def at_statement(self, number: int, strike: Strike) -> None:
+        """Strike once, before the `number`th statement that any session runs from now on."""
+        self._statements.append(_Ambush(number, strike))
+
+    def before_command(self, command: str, strike: Strike, *, call: int = 1) -> None:
+        """Strike once, before the `call`th invocation of a cmdlet or primitive."""
+        self._commands.append(_Ambush(call, strike, command.lower()))
+
+    def dies(self, service: str, *, times: int, after: float = 0.0) -> None:
+        """The service's process dies the next `times` it is started, `after` seconds later."""
+        self._deaths[service.lower()] = _Death(times, after)
+
+    def disk_full(self, drive: str = "C:", *, free: int = 0) -> None:
+        """Leave only `free` bytes on the drive."""
+        volume = self._machine.files.volumes[drive]
+        volume.other = volume.total - volume.used - free
+
+    def disk_slow(self, seconds: float) -> None:
+        """Each file operation takes so long."""
+        self._machine.hardware.disk_delay = seconds
+
+    def skew(self, seconds: float) -> None:
+        """The machine's clock is off by so much; waiting is not affected."""
+        self._machine.skew = seconds
+
+    def policy(self, key: str, name: str, kind: Kind, data: Data) -> None:
+        """A Group Policy sets a registry value, and puts it back at once whenever somebody changes it."""
+        self._held.discard((key.lower(), name.lower()))
+        self._machine.registry.set(key, name, kind, data)
+        self._held.add((key.lower(), name.lower()))
+
+    def policy_without_local_rules(self, profile: str = "Domain") -> None:
+        """A Group Policy that makes the firewall ignore local rules in a profile."""
+        self.policy(rf"{POLICIES}\WindowsFirewall\{profile}Profile", "AllowLocalPolicyMerge", "DWord", 0)
+
+    def unreachable(self, on: bool = True) -> None:
+        """Nobody on the network reaches the machine any more (it runs on)."""
+        self._machine.network.cut_off = on
+        self._machine.signal("network-lost" if on else "network-back")
+
+    def stays_down(self) -> None:
+        """After the next restart the machine never comes up."""
+        self.comes_back = False
+
+    # ---- striking --------------------------------------------------------------------------------------
+
+    def statement(self, session: Session) -> None:
+        """A statement is about to run."""
+        self._spring(self._statements, lambda ambush: True)
+
+    def before(self, session: Session, command: str, parameters: Mapping[str, Plain]) -> None:
+        """A cmdlet or primitive is about to run."""
+        lower = command.lower()
+        self._spring(self._commands, lambda ambush: ambush.command == lower)
+        if lower.startswith("file.") and self._machine.hardware.disk_delay:
+            session.wait(self._machine.hardware.disk_delay)
+
+    def _spring(self, ambushes: list[_Ambush], fits: Callable[[_Ambush], bool]) -> None:
+        for ambush in [a for a in ambushes if fits(a)]:
+            ambush.left -= 1
+            if ambush.left <= 0:
+                ambushes.remove(ambush)
+                ambush.strike()
+
+    def starting(self, service: Service, process: Process) -> None:
+        """A service's process was created."""
+        death = self._deaths.get(service.name.lower())
+        if death is None or death.times <= 0:
+            return
+        death.times -= 1
+        self._machine.after(death.after, lambda: self._kill(process))
+
+    def _kill(self, process: Process) -> None:
+        if process.running:
+            self._machine.processes.finish(process, Died(0xC0000005))
+
+    def holds(self, key: str, name: str) -> bool:
+        """Whether a policy holds this value."""
+        return (key.lower(), name.lower()) in self._held

@@ -1,0 +1,536 @@
+"""Host networking: HNS networks, endpoints and policy lists behind the JSON API of vmcompute.dll's HNSCall.
+
+What matters to a node is kept: which networks hang on which adapter, who survives a reboot, and that making the first
+network on an adapter re-plumbs it (network.py) with all that this breaks.
+"""
+
+from __future__ import annotations
+
+import copy
+import ipaddress
+import json
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.windows.network import Adapter, Address, Route
+from winboot_lab.windows.registry import SERVICES
+from winboot_lab.windows.snapshot import Tree
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+
+Json: TypeAlias = dict[str, Any]
+
+TYPES = ("l2bridge", "overlay", "transparent", "nat", "l2tunnel", "ics", "internal")
+_ON_ADAPTER = ("l2bridge", "overlay", "transparent", "l2tunnel")
+NON_PERSISTENT = 8
+
+_NETWORK_KEYS = frozenset(
+    [
+        "ID",
+        "Name",
+        "Type",
+        "NetworkAdapterName",
+        "SourceMac",
+        "Policies",
+        "MacPools",
+        "Subnets",
+        "DNSSuffix",
+        "DNSServerList",
+        "DNSServerCompartment",
+        "ManagementIP",
+        "AutomaticDNS",
+        "Flags",
+        "IsolateSwitch",
+    ]
+)
+_ENDPOINT_KEYS = frozenset(
+    [
+        "ID",
+        "Name",
+        "VirtualNetwork",
+        "VirtualNetworkName",
+        "Policies",
+        "MacAddress",
+        "IPAddress",
+        "IPv6Address",
+        "DNSSuffix",
+        "DNSServerList",
+        "DNSDomain",
+        "GatewayAddress",
+        "GatewayAddressV6",
+        "EnableInternalDNS",
+        "DisableICC",
+        "PrefixLength",
+        "IPv6PrefixLength",
+        "IsRemoteEndpoint",
+        "EnableLowMetric",
+        "Namespace",
+        "EncapOverhead",
+        "SharedContainers",
+        "Flags",
+    ]
+)
+_POLICY_LIST_KEYS = frozenset(["ID", "References", "Policies"])
+
+
+class HnsError(Exception):
+    """HNS says no: an HRESULT and its text."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def _exists() -> HnsError:
+    return HnsError(0x803B0010, "The object already exists.")
+
+
+def _not_found(what: str) -> HnsError:
+    return HnsError(0x803B0001 if what == "network" else 0x803B0002, f"The {what} was not found.")
+
+
+def _wrong_parameter() -> HnsError:
+    return HnsError(0x80070057, "The parameter is incorrect.")
+
+
+class Hns:
+    """All HNS objects of the machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.networks: dict[str, Json] = {}
+        self.endpoints: dict[str, Json] = {}
+        self.policy_lists: dict[str, Json] = {}
+        self._next_error: HnsError | None = None
+        # How long (lab seconds) it takes until a new network knows its ManagementIP.
+        self.management_delay = 1.0
+
+    # ---- the door --------------------------------------------------------------------------------------
+
+    def call(self, method: str, path: str, request: str) -> str:
+        """HNSCall: the JSON answer with Success, and Output or Error."""
+        if not self._machine.services.running("hns"):
+            return _failed(
+                HnsError(0x800706D9, "There are no more endpoints available from the endpoint mapper.")
+            )
+        try:
+            body = json.loads(request) if request else {}
+            output = self._route(method.upper(), [p for p in path.split("/") if p], body)
+        except HnsError as failed:
+            return _failed(failed)
+        except ValueError:
+            return _failed(HnsError(0x803B001B, "The specified JSON document is invalid."))
+        return json.dumps({"Success": True, "Output": output})
+
+    def fail_next(self, code: int, message: str) -> None:
+        """A fault: the next creation of a network or endpoint fails so."""
+        self._next_error = HnsError(code, message)
+
+    def _route(self, method: str, parts: list[str], body: Json) -> Any:
+        match method, parts:
+            case "GET", ["globals", "version"]:
+                major, minor = self._machine.release.hns_version
+                return {"Major": major, "Minor": minor}
+            case "GET", ["networks"]:
+                return self.list(self.networks)
+            case "GET", ["endpoints"]:
+                return self.list(self.endpoints)
+            case "GET", ["policylists"]:
+                return self.list(self.policy_lists)
+            case "POST", ["networks"]:
+                return copy.deepcopy(self.create_network(body))
+            case "POST", ["endpoints"]:
+                return copy.deepcopy(self.create_endpoint(body))
+            case "POST", ["policylists"]:
+                return copy.deepcopy(self.create_policy_list(body))
+            case "GET", [kind, identity]:
+                return copy.deepcopy(self._find(kind, identity))
+            case "DELETE", [kind, identity]:
+                return self._delete(kind, identity)
+            case "POST", ["networks", identity]:
+                return self._update(self._find("networks", identity), body, _NETWORK_KEYS)
+            case "POST", ["endpoints", identity]:
+                return self._update(self._find("endpoints", identity), body, _ENDPOINT_KEYS)
+            case "POST", ["endpoints", identity, "attach"]:
+                return self.attach(self._find("endpoints", identity), body)
+            case "POST", ["endpoints", identity, "detach"]:
+                return self.detach(self._find("endpoints", identity))
+            case _:
+                raise Refusal("value", f"HNSCall {method} /{'/'.join(parts)}")
+
+    def _table(self, kind: str) -> dict[str, Json]:
+        tables = {"networks": self.networks, "endpoints": self.endpoints, "policylists": self.policy_lists}
+        if kind not in tables:
+            raise Refusal("value", f"HNS /{kind}")
+        return tables[kind]
+
+    def _find(self, kind: str, identity: str) -> Json:
+        found = self._table(kind).get(identity.strip("{}").upper())
+        if found is None:
+            raise _not_found(kind.rstrip("s"))
+        return found
+
+    def list(self, table: dict[str, Json]) -> list[Json]:
+        """Copies of all objects of a table."""
+        return [copy.deepcopy(o) for o in table.values()]
+
+    def by_name(self, table: dict[str, Json], name: str) -> Json | None:
+        """The first object of a name, without case."""
+        return next((o for o in table.values() if str(o.get("Name", "")).lower() == name.lower()), None)
+
+    def _identity(self, asked: object) -> str:
+        return str(asked).strip("{}").upper() if asked else str(uuid.uuid4()).upper()
+
+    def _known(self, body: Json, keys: frozenset[str], what: str) -> Json:
+        # HNS reads key names without case; what the model does not know is refused, never dropped.
+        spelled = {k.lower(): k for k in keys}
+        unknown = [k for k in body if k.lower() not in spelled]
+        if unknown:
+            raise Refusal("value", unknown[0], f"an unknown key of an HNS {what}")
+        return {spelled[k.lower()]: v for k, v in body.items()}
+
+    def _trip(self) -> None:
+        if self._next_error is not None:
+            error, self._next_error = self._next_error, None
+            raise error
+
+    # ---- networks --------------------------------------------------------------------------------------
+
+    def create_network(self, body: Json) -> Json:
+        """Make a network. The first one on an adapter re-plumbs it."""
+        self._trip()
+        wanted = self._known(body, _NETWORK_KEYS, "network")
+        name, kind = str(wanted.get("Name", "")), str(wanted.get("Type", ""))
+        if kind.lower() not in TYPES:
+            raise _wrong_parameter()
+        if name and self.by_name(self.networks, name) is not None:
+            raise _exists()
+        subnets = [self._subnet(s) for s in wanted.get("Subnets") or []]
+        network: Json = {
+            "ActivityId": str(uuid.uuid4()).upper(),
+            "ID": self._identity(wanted.get("ID")),
+            "Name": name,
+            "Type": next(
+                t
+                for t in ("L2Bridge", "Overlay", "Transparent", "NAT", "L2Tunnel", "ICS", "Internal")
+                if t.lower() == kind.lower()
+            ),
+            "State": 1,
+            "Version": 64424509440 + self._machine.release.hns_version[0],
+            "Policies": wanted.get("Policies") or [],
+            "Subnets": subnets,
+            "MacPools": wanted.get("MacPools")
+            or [{"StartMacAddress": "00-15-5D-52-C0-00", "EndMacAddress": "00-15-5D-52-CF-FF"}],
+            "DNSSuffix": wanted.get("DNSSuffix", ""),
+            "DNSServerList": wanted.get("DNSServerList", ""),
+            "AutomaticDNS": bool(wanted.get("AutomaticDNS", False)),
+            "Flags": int(wanted.get("Flags", 0)),
+            "ManagementIP": wanted.get("ManagementIP", ""),
+            "NetworkAdapterName": "",
+            "SourceMac": wanted.get("SourceMac", ""),
+            "IsolateSwitch": bool(wanted.get("IsolateSwitch", False)),
+            "TotalEndpoints": 0,
+            "CurrentEndpointCount": 0,
+        }
+        if kind.lower() in _ON_ADAPTER:
+            self._place(network, str(wanted.get("NetworkAdapterName") or ""))
+        if kind.lower() == "overlay":
+            network["Policies"] = [*network["Policies"], self._router_mac(network["ID"])]
+        self.networks[network["ID"]] = network
+        return network
+
+    def _router_mac(self, identity: str) -> Json:
+        digits = identity.replace("-", "")
+        return {
+            "Type": "DrMacAddress",
+            "Address": "00-15-5D-" + "-".join(digits[i : i + 2] for i in (0, 2, 4)),
+        }
+
+    def _subnet(self, asked: Json) -> Json:
+        prefix = str(asked.get("AddressPrefix", ""))
+        try:
+            net = ipaddress.ip_network(prefix)
+        except ValueError:
+            raise _wrong_parameter() from None
+        gateway = str(asked.get("GatewayAddress", ""))
+        if gateway and gateway != "0.0.0.0" and ipaddress.ip_address(gateway) not in net:
+            raise _wrong_parameter()
+        return {
+            "AdditionalParams": {},
+            "AddressPrefix": prefix,
+            "GatewayAddress": gateway,
+            "Flags": 0,
+            "Policies": asked.get("Policies") or [],
+            "State": 0,
+        }
+
+    def _place(self, network: Json, asked: str) -> None:
+        adapter = self._uplink(asked)
+        network["NetworkAdapterName"] = adapter.name
+        # Every network on one adapter must be of one kind: a bridge and an overlay do not share a switch.
+        others = [n for n in self.networks.values() if n.get("NetworkAdapterName") == adapter.name]
+        if any(o["Type"] != network["Type"] for o in others):
+            raise _wrong_parameter()
+        carrier = adapter
+        if adapter.switch is None:
+            carrier = self._machine.network.bind_switch(
+                adapter, network["ID"], keep_static=self._keeps_static()
+            )
+        elif virtual := self._machine.network.adapter(f"vEthernet ({adapter.name})"):
+            carrier = virtual
+        if not network["ManagementIP"]:
+            self._machine.after(self.management_delay, lambda: self._learn_management(network, carrier))
+
+    def _uplink(self, asked: str) -> Adapter:
+        net = self._machine.network
+        if asked:
+            adapter = net.adapter(asked)
+            if adapter is not None and not adapter.physical:
+                # Naming the virtual interface means the adapter below it.
+                adapter = net.adapter(asked.removeprefix("vEthernet (").removesuffix(")")) or adapter
+        else:
+            adapter = next((a for a in net.adapters if a.physical and a.up), None)
+        if adapter is None or not adapter.physical:
+            raise HnsError(0x803B0014, "The specified network adapter was not found.")
+        return adapter
+
+    def _keeps_static(self) -> bool:
+        release = self._machine.release
+        if release.keeps_static_address:
+            return True
+        flag = self._machine.registry.number(SERVICES + r"\hns\State", "DeviceLessNicDisabled")
+        return release.name == "2019" and flag == 1
+
+    def _learn_management(self, network: Json, carrier: Adapter) -> None:
+        usable = [a for a in carrier.ipv4 if a.origin in ("Manual", "Dhcp") and a.state == "Preferred"]
+        if usable:
+            network["ManagementIP"] = usable[0].ip
+            network["SourceMac"] = carrier.mac
+        elif network["ID"] in self.networks:
+            latched = [a for a in carrier.ipv4 if a.origin == "Link"]
+            if latched:
+                network["ManagementIP"] = latched[0].ip
+            else:
+                self._machine.after(1.0, lambda: self._learn_management(network, carrier))
+
+    def _delete(self, kind: str, identity: str) -> Json:
+        found = self._find(kind, identity)
+        if kind == "endpoints":
+            self.remove_endpoint(found)
+        elif kind == "networks":
+            self.remove_network(found)
+        else:
+            del self.policy_lists[found["ID"]]
+        return {}
+
+    def remove_network(self, network: Json) -> None:
+        """Remove a network with its endpoints; the last one of an adapter gives it back."""
+        for endpoint in [e for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]]:
+            self.remove_endpoint(endpoint)
+        del self.networks[network["ID"]]
+        name = network.get("NetworkAdapterName")
+        adapter = self._machine.network.adapter(name) if name else None
+        if adapter is None or any(n.get("NetworkAdapterName") == name for n in self.networks.values()):
+            return
+        self._machine.network.release_switch(adapter, keep_static=self._keeps_static())
+
+    def _update(self, found: Json, body: Json, keys: frozenset[str]) -> Json:
+        found.update({k: v for k, v in self._known(body, keys, "object").items() if k not in ("ID", "Name")})
+        return copy.deepcopy(found)
+
+    # ---- endpoints -------------------------------------------------------------------------------------
+
+    def create_endpoint(self, body: Json) -> Json:
+        """Make an endpoint; without an address it gets a free one of its network."""
+        self._trip()
+        wanted = self._known(body, _ENDPOINT_KEYS, "endpoint")
+        network = self._network_of(wanted)
+        name = str(wanted.get("Name", ""))
+        if name and self.by_name(self.endpoints, name) is not None:
+            raise _exists()
+        address = str(wanted.get("IPAddress") or self._free_address(network))
+        taken = [e for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]]
+        if any(e["IPAddress"] == address and not e.get("IsRemoteEndpoint") for e in taken):
+            raise HnsError(0x803B0010, "The object already exists.")
+        endpoint: Json = {
+            "ActivityId": str(uuid.uuid4()).upper(),
+            "ID": self._identity(wanted.get("ID")),
+            "Name": name,
+            "VirtualNetwork": network["ID"],
+            "VirtualNetworkName": network["Name"],
+            "Type": network["Type"],
+            "State": 1,
+            "IPAddress": address,
+            "PrefixLength": int(wanted.get("PrefixLength") or self._prefix_length(network, address)),
+            "MacAddress": wanted.get("MacAddress") or self._mac(address),
+            "GatewayAddress": wanted.get("GatewayAddress", self._gateway(network, address)),
+            "DNSSuffix": wanted.get("DNSSuffix", ""),
+            "DNSServerList": wanted.get("DNSServerList", ""),
+            "Policies": wanted.get("Policies") or [],
+            "IsRemoteEndpoint": bool(wanted.get("IsRemoteEndpoint", False)),
+            "Namespace": wanted.get("Namespace") or {},
+            "Resources": {},
+            "EnableInternalDNS": bool(wanted.get("EnableInternalDNS", False)),
+        }
+        self.endpoints[endpoint["ID"]] = endpoint
+        network["TotalEndpoints"] = network["CurrentEndpointCount"] = len(taken) + 1
+        return endpoint
+
+    def _network_of(self, wanted: Json) -> Json:
+        identity = str(wanted.get("VirtualNetwork") or "").strip("{}").upper()
+        found = self.networks.get(identity) if identity else None
+        if found is None and wanted.get("VirtualNetworkName"):
+            found = self.by_name(self.networks, str(wanted["VirtualNetworkName"]))
+        if found is None:
+            raise _not_found("network")
+        return found
+
+    def _free_address(self, network: Json) -> str:
+        taken = {e["IPAddress"] for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]}
+        for subnet in network["Subnets"]:
+            for address in ipaddress.ip_network(subnet["AddressPrefix"]).hosts():
+                if str(address) != subnet["GatewayAddress"] and str(address) not in taken:
+                    return str(address)
+        raise HnsError(0x803B0015, "No addresses are available.")
+
+    def _prefix_length(self, network: Json, address: str) -> int:
+        subnet = self._subnet_of(network, address)
+        return ipaddress.ip_network(subnet["AddressPrefix"]).prefixlen if subnet else 0
+
+    def _gateway(self, network: Json, address: str) -> str:
+        subnet = self._subnet_of(network, address)
+        return str(subnet["GatewayAddress"]) if subnet else ""
+
+    def _subnet_of(self, network: Json, address: str) -> Json | None:
+        for subnet in network["Subnets"]:
+            if ipaddress.ip_address(address) in ipaddress.ip_network(subnet["AddressPrefix"]):
+                found: Json = subnet
+                return found
+        return None
+
+    def _mac(self, address: str) -> str:
+        packed = ipaddress.ip_address(address).packed[-3:]
+        return "00-15-5D-" + "-".join(f"{b:02X}" for b in packed)
+
+    def attach(self, endpoint: Json, body: Json) -> Json:
+        """Attach an endpoint to a compartment of the host: an interface with its address appears."""
+        self._known(
+            body, frozenset(("CompartmentId", "SystemType", "VirtualNICName", "ContainerID")), "attachment"
+        )
+        if str(body.get("SystemType", "Host")) != "Host":
+            raise Refusal("value", str(body.get("SystemType")), "attaching to something other than the host")
+        if endpoint.get("_interface"):
+            raise HnsError(0x803B0016, "The endpoint is already attached.")
+        net = self._machine.network
+        adapter = net.add_adapter(
+            f"vEthernet ({endpoint['Name']})",
+            "Hyper-V Virtual Ethernet Container Adapter",
+            mac=endpoint["MacAddress"],
+            physical=False,
+        )
+        adapter.compartment = int(body.get("CompartmentId", 1))
+        address = Address(endpoint["IPAddress"], endpoint["PrefixLength"], "Manual")
+        adapter.addresses.append(address)
+        gateway = str(endpoint["GatewayAddress"])
+        if gateway and gateway != "0.0.0.0":
+            net.routes.append(Route("0.0.0.0/0", gateway, adapter.index, 5256, persistent=False))
+        net.publish(adapter)
+        endpoint["_interface"] = adapter.index
+        endpoint["State"] = 2
+        endpoint["CompartmentId"] = adapter.compartment
+        return {}
+
+    def detach(self, endpoint: Json) -> Json:
+        """Take the interface away again."""
+        index = endpoint.pop("_interface", None)
+        endpoint.pop("CompartmentId", None)
+        endpoint["State"] = 1
+        net = self._machine.network
+        adapter = net.by_index(index) if index is not None else None
+        if adapter is not None:
+            net.adapters.remove(adapter)
+            net.routes = [r for r in net.routes if r.interface != adapter.index]
+        return {}
+
+    def remove_endpoint(self, endpoint: Json) -> None:
+        """Remove an endpoint, its interface, and policy lists that name it."""
+        self.detach(endpoint)
+        del self.endpoints[endpoint["ID"]]
+        mark = f"/endpoints/{endpoint['ID']}".lower()
+        for policy in list(self.policy_lists.values()):
+            if any(str(r).lower() == mark for r in policy["References"]):
+                del self.policy_lists[policy["ID"]]
+        network = self.networks.get(endpoint["VirtualNetwork"])
+        if network is not None:
+            network["CurrentEndpointCount"] -= 1
+
+    # ---- policy lists ----------------------------------------------------------------------------------
+
+    def create_policy_list(self, body: Json) -> Json:
+        """Make a load balancer (policy list) over endpoints."""
+        wanted = self._known(body, _POLICY_LIST_KEYS, "policy list")
+        for reference in wanted.get("References") or []:
+            parts = [p for p in str(reference).split("/") if p]
+            if parts[:1] == ["endpoints"] and parts[1].upper() not in self.endpoints:
+                raise _not_found("endpoint")
+        made: Json = {
+            "ID": self._identity(wanted.get("ID")),
+            "References": list(wanted.get("References") or []),
+            "Policies": list(wanted.get("Policies") or []),
+            "State": 1,
+        }
+        self.policy_lists[made["ID"]] = made
+        return made
+
+    # ---- service, down, up -----------------------------------------------------------------------------
+
+    def _persists(self, network: Json) -> bool:
+        return not network["Flags"] & NON_PERSISTENT
+
+    def service_stopped(self) -> None:
+        """`Restart-Service hns`: networks that are not persistent vanish, and all load balancers."""
+        self._drop_volatile(self.remove_network)
+
+    def machine_went_down(self) -> None:
+        """A reboot: networks that are not persistent vanish."""
+        self._drop_volatile(self.remove_network)
+
+    def machine_came_up(self) -> None:
+        """Boot: persistent networks are there again, on their adapters; nothing of what ran in pods is."""
+        for endpoint in self.endpoints.values():
+            endpoint["Namespace"] = {}
+
+    def _drop_volatile(self, remove: Callable[[Json], None]) -> None:
+        self.policy_lists.clear()
+        for network in [n for n in self.networks.values() if not self._persists(n)]:
+            remove(network)
+
+    def tree(self) -> Tree:
+        """Networks and endpoints by name; policy lists by what they balance."""
+        networks: dict[str, Tree] = {}
+        for network in self.networks.values():
+            networks[network["Name"]] = {
+                "type": network["Type"],
+                "adapter": network["NetworkAdapterName"],
+                "management": network["ManagementIP"],
+                "subnets": [f"{s['AddressPrefix']} via {s['GatewayAddress']}" for s in network["Subnets"]],
+                "persistent": self._persists(network),
+            }
+        endpoints: dict[str, Tree] = {}
+        for endpoint in self.endpoints.values():
+            endpoints[endpoint.get("Name") or endpoint["IPAddress"]] = {
+                "network": endpoint["VirtualNetworkName"],
+                "address": endpoint["IPAddress"],
+                "attached": endpoint.get("CompartmentId"),
+            }
+        lists: list[Tree] = []
+        lists += sorted(json.dumps(p["Policies"], sort_keys=True) for p in self.policy_lists.values())
+        return {"networks": networks, "endpoints": endpoints, "policy lists": lists}
+
+
+def _failed(error: HnsError) -> str:
+    return json.dumps({"Success": False, "Error": error.message, "ErrorCode": error.code})

@@ -1,0 +1,144 @@
+"""Named mutexes: machine-wide, owned by a process, abandoned when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from winboot_lab.windows.accounts import SYSTEM, Token
+from winboot_lab.windows.failure import failure, io_failure
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Session
+
+
+@dataclass(eq=False, slots=True)
+class Mutex:
+    """One mutex. `count`: how often its owner took it. It is gone when nobody holds a handle."""
+
+    name: str
+    by_system: bool
+    owner: int | None = None
+    count: int = 0
+    abandoned: bool = False
+    handles: dict[str, int] = field(default_factory=dict)
+
+
+class Mutexes:
+    """All mutexes. Names without a prefix and with `Local\\` belong to the logon session; all ours run in session 0."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known: dict[str, Mutex] = {}
+        self._handles: dict[str, Mutex] = {}
+        self._numbers = 0
+
+    def create(self, name: str, owned: bool, session: Session) -> tuple[str, bool, bool]:
+        """Create or open: the handle, whether it is new, whether the caller owns it now."""
+        plain = _plain(name)
+        found = self._known.get(plain) if plain else None
+        if found is not None:
+            self._may_open(found, session.token)
+        mutex = found or Mutex(plain, session.token.sid == SYSTEM)
+        if plain:
+            self._known[plain] = mutex
+        if found is None and owned:
+            mutex.owner, mutex.count = session.process.pid, 1
+        return self._handle(mutex, session.process.pid), found is None, found is None and owned
+
+    def open(self, name: str, session: Session) -> str:
+        """Open an existing one."""
+        found = self._known.get(_plain(name))
+        if found is None:
+            raise failure(
+                "System.Threading.WaitHandleCannotBeOpenedException",
+                "No handle of the given name exists.",
+                hresult=0x8013152C,
+            )
+        self._may_open(found, session.token)
+        return self._handle(found, session.process.pid)
+
+    def _may_open(self, mutex: Mutex, token: Token) -> None:
+        # What SYSTEM made lets administrators look at it, but not modify it.
+        if mutex.by_system and token.sid != SYSTEM:
+            message = f"Access to the path '{mutex.name}' is denied."
+            raise failure("System.UnauthorizedAccessException", message, hresult=0x80070005)
+
+    def _handle(self, mutex: Mutex, pid: int) -> str:
+        self._numbers += 1
+        handle = f"mutex-{self._numbers}"
+        mutex.handles[handle] = pid
+        self._handles[handle] = mutex
+        return handle
+
+    def _need(self, handle: str) -> Mutex:
+        mutex = self._handles.get(handle)
+        if mutex is None:
+            raise failure("System.ObjectDisposedException", "Safe handle has been closed", hresult=0x80131622)
+        return mutex
+
+    def wait(
+        self, handle: str, milliseconds: int, session: Session
+    ) -> Literal["acquired", "abandoned", "timeout"]:
+        """WaitOne; -1 waits for ever."""
+        mutex = self._need(handle)
+        pid = session.process.pid
+
+        def is_free() -> bool:
+            return mutex.owner is None or mutex.owner == pid
+
+        seconds = float("inf") if milliseconds < 0 else milliseconds / 1000
+        if not is_free() and not self._machine.wait(min(seconds, 10**9), session.alive, is_free):
+            return "timeout"
+        mutex.owner = pid
+        mutex.count += 1
+        was, mutex.abandoned = mutex.abandoned, False
+        return "abandoned" if was else "acquired"
+
+    def release(self, handle: str, session: Session) -> None:
+        """ReleaseMutex; only its owner may."""
+        mutex = self._need(handle)
+        if mutex.owner != session.process.pid:
+            message = "Object synchronization method was called from an unsynchronized block of code."
+            raise failure("System.ApplicationException", message, hresult=0x80070120)
+        mutex.count -= 1
+        if mutex.count == 0:
+            mutex.owner = None
+            self._machine.wake()
+
+    def close(self, handle: str) -> None:
+        """Close a handle; the mutex goes with its last one."""
+        mutex = self._handles.pop(handle, None)
+        if mutex is None:
+            return
+        del mutex.handles[handle]
+        if not mutex.handles:
+            self._known.pop(mutex.name, None)
+
+    def abandon(self, pid: int) -> None:
+        """A process ended: what it owned is abandoned, its handles close."""
+        for handle, mutex in list(self._handles.items()):
+            if mutex.owner == pid:
+                mutex.owner, mutex.count, mutex.abandoned = None, 0, True
+            if mutex.handles.get(handle) == pid:
+                self.close(handle)
+
+    def forget_all(self) -> None:
+        """A reboot."""
+        self._known.clear()
+        self._handles.clear()
+
+    def holder(self, name: str) -> int | None:
+        """The process that owns the mutex, for tests and faults."""
+        found = self._known.get(_plain(name))
+        return found.owner if found else None
+
+
+def _plain(name: str) -> str:
+    # A backslash only follows one of the two prefixes; anywhere else it looks like a folder that is not there.
+    prefix, _, rest = name.partition("\\")
+    plain = rest if prefix in ("Global", "Local") and rest else name
+    if "\\" in plain:
+        raise io_failure(3, name)
+    return plain

@@ -1,0 +1,7 @@
+"""The primitives of the door by family; importing this package registers them (the table stands in door.py)."""
+
+from __future__ import annotations
+
+from winboot_lab.windows.primitives import access, files, network, programs, registry, system
+
+__all__ = ["access", "files", "network", "programs", "registry", "system"]

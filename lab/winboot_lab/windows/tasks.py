@@ -1,0 +1,208 @@
+"""Scheduled tasks: what is registered, and really running it on a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.windows.door import Interrupted, MachineStopped
+from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.paths import leaf
+from winboot_lab.windows.processes import split_arguments
+from winboot_lab.windows.session import Session
+from winboot_lab.windows.snapshot import Tree
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.clock import Timer
+    from winboot_lab.windows.machine import Machine
+
+# What Get-ScheduledTaskInfo shows before the first run and during one.
+NEVER_RAN = 267011
+STILL_RUNNING = 267009
+TERMINATED = 267014
+
+
+@dataclass(slots=True)
+class Action:
+    """What a task executes."""
+
+    execute: str
+    arguments: str = ""
+    directory: str = ""
+
+
+@dataclass(slots=True)
+class Trigger:
+    """When a task starts by itself. `at` is local time; with `interval_seconds` it starts again and again."""
+
+    kind: Literal["Once", "Startup"]
+    at: datetime | None = None
+    delay_seconds: float = 0.0
+    interval_seconds: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """One registered task."""
+
+    name: str
+    path: str
+    actions: list[Action]
+    triggers: list[Trigger]
+    user: str = "SYSTEM"
+    highest: bool = False
+    description: str = ""
+    limit_seconds: float = 259200.0
+    enabled: bool = True
+    on_battery: bool = False
+    start_when_available: bool = False
+    last_run: datetime | None = None
+    last_result: int = NEVER_RAN
+    running: Session | None = None
+    timers: list[Timer] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        """Ready, Running or Disabled."""
+        if self.running is not None:
+            return "Running"
+        return "Ready" if self.enabled else "Disabled"
+
+
+class Tasks:
+    """All tasks. A refusal that a task's script ran into goes to `machine.refusals`, for whoever runs the lab."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known: dict[str, Task] = {}
+        self._threads: list[threading.Thread] = []
+
+    def all(self) -> list[Task]:
+        """Every task, by path and name."""
+        return [self._known[k] for k in sorted(self._known)]
+
+    def find(self, name: str, path: str = "\\") -> Task | None:
+        """A task by name in a folder (`\\` or `\\Folder\\`)."""
+        return self._known.get((path + name).lower())
+
+    def register(self, task: Task) -> None:
+        """Take a task up; its once-triggers are set."""
+        self._known[(task.path + task.name).lower()] = task
+        for trigger in task.triggers:
+            if trigger.kind == "Once" and trigger.at is not None:
+                self._wait_for(task, trigger)
+
+    def _wait_for(self, task: Task, trigger: Trigger) -> None:
+        """Start the task at the trigger's next time; a time that is over counts only with a repetition."""
+        assert trigger.at is not None
+        seconds = (trigger.at - self._machine.local(self._machine.now())).total_seconds()
+        if trigger.interval_seconds:
+            seconds = seconds % trigger.interval_seconds or trigger.interval_seconds
+        if seconds < 0:
+            return
+
+        def due() -> None:
+            task.timers.remove(timer)
+            self.start(task)
+            if trigger.interval_seconds:
+                self._wait_for(task, trigger)
+
+        timer = self._machine.after(seconds, due, lasting=True)
+        task.timers.append(timer)
+
+    def unregister(self, task: Task) -> None:
+        """Forget a task; a running instance goes on, as on Windows."""
+        for timer in task.timers:
+            self._machine.timers.cancel(timer)
+        self._known.pop((task.path + task.name).lower(), None)
+
+    def start(self, task: Task) -> None:
+        """Run it now, unless it runs already (the default for several instances is to ignore the new one)."""
+        if task.running is not None or not task.enabled or not self._machine.running:
+            return
+        task.last_run = self._machine.local(self._machine.now())
+        task.last_result = STILL_RUNNING
+        session = self._machine.session(task.user, logon="batch")
+        task.running = session
+        if task.limit_seconds:
+            limit = self._machine.after(task.limit_seconds, lambda: self.stop(task))
+            task.timers.append(limit)
+        thread = threading.Thread(
+            target=self._run, args=(task, session), name=f"task {task.name}", daemon=True
+        )
+        # It counts as busy from this moment on, not only when its thread gets the processor.
+        self._machine.time.hand_over(self._machine)
+        thread.start()
+        # Somebody may wait for the threads in the list right now; only one that was started can be waited for.
+        self._threads.append(thread)
+
+    def _run(self, task: Task, session: Session) -> None:
+        result = 1
+        with self._machine.time.taken_over(self._machine):
+            try:
+                for action in task.actions:
+                    result = self._act(action, session)
+            except Refusal as refusal:
+                self._machine.refusals.append(refusal)
+            except (MachineStopped, Interrupted):
+                result = TERMINATED
+            except Failure as failed:
+                result = failed.win32 or 1
+            finally:
+                with self._machine.lock:
+                    if task.running is session:
+                        task.running, task.last_result = None, result
+                session.close()
+
+    def _act(self, action: Action, session: Session) -> int:
+        program = leaf(action.execute.strip('"')).lower().removesuffix(".exe")
+        if program == "powershell":
+            return self._machine.run_powershell(
+                session, split_arguments("powershell.exe " + action.arguments)[1:]
+            )
+        with self._machine.lock:
+            processes = self._machine.processes
+            line = f'"{action.execute}" {action.arguments}'.rstrip()
+            process = processes.spawn(line, token=session.token, environment=session.environment)
+            return processes.run(process).code
+
+    def stop(self, task: Task) -> None:
+        """End a running instance."""
+        session = task.running
+        if session is not None:
+            task.running, task.last_result = None, TERMINATED
+            session.interrupt()
+
+    def wait_idle(self, timeout: float = 10.0) -> None:
+        """For tests: wait (real seconds) until no task's thread is at work."""
+        for thread in list(self._threads):
+            thread.join(timeout)
+
+    def forget_running(self) -> None:
+        """The machine goes down: what ran is over."""
+        for task in self._known.values():
+            if task.running is not None:
+                task.running, task.last_result = None, TERMINATED
+
+    def machine_came_up(self) -> None:
+        """Boot: tasks with a startup trigger run."""
+        for task in self.all():
+            for trigger in task.triggers:
+                if trigger.kind == "Startup" and task.enabled:
+                    self._machine.after(max(trigger.delay_seconds, 0.5), partial(self.start, task))
+
+    def tree(self) -> Tree:
+        """Tasks by path."""
+        return {
+            t.path + t.name: {
+                "state": t.state,
+                "user": t.user,
+                "actions": [f"{a.execute} {a.arguments}" for a in t.actions],
+                "triggers": [r.kind for r in t.triggers],
+            }
+            for t in self.all()
+        }
