@@ -80,7 +80,7 @@ def test_only_functions_that_a_step_uses_come_along():
 
     assert "function Set-PortRange" in text
     assert "function Invoke-Program" in text, "used by a function that the step uses"
-    assert "function Set-FirewallRules" not in text
+    assert "function Set-FirewallRule" not in text
 
 
 def test_every_function_that_the_text_calls_is_in_it():

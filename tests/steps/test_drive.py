@@ -20,7 +20,7 @@ function Save-RebootMark { param([string[]]$Steps) $script:World.rebootOf = $Ste
 """
 
 LOOK = "Invoke-Look"
-CHANGE = "Invoke-Steps -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step }"
+CHANGE = "Invoke-Step -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step }"
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def answer(session: Any, expression: str) -> list[Any]:
     ],
 )
 def test_arguments_are_joined_so_that_programs_split_them_the_same_way(session, arguments: str, line: str):
-    assert answer(session, f"Join-Arguments @({arguments})") == [line]
+    assert answer(session, f"Join-Argument @({arguments})") == [line]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_recovery_actions_are_read_from_their_bytes(session):
     numbers = (900, 0, 0, 2, 20, 1, 10000, 1, 30000)
     raw = b"".join(number.to_bytes(4, "little") for number in numbers)
 
-    assert answer(session, f"ConvertFrom-FailureActions ([byte[]]@({','.join(map(str, raw))}))") == [
+    assert answer(session, f"ConvertFrom-FailureAction ([byte[]]@({','.join(map(str, raw))}))") == [
         "restart/10000 restart/30000 reset=900"
     ]
 
@@ -86,7 +86,7 @@ def test_wanted_recovery_reads_like_one_that_is_there(session):
 
 
 def test_no_recovery_actions_are_an_empty_text(session):
-    assert answer(session, "ConvertFrom-FailureActions $null") == [""]
+    assert answer(session, "ConvertFrom-FailureAction $null") == [""]
 
 
 def test_case_counts_in_a_comparison_unless_told_otherwise(session):

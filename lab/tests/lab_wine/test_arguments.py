@@ -31,7 +31,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("write", [command_line, joined], ids=["command_line", "Join-Arguments"])
+@pytest.mark.parametrize("write", [command_line, joined], ids=["command_line", "Join-Argument"])
 def test_reg_reads_each_word_as_it_was(wine: Wine, write: Callable[[list[str]], str]) -> None:
     """Wine's C runtime takes the command line apart; reg.exe stores the word that it was given."""
     key = rf"{ECHO}\reg-{write.__name__}"
@@ -43,7 +43,7 @@ def test_reg_reads_each_word_as_it_was(wine: Wine, write: Callable[[list[str]], 
     assert [stored[f"word-{at}"] for at in range(len(WORDS))] == WORDS
 
 
-@pytest.mark.parametrize("write", [command_line, joined], ids=["command_line", "Join-Arguments"])
+@pytest.mark.parametrize("write", [command_line, joined], ids=["command_line", "Join-Argument"])
 def test_nssm_reads_all_words_as_they_were(with_nssm: Wine, write: Callable[[list[str]], str]) -> None:
     """nssm.exe carries Microsoft's own C runtime; a list of environment lines shows what it was given."""
     name = f"words-{write.__name__}"

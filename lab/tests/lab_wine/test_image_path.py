@@ -10,7 +10,7 @@ from lab_wine.wishes import CASES, a_table, define, joined
 
 @pytest.mark.parametrize(("profile", "service"), CASES)
 def test_sc_stores_the_command_line_byte_for_byte(wine: Wine, profile: str, service: str) -> None:
-    """From the wish through Join-Arguments, CreateProcess and sc.exe's own reading into the registry."""
+    """From the wish through Join-Argument, CreateProcess and sc.exe's own reading into the registry."""
     table = a_table(profile, service)
     words = define(table).words("create")
     # Each case is a service of its own, for Wine's sc.exe knows no `config`. Its `depend=` stores what lies behind

@@ -75,7 +75,7 @@ def define(table: Table) -> Defined:
 
 def joined(words: list[str]) -> str:
     """The command line that `Invoke-Program` makes of these words: the program as .NET quotes it, then ours."""
-    (arguments,) = _run(Machine(), f"Join-Arguments {literal(words[1:])}")
+    (arguments,) = _run(Machine(), f"Join-Argument {literal(words[1:])}")
     return f'"{words[0]}" {arguments}'
 
 

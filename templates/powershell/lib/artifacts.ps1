@@ -2,7 +2,7 @@ function Get-ArtifactDifference {
     # Where only the archive's hash is known, each file's own was noted when it was placed.
     param($Artifacts)
     foreach ($artifact in $Artifacts) {
-        $noted = Read-PlacedHashes $artifact
+        $noted = Read-PlacedHash $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
@@ -14,7 +14,7 @@ function Get-ArtifactDifference {
     }
 }
 
-function Read-PlacedHashes {
+function Read-PlacedHash {
     param($Artifact)
     $hashes = @{}
     $noted = Read-StateJson "placed-$($Artifact.name).json"
@@ -24,12 +24,12 @@ function Read-PlacedHashes {
     $hashes
 }
 
-function Install-Artifacts {
+function Install-Artifact {
     param($Artifacts)
-    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact } }
+    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-OneArtifact $artifact } }
 }
 
-function Install-Artifact {
+function Install-OneArtifact {
     param($Artifact)
     if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
     $folder = Get-StatePath 'downloads'

@@ -8,7 +8,7 @@ function Get-BootTime {
     }
 }
 
-function Get-AzureStateFiles {
+function Get-AzureStateFile {
     # The plugin's files, their locks among them.
     param([string[]]$Folders)
     foreach ($folder in $Folders) {
@@ -22,7 +22,7 @@ function Get-AzureStateDifference {
     param([string[]]$Folders, [string]$Network)
     $started = Get-BootTime
     if ($null -eq $started) { return }
-    foreach ($path in Get-AzureStateFiles $Folders) {
+    foreach ($path in Get-AzureStateFile $Folders) {
         if ($path -like '*.lock' -or [IO.File]::GetLastWriteTimeUtc($path) -ge $started) { continue }
         New-Difference -What "file ${path}: state of pods before the restart" -Is 'present' -Want $null
     }
@@ -36,7 +36,7 @@ function Clear-AzureState {
     $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
     Stop-RunningService 'kubelet'
     Remove-PodNetwork $Network
-    foreach ($path in Get-AzureStateFiles $Folders) { [IO.File]::Delete($path) }
+    foreach ($path in Get-AzureStateFile $Folders) { [IO.File]::Delete($path) }
     if ($All) { return }
     foreach ($name in $running) { Start-CurrentService $name }
 }

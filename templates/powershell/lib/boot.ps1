@@ -23,27 +23,27 @@ function Restore-BootTask {
 function Invoke-Boot {
     Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
-    Clear-OldFiles
-    Remove-CutRuns
+    Clear-OldFile
+    Remove-CutRun
     foreach ($step in $script:Run.Steps) {
         try { [void]@(Invoke-Block $step 'Boot') }
         catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
     }
 }
 
-function Remove-CutRuns {
+function Remove-CutRun {
     # One that a restart cut off cannot end its own task.
-    foreach ($status in Read-DetachedRuns) {
+    foreach ($status in Read-DetachedRun) {
         if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
     }
 }
 
-function Restore-BootRoutes {
+function Restore-BootRoute {
     $snapshot = Read-StateJson 'network.json'
     if (-not $snapshot) { return }
     $ready = {
         Restore-NetworkSnapshot $snapshot
         Test-SettledAddress $snapshot.ip
     }
-    if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Routes $snapshot (Find-Uplink $snapshot) }
+    if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Route $snapshot (Find-Uplink $snapshot) }
 }

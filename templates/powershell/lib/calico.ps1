@@ -4,7 +4,7 @@ function Get-CalicoDifference {
     # Wanted is a table: name, type and vni of the HNS network, and the name of the endpoint.
     param($Wanted)
     $what = "HNS network $($Wanted.name)"
-    $disrupts = Test-RestartDisrupts 'calico-node'
+    $disrupts = Test-RestartDisruption 'calico-node'
     $networks = @(Get-HnsObject networks $Wanted.name)
     if (-not $networks) { New-Difference -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
     else {
@@ -24,7 +24,7 @@ function Get-CalicoAddress {
     # Calico takes a block of its own for the node, and keeps its first three addresses for Windows.
     param($Wanted)
     foreach ($network in Get-HnsObject networks $Wanted.name) {
-        foreach ($subnet in Read-Items $network 'Subnets' | Select-Object -First 1) { return Get-CidrAddress $subnet.AddressPrefix 2 }
+        foreach ($subnet in Read-Item $network 'Subnets' | Select-Object -First 1) { return Get-CidrAddress $subnet.AddressPrefix 2 }
     }
 }
 
@@ -60,7 +60,7 @@ function Set-CalicoEndpoint {
         Policies = @(@{ Type = 'PA'; PA = $network.ManagementIP })
     }
     # Compartment 1 is the host's own.
-    [void](Invoke-Hns POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-HnsRequest POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
 function Restore-CalicoNetwork {

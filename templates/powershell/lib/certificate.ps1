@@ -64,7 +64,7 @@ function Get-KubeconfigDifference {
     $what = "file $($Wanted.path):"
     $text = Read-FileText $Wanted.path
     if ($null -eq $text) { New-Difference -What "$what credential" -Is $null -Want 'present'; return }
-    $strangers = Get-Strangers $Wanted.path
+    $strangers = Get-Stranger $Wanted.path
     if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
     $config = $null
     # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
@@ -72,8 +72,8 @@ function Get-KubeconfigDifference {
     try { $config = ConvertFrom-Json -InputObject $shown }
     # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
     catch [ArgumentException] { New-Difference -What "$what form" -Is 'other text' -Want 'JSON'; return }
-    $cluster = Read-Member (Read-Items $config 'clusters' | Select-Object -First 1) 'cluster'
-    $user = Read-Member (Read-Items $config 'users' | Select-Object -First 1) 'user'
+    $cluster = Read-Member (Read-Item $config 'clusters' | Select-Object -First 1) 'cluster'
+    $user = Read-Member (Read-Item $config 'users' | Select-Object -First 1) 'user'
     Compare-Wanted -What "$what server" -Is (Read-Member $cluster 'server') -Want $Wanted.server
     Compare-Wanted -What "$what CA" -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
     $end = Get-CredentialEnd $user

@@ -33,7 +33,7 @@ function Get-HostsFileDifference {
     if ($rest -cne (Get-LoginText $Registry '')) {
         New-Difference -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
     }
-    $strangers = Get-Strangers $Registry.path
+    $strangers = Get-Stranger $Registry.path
     if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
 }
 

@@ -15,7 +15,7 @@ function Get-ExclusionDifference {
     }
 }
 
-function Add-Exclusions {
+function Add-Exclusion {
     # Adds what is missing (undone by Restore-Exclusion). Tamper protection refuses silently: the second look tells.
     param([string[]]$Processes, [string[]]$Paths)
     $preference = Get-MpPreference

@@ -70,7 +70,7 @@ function New-SystemTask {
 
 function Assert-NoFailure {
     # A failed one fails the step once, one that a restart cut off does not.
-    foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
+    foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
         $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
@@ -78,10 +78,10 @@ function Assert-NoFailure {
     }
 }
 
-function Read-UntoldRuns {
+function Read-UntoldRun {
     # Purpose is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
-    foreach ($status in Read-DetachedRuns "$Step-") {
+    foreach ($status in Read-DetachedRun "$Step-") {
         if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
         $status.told = $true
         Write-StateJson "detached\$($status.id).json" $status

@@ -42,23 +42,23 @@ function Invoke-Locked {
     $lock = $null
     if (-not $running) { $lock = Enter-Run }
     New-RunEvent
-    if ($running) { New-DetachedEvents $running $running.step; return }
+    if ($running) { New-DetachedEvent $running $running.step; return }
     if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
     try {
         & $Work
-        Clear-OldFiles
+        Clear-OldFile
     }
     finally { Exit-Run $lock }
 }
 
-function Invoke-Steps {
+function Invoke-Step {
     param($Steps, $Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
         if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = & $Drive $step
-        if ($result.Detached) { New-DetachedEvents $result.Detached $step.Name; return }
+        if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
         if ($result.Reboot) { $rebooting += $step.Name }
         New-StepEvent $step $result $watch
     }
@@ -70,16 +70,16 @@ function Invoke-Steps {
 
 function Invoke-Undo {
     # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-    $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
+    $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
     [array]::Reverse($steps)
-    Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
+    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
     if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
-        Clear-OldFiles
+        Clear-OldFile
         Remove-StateFolder
     }
 }
 
-function Get-ForgottenSteps {
+function Get-ForgottenStep {
     # Steps that an older profile had and that left former values here.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
@@ -104,8 +104,8 @@ function Get-LookResult {
     param($Step)
     $result = New-Result
     try {
-        Assert-Needs $Step
-        $result.Differences = @(Read-Differences $Step)
+        Assert-Dependency $Step
+        $result.Differences = @(Read-Difference $Step)
         # What a Group Policy holds is told, and not ours to change.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
@@ -113,7 +113,7 @@ function Get-LookResult {
     $result
 }
 
-function Assert-Needs {
+function Assert-Dependency {
     param($Step)
     $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
     if (-not $unmet) { return }
@@ -127,7 +127,7 @@ function Assert-Needs {
 function Get-ChangeResult {
     param($Step)
     $result = Get-LookResult $Step
-    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun $Step.Name @('Change', 'Undo')) }
     if ($result.State -ne 'would-change') { return $result }
     try {
         Assert-Allowed $Step $result.Differences
@@ -146,7 +146,7 @@ function Complete-Change {
     foreach ($thing in $said) { Receive-Said $Step $Result $thing }
     if ($Result.Detached) { return }
     # What takes effect with the restart still differs before it.
-    $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+    $left = @(Read-Difference $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
     if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
     $Result.State = 'changed'
 }
@@ -178,7 +178,7 @@ function Get-UndoResult {
     $result
 }
 
-function Read-Differences {
+function Read-Difference {
     param($Step)
     $seen = @{}
     foreach ($thing in Invoke-Block $Step 'Look') {
@@ -218,7 +218,7 @@ function New-StepEvent {
     }
 }
 
-function New-DetachedEvents {
+function New-DetachedEvent {
     param($Run, [string]$Step)
     New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
     New-EndEvent 'detached'

@@ -11,7 +11,7 @@ function Get-FeatureState {
     foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
 }
 
-function Enable-Features {
+function Enable-Feature {
     param([string[]]$Features, [string]$Source)
     foreach ($feature in $Features) {
         $state = Get-FeatureState $feature

@@ -61,7 +61,7 @@ function Move-FileOver {
 }
 
 function Remove-OldFile {
-    # What still runs waits for Clear-OldFiles.
+    # What still runs waits for Clear-OldFile.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try { [IO.File]::Delete($Path) }
@@ -72,7 +72,7 @@ function Remove-OldFile {
     }
 }
 
-function Clear-OldFiles {
+function Clear-OldFile {
     $list = Get-StatePath 'old-files.txt'
     if (-not [IO.File]::Exists($list)) { return }
     $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
@@ -89,10 +89,10 @@ function Save-FormerFile {
         if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
         else { $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())" }
     }
-    $before = @(Get-FormerLines).Count
+    $before = @(Get-FormerLine).Count
     Save-FormerValue 'File' $Path $former
     # Only by the first note: a later call would copy our own file.
-    if ($former.kept -and @(Get-FormerLines).Count -gt $before) {
+    if ($former.kept -and @(Get-FormerLine).Count -gt $before) {
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
         [IO.File]::Copy($Path, $former.kept, $true)
     }
@@ -126,10 +126,10 @@ function Restore-File {
 function Set-PrivateFolder {
     param([string]$Path)
     [void][IO.Directory]::CreateDirectory($Path)
-    if (Get-Strangers $Path) { Set-PrivateAccess $Path }
+    if (Get-Stranger $Path) { Set-PrivateAccess $Path }
 }
 
-function Get-Strangers {
+function Get-Stranger {
     # All but SYSTEM and Administrators.
     param([string]$Path)
     $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])

@@ -51,7 +51,7 @@ function ConvertTo-Prefix {
     "$address/$mask"
 }
 
-function Set-FirewallRules {
+function Set-FirewallRule {
     param($Rules)
     foreach ($rule in $Rules) {
         if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }

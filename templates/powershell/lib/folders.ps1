@@ -2,11 +2,11 @@ function Get-FolderDifference {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
         if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-        elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Strangers $path) -Want $null }
+        elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null }
     }
 }
 
-function Set-Folders {
+function Set-Folder {
     param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
     foreach ($path in $Ours + $Private + $Open) {
         Save-FormerFolder $path ($Ours -contains $path)

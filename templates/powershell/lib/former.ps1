@@ -4,7 +4,7 @@ function Get-FormerPath {
     Get-StatePath "former\$($script:Run.Step).jsonl"
 }
 
-function Get-FormerLines {
+function Get-FormerLine {
     $path = Get-FormerPath
     if (-not [IO.File]::Exists($path)) { return }
     foreach ($line in [IO.File]::ReadAllLines($path)) {
@@ -16,7 +16,7 @@ function Get-FormerLines {
 function Save-FormerValue {
     # Later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
-    foreach ($line in Get-FormerLines) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
+    foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
     # On a line of its own, whatever became of the last one.
     [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")
@@ -29,7 +29,7 @@ function Test-FormerValue {
 function Restore-FormerValue {
     # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
     # the functions that save a kind name it, so that it is in this script whenever it is needed.
-    $lines = @(Get-FormerLines)
+    $lines = @(Get-FormerLine)
     [array]::Reverse($lines)
     foreach ($line in $lines) {
         $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function

@@ -13,7 +13,7 @@ function Get-HnsObject {
     }
 }
 
-function Invoke-Hns {
+function Invoke-HnsRequest {
     param([string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
@@ -24,12 +24,12 @@ function Invoke-Hns {
 
 function New-HnsObject {
     param([string]$Kind, $Request)
-    Invoke-Hns POST "/$Kind/" -Request $Request
+    Invoke-HnsRequest POST "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
     param([string]$Kind, [string]$Id)
-    [void](Invoke-Hns DELETE "/$Kind/$Id")
+    [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {

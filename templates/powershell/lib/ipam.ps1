@@ -1,4 +1,4 @@
-function Get-StoreFiles {
+function Get-StoreFile {
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -24,7 +24,7 @@ function Get-StoreVip {
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
     $taken = @{}
-    foreach ($path in Get-StoreFiles $Place) {
+    foreach ($path in Get-StoreFile $Place) {
         $entry = Read-StoreEntry $path
         if ($entry.interface -eq 'source-vip' -and (Test-CidrMember $cidr $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
@@ -58,7 +58,7 @@ function Get-StaleEntry {
     # After a hard restart the plugin is never asked to give addresses back.
     param([string]$Store, [string[]]$Cidrs)
     $sandboxes = $null
-    foreach ($path in Get-StoreFiles $Store) {
+    foreach ($path in Get-StoreFile $Store) {
         $entry = Read-StoreEntry $path
         if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
         # A container id; anything else is somebody's reservation.
@@ -69,7 +69,7 @@ function Get-StaleEntry {
     }
 }
 
-function Set-Reservations {
+function Set-Reservation {
     param([string]$Store, $Reservations)
     [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)

@@ -94,11 +94,11 @@ function Get-FileAbsence {
 
 function Get-RenderedFilesDifference {
     param($Files, [string]$Service = '')
-    $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
+    $disrupts = $Service -ne '' -and (Test-RestartDisruption $Service)
     foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
 }
 
-function Set-RenderedFiles {
+function Set-RenderedFile {
     param($Files, [string]$Service = '')
     foreach ($path in $Files.Keys | Sort-Object) {
         if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }

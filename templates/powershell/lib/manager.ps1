@@ -6,7 +6,7 @@ function Read-ServiceParameter {
     , (Read-Registry $path $Name)
 }
 
-function Set-ServiceParameters {
+function Set-ServiceParameter {
     param($Service)
     $path = (Get-ServicePath $Service.name) + '\Parameters'
     if (-not (Test-NssmWanted $Service)) {
@@ -46,7 +46,7 @@ function Read-ParameterTree {
     finally { $key.Dispose() }
 }
 
-function Restore-ServiceParameters {
+function Restore-ServiceParameter {
     param([object]$Former)
     $path = (Get-ServicePath $Former.name) + '\Parameters'
     if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }

@@ -64,7 +64,7 @@ function Read-NetworkSnapshot {
         ipv6 = $bound.Count -gt 0
         addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
                 ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-        routes = @(Read-KeptRoutes $Address.index)
+        routes = @(Read-KeptRoute $Address.index)
     }
 }
 
@@ -81,7 +81,7 @@ function Read-Vlan {
     [string]@($found[0].RegistryValue)[0]
 }
 
-function Read-KeptRoutes {
+function Read-KeptRoute {
     param([int]$Index)
     # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
@@ -136,7 +136,7 @@ function Set-NetworkAsBefore {
         [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
     }
     Restore-Link $Snapshot $Index
-    Restore-Routes $Snapshot $Index
+    Restore-Route $Snapshot $Index
     if ($Snapshot.static) {
         $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
         if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
@@ -172,7 +172,7 @@ function Restore-Link {
     }
 }
 
-function Restore-Routes {
+function Restore-Route {
     param($Snapshot, [int]$Index)
     foreach ($route in $Snapshot.routes) {
         # On DHCP the default route comes back with the lease.

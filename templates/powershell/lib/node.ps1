@@ -25,13 +25,13 @@ function Read-Member {
     $Object
 }
 
-function Read-Items {
+function Read-Item {
     param($Object, [string]$Name)
     foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-    Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+    Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
 function Get-RegistrationDifference {

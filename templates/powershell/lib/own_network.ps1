@@ -46,10 +46,10 @@ function Set-HostEndpoint {
     }
     if (Find-Address $address) { return }
     # Compartment 1 is the host's own.
-    [void](Invoke-Hns POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-HnsRequest POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
-function Restart-Hns {
+function Restart-HnsService {
     # HNS reads the values below its State key when it starts. Its process may serve others too: it is not waited for.
     Restart-Service -Name 'hns' -Force
     Wait-ServiceState 'hns' 'Running' -Seconds 60

@@ -15,7 +15,7 @@ function Get-NetworkFault {
     param($Network, $Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
+    $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
     Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
     Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') -Want (Complete-Text '<<node_ip>>') @flags
@@ -24,7 +24,7 @@ function Get-NetworkFault {
 
 function Get-NetworkVni {
     param($Network)
-    $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
+    $policies = @(Read-Item $Network 'Subnets' | ForEach-Object { Read-Item $_ 'Policies' })
     @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
@@ -186,7 +186,7 @@ function Remove-PodNetwork {
 
 function Test-OwnNetwork {
     param([string]$Name)
-    $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
+    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
     $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
 }
 

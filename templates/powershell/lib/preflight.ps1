@@ -23,7 +23,7 @@ function Get-Revision {
     [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
 }
 
-function Test-Updates {
+function Test-PendingUpdate {
     param($Updates)
     $is = Get-Revision
     foreach ($update in $Updates) {
@@ -59,7 +59,7 @@ function Test-Addressing {
     New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
-function Get-PreflightNotices {
+function Get-PreflightNotice {
     param($BadUpdates)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {

@@ -1,4 +1,4 @@
-function Join-Arguments {
+function Join-Argument {
     # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
     param([string[]]$Arguments = @())
     $parts = foreach ($argument in $Arguments) {
@@ -11,7 +11,7 @@ function Join-Arguments {
 function Invoke-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
         # As kubectl and crictl write; texts of Windows' own programs are never read.

@@ -15,7 +15,7 @@ function Get-RootDifference {
     }
 }
 
-function Add-Roots {
+function Add-Root {
     param($Roots)
     foreach ($root in $Roots) {
         if (@(Get-RootDifference @($root)).Count -eq 0) { continue }

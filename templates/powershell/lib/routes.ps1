@@ -1,7 +1,7 @@
 # Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
 # the last run; nodes that come later are known from the next one on.
 
-function Read-OtherNodes {
+function Read-OtherNode {
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
     $ended = Invoke-Program $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
@@ -16,10 +16,10 @@ function Read-OtherNodes {
     }
 }
 
-function Get-WantedRoutes {
+function Get-WantedRoute {
     # One route per pod network of another node: prefix, next hop, and whether that is a neighbour.
     $subnet = Expand-Known '<<node_subnet>>'
-    foreach ($node in Read-OtherNodes) {
+    foreach ($node in Read-OtherNode) {
         foreach ($cidr in $node.cidrs) {
             $family = Get-AddressFamily $cidr
             $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily $_) -eq $family } | Select-Object -First 1)
@@ -30,7 +30,7 @@ function Get-WantedRoutes {
     }
 }
 
-function Read-PodRoutes {
+function Read-PodRoute {
     foreach ($route in Get-NetRoute -ErrorAction SilentlyContinue) {
         if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix $route.DestinationPrefix)) { $route }
     }
@@ -42,8 +42,8 @@ function Get-PodRouteDifference {
         return
     }
     $is = @{}
-    foreach ($route in Read-PodRoutes) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
-    foreach ($route in Get-WantedRoutes) {
+    foreach ($route in Read-PodRoute) { $is[$route.DestinationPrefix] = 'via ' + $route.NextHop }
+    foreach ($route in Get-WantedRoute) {
         $what = "route to $($route.prefix)"
         $found = $is[$route.prefix]
         $is.Remove($route.prefix)
@@ -56,11 +56,11 @@ function Get-PodRouteDifference {
     foreach ($prefix in $is.Keys | Sort-Object) { New-Difference -What "route to $prefix" -Is $is[$prefix] -Want $null }
 }
 
-function Set-PodRoutes {
+function Set-PodRoute {
     # Takes wrong routes away and adds those that are missing (undone by Restore-PodRoute).
     $wanted = @{}
-    foreach ($route in Get-WantedRoutes) { $wanted[$route.prefix] = $route }
-    foreach ($route in Read-PodRoutes) {
+    foreach ($route in Get-WantedRoute) { $wanted[$route.prefix] = $route }
+    foreach ($route in Read-PodRoute) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }

@@ -8,7 +8,7 @@ function Get-ServicePath {
 function Get-ServiceDifference {
     param($Service)
     $name = $Service.name
-    $flags = @{ Disrupts = (Test-RestartDisrupts $name) }
+    $flags = @{ Disrupts = (Test-RestartDisruption $name) }
     $is = Read-Service $name
     $what = "service ${name}:"
     Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
@@ -27,7 +27,7 @@ function Get-ServiceDifference {
     Compare-Wanted -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
 }
 
-function Test-RestartDisrupts {
+function Test-RestartDisruption {
     # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
     (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
@@ -45,12 +45,12 @@ function Read-Service {
     $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
     $is.account = Read-Registry $path 'ObjectName'
     $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
-    $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
+    $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
     $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
     $is
 }
 
-function ConvertFrom-FailureActions {
+function ConvertFrom-FailureAction {
     # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
     param($Bytes)
     $raw = [byte[]]@($Bytes)
@@ -90,7 +90,7 @@ function Set-ServiceDefinition {
     Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $name, '0')
     Write-ServiceEnvironment $name $Service.environment
-    Set-ServiceParameters $Service
+    Set-ServiceParameter $Service
 }
 
 function ConvertTo-DependList {
@@ -191,6 +191,6 @@ function Restore-Service {
     # Windows forgot the password of any other account.
     if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
     Write-ServiceEnvironment $Former.name $was.environment
-    Restore-ServiceParameters $Former
+    Restore-ServiceParameter $Former
     if ($Former.running) { Start-Service -Name $Former.name }
 }

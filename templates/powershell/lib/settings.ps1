@@ -15,7 +15,7 @@ function Test-PolicyOwned {
     $Path -like 'SOFTWARE\Policies\*' -and (Get-MachineIdentity).Domain
 }
 
-function Set-Settings {
+function Set-Setting {
     param($Settings)
     $reboot = $false
     foreach ($setting in $Settings) {

@@ -106,7 +106,7 @@ function Save-RebootMark {
     Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Read-DetachedRuns {
+function Read-DetachedRun {
     param([string]$Step = '')
     $folder = Get-StatePath 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
@@ -117,7 +117,7 @@ function Read-DetachedRuns {
 }
 
 function Get-RunningDetached {
-    foreach ($status in Read-DetachedRuns) {
+    foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
     }

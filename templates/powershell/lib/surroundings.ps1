@@ -1,4 +1,4 @@
-function Get-SurroundingNotices {
+function Get-SurroundingNotice {
     param([bool]$OwnMacs)
     $encryption = Get-DiskEncryption
     if ($encryption -ne 'on') {
