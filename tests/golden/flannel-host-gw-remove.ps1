@@ -421,7 +421,7 @@ function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
 
 function Assert-NoFailure {
   # A failed one fails the step once, one that a restart cut off does not.
-  foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
+  foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
@@ -429,9 +429,9 @@ function Assert-NoFailure {
   }
 }
 
-function Read-UntoldRuns([string]$Step, [string[]]$Purpose) {
+function Read-UntoldRun([string]$Step, [string[]]$Purpose) {
   # Purpose is the mode that started it.
-  foreach ($status in Read-DetachedRuns "$Step-") {
+  foreach ($status in Read-DetachedRun "$Step-") {
     if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
     $status.told = $true
     Write-StateJson "detached\$($status.id).json" $status
@@ -570,22 +570,22 @@ function Invoke-Locked($Work) {
   $lock = $null
   if (-not $running) { $lock = Enter-Run }
   New-RunEvent
-  if ($running) { New-DetachedEvents $running $running.step; return }
+  if ($running) { New-DetachedEvent $running $running.step; return }
   if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
   try {
     & $Work
-    Clear-OldFiles
+    Clear-OldFile
   }
   finally { Exit-Run $lock }
 }
 
-function Invoke-Steps($Steps, $Drive) {
+function Invoke-Step($Steps, $Drive) {
   $rebooting = @()
   foreach ($step in $Steps) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = & $Drive $step
-    if ($result.Detached) { New-DetachedEvents $result.Detached $step.Name; return }
+    if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent $step $result $watch
   }
@@ -597,16 +597,16 @@ function Invoke-Steps($Steps, $Drive) {
 
 function Invoke-Undo {
   # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-  $steps = @($script:Run.Steps) + @(Get-ForgottenSteps)
+  $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
   [array]::Reverse($steps)
-  Invoke-Steps -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
+  Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
   if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
-    Clear-OldFiles
+    Clear-OldFile
     Remove-StateFolder
   }
 }
 
-function Get-ForgottenSteps {
+function Get-ForgottenStep {
   # Steps that an older profile had and that left former values here.
   $known = @($script:Run.Steps | ForEach-Object { $_.Name })
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
@@ -666,7 +666,7 @@ function New-StepEvent($Step, $Result, [Diagnostics.Stopwatch]$Watch) {
   }
 }
 
-function New-DetachedEvents($Run, [string]$Step) {
+function New-DetachedEvent($Run, [string]$Step) {
   New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
   New-EndEvent 'detached'
 }
@@ -751,7 +751,7 @@ function Move-FileOver([string]$From, [string]$To) {
 }
 
 function Remove-OldFile([string]$Path) {
-  # What still runs waits for Clear-OldFiles.
+  # What still runs waits for Clear-OldFile.
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
@@ -761,7 +761,7 @@ function Remove-OldFile([string]$Path) {
   }
 }
 
-function Clear-OldFiles {
+function Clear-OldFile {
   $list = Get-StatePath 'old-files.txt'
   if (-not [IO.File]::Exists($list)) { return }
   $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
@@ -796,10 +796,10 @@ function Restore-File([object]$Former) {
 
 function Set-PrivateFolder([string]$Path) {
   [void][IO.Directory]::CreateDirectory($Path)
-  if (Get-Strangers $Path) { Set-PrivateAccess $Path }
+  if (Get-Stranger $Path) { Set-PrivateAccess $Path }
 }
 
-function Get-Strangers([string]$Path) {
+function Get-Stranger([string]$Path) {
   # All but SYSTEM and Administrators.
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
@@ -829,7 +829,7 @@ function Get-FormerPath {
   Get-StatePath "former\$($script:Run.Step).jsonl"
 }
 
-function Get-FormerLines {
+function Get-FormerLine {
   $path = Get-FormerPath
   if (-not [IO.File]::Exists($path)) { return }
   foreach ($line in [IO.File]::ReadAllLines($path)) {
@@ -845,7 +845,7 @@ function Test-FormerValue {
 function Restore-FormerValue {
   # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
   # the functions that save a kind name it, so that it is in this script whenever it is needed.
-  $lines = @(Get-FormerLines)
+  $lines = @(Get-FormerLine)
   [array]::Reverse($lines)
   foreach ($line in $lines) {
     $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function
@@ -871,7 +871,7 @@ function Get-HnsObject([string]$Kind, [string]$Name = '') {
   }
 }
 
-function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
+function Invoke-HnsRequest([string]$Method, [string]$Path, $Request = $null) {
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
   $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
@@ -880,7 +880,7 @@ function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
 }
 
 function Remove-HnsObject([string]$Kind, [string]$Id) {
-  [void](Invoke-Hns DELETE "/$Kind/$Id")
+  [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1033,7 +1033,7 @@ function Test-NssmService([string]$Name) {
   $null -ne (Read-ServiceParameter $Name 'Application')
 }
 
-function Restore-ServiceParameters([object]$Former) {
+function Restore-ServiceParameter([object]$Former) {
   $path = (Get-ServicePath $Former.name) + '\Parameters'
   if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
   foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
@@ -1115,7 +1115,7 @@ function Read-NetworkSnapshot($Address) {
     ipv6 = $bound.Count -gt 0
     addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
         ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-    routes = @(Read-KeptRoutes $Address.index)
+    routes = @(Read-KeptRoute $Address.index)
   }
 }
 
@@ -1130,7 +1130,7 @@ function Read-Vlan([string[]]$Names) {
   [string]@($found[0].RegistryValue)[0]
 }
 
-function Read-KeptRoutes([int]$Index) {
+function Read-KeptRoute([int]$Index) {
   # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
@@ -1180,7 +1180,7 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
   Restore-Link $Snapshot $Index
-  Restore-Routes $Snapshot $Index
+  Restore-Route $Snapshot $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
     if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
@@ -1215,7 +1215,7 @@ function Restore-Link($Snapshot, [int]$Index) {
   }
 }
 
-function Restore-Routes($Snapshot, [int]$Index) {
+function Restore-Route($Snapshot, [int]$Index) {
   foreach ($route in $Snapshot.routes) {
     # On DHCP the default route comes back with the lease.
     if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
@@ -1252,12 +1252,12 @@ function Read-Member($Object, [string[]]$Names) {
   $Object
 }
 
-function Read-Items($Object, [string]$Name) {
+function Read-Item($Object, [string]$Name) {
   foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-  Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+  Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
 function Find-Interface([string]$Address) {
@@ -1286,7 +1286,7 @@ function Remove-PodNetwork([string]$Name) {
 }
 
 function Test-OwnNetwork([string]$Name) {
-  $notes = @(Get-FormerLines | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
+  $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
   $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
 }
 
@@ -1314,7 +1314,7 @@ function Restore-PortRange([object]$Former) {
   Write-PortRange $Former.protocol ([int]$parts[0]) ([int]$parts[1])
 }
 
-function Join-Arguments([string[]]$Arguments = @()) {
+function Join-Argument([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
@@ -1325,7 +1325,7 @@ function Join-Arguments([string[]]$Arguments = @()) {
 
 function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
   $start = [Diagnostics.ProcessStartInfo]@{
-    FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+    FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
     RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
     UseShellExecute = $false; CreateNoWindow = $true
     # As kubectl and crictl write; texts of Windows' own programs are never read.
@@ -1497,7 +1497,7 @@ function Restore-Service([object]$Former) {
   # Windows forgot the password of any other account.
   if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
   Write-ServiceEnvironment $Former.name $was.environment
-  Restore-ServiceParameters $Former
+  Restore-ServiceParameter $Former
   if ($Former.running) { Start-Service -Name $Former.name }
 }
 
@@ -1605,7 +1605,7 @@ function Save-RebootMark([string[]]$Steps) {
   Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Read-DetachedRuns([string]$Step = '') {
+function Read-DetachedRun([string]$Step = '') {
   $folder = Get-StatePath 'detached'
   if (-not [IO.Directory]::Exists($folder)) { return }
   foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
@@ -1615,7 +1615,7 @@ function Read-DetachedRuns([string]$Step = '') {
 }
 
 function Get-RunningDetached {
-  foreach ($status in Read-DetachedRuns) {
+  foreach ($status in Read-DetachedRun) {
     $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
     if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
   }

@@ -39,9 +39,9 @@ $steps = @(
     Test-Space 20
     Test-Addressing
   )
-  Get-PreflightNotices $bad
+  Get-PreflightNotice $bad
   # Told once, before the first join.
-  if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotices -OwnMacs $true }
+  if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotice -OwnMacs $true }
 }; Change = {
   # A machine that does not fit fails in the look.
 } }
@@ -51,7 +51,7 @@ $steps = @(
 @{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
   $features = @('Containers')
   $source = $null
-}; Look = { Get-FeatureDifference $features }; Change = { Enable-Features -Features $features -Source $source } }
+}; Look = { Get-FeatureDifference $features }; Change = { Enable-Feature -Features $features -Source $source } }
 
 @{ Name = 'system-settings'; Needs = @('node-preflight'); Values = { $pageFile = 'system' }; Look = { Get-PageFileDifference $pageFile }; Change = { Set-PageFile $pageFile } }
 
@@ -65,7 +65,7 @@ $steps = @(
   $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
     'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Open = @('C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
     'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks', 'C:\etc\kube-flannel') }
-}; Look = { Get-FolderDifference @folders }; Change = { Set-Folders @folders } }
+}; Look = { Get-FolderDifference @folders }; Change = { Set-Folder @folders } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
   $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
@@ -76,7 +76,7 @@ $steps = @(
       why = 'NodePort services' },
     @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
       why = 'NodePort services' })
-}; Look = { Get-FirewallDifference $rules }; Change = { Set-FirewallRules $rules } }
+}; Look = { Get-FirewallDifference $rules }; Change = { Set-FirewallRule $rules } }
 
 @{ Name = 'postboot-task'; Needs = @('directories'); Values = {
 }; Look = { Get-BootTaskDifference }; Change = {
@@ -84,7 +84,7 @@ $steps = @(
   # The routes to keep are those before anything is rewired.
   $address = Get-NodeAddress
   if ($address -and -not (Read-StateJson 'network.json')) { Write-StateJson 'network.json' (Read-NetworkSnapshot $address) }
-}; Boot = { Restore-BootRoutes } }
+}; Boot = { Restore-BootRoute } }
 
 @{ Name = 'log-rotation'; Needs = @('directories'); Values = {
   $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
@@ -123,7 +123,7 @@ $steps = @(
     $artifact.file = [IO.Path]::GetFileName($artifact.url)
     $artifact.proxy = 'http://proxy.corp.example:3128'
   }
-}; Look = { Get-ArtifactDifference $artifacts }; Change = { Install-Artifacts $artifacts } }
+}; Look = { Get-ArtifactDifference $artifacts }; Change = { Install-Artifact $artifacts } }
 
 @{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
   $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
@@ -159,8 +159,8 @@ timeout: 10
   Get-RenderedFilesDifference $files 'containerd'
   Get-RenderedFilesDifference $mirrors
 }; Change = {
-  Set-RenderedFiles $files 'containerd'
-  Set-RenderedFiles $mirrors
+  Set-RenderedFile $files 'containerd'
+  Set-RenderedFile $mirrors
 } }
 
 @{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
@@ -207,7 +207,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Get-RenderedFilesDifference $files 'kubelet'
 }; Change = {
   Set-Credential $credential
-  Set-RenderedFiles $files 'kubelet'
+  Set-RenderedFile $files 'kubelet'
 } }
 
 @{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
@@ -245,7 +245,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "maxPods": 110
 }
 ' }
-}; Look = { Get-RenderedFilesDifference $files 'kubelet' }; Change = { Set-RenderedFiles $files 'kubelet' } }
+}; Look = { Get-RenderedFilesDifference $files 'kubelet' }; Change = { Set-RenderedFile $files 'kubelet' } }
 
 @{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
   $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
@@ -282,7 +282,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 ' }
-}; Look = { Get-RenderedFilesDifference $files 'flanneld' }; Change = { Set-RenderedFiles $files 'flanneld' } }
+}; Look = { Get-RenderedFilesDifference $files 'flanneld' }; Change = { Set-RenderedFile $files 'flanneld' } }
 
 @{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
   $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
@@ -324,7 +324,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   $store = 'C:\var\lib\cni\networks\cbr0'
   $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
     @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
-}; Look = { Get-ReservationDifference -Store $store -Reservations $reservations }; Change = { Set-Reservations -Store $store -Reservations $reservations } }
+}; Look = { Get-ReservationDifference -Store $store -Reservations $reservations }; Change = { Set-Reservation -Store $store -Reservations $reservations } }
 
 @{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
   $folder = 'C:\etc\cni\net.d'
@@ -365,7 +365,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Get-RenderedFilesDifference $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence $path 'another CNI configuration' }
 }; Change = {
-  Set-RenderedFiles $files
+  Set-RenderedFile $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
     Save-FormerFile $path
     [IO.File]::Delete($path)
@@ -394,7 +394,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 ' }
-}; Look = { Get-RenderedFilesDifference $files 'kube-proxy' }; Change = { Set-RenderedFiles $files 'kube-proxy' } }
+}; Look = { Get-RenderedFilesDifference $files 'kube-proxy' }; Change = { Set-RenderedFile $files 'kube-proxy' } }
 
 @{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
   $network = 'cbr0'
@@ -420,7 +420,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 function Get-ArtifactDifference($Artifacts) {
   # Where only the archive's hash is known, each file's own was noted when it was placed.
   foreach ($artifact in $Artifacts) {
-    $noted = Read-PlacedHashes $artifact
+    $noted = Read-PlacedHash $artifact
     foreach ($member in $artifact.members) {
       $want = $member['sha256']
       if (-not $want) { $want = $noted[$member.to] }
@@ -432,7 +432,7 @@ function Get-ArtifactDifference($Artifacts) {
   }
 }
 
-function Read-PlacedHashes($Artifact) {
+function Read-PlacedHash($Artifact) {
   $hashes = @{}
   $noted = Read-StateJson "placed-$($Artifact.name).json"
   if ($noted -and $noted.archive -eq $Artifact['sha256']) {
@@ -441,11 +441,11 @@ function Read-PlacedHashes($Artifact) {
   $hashes
 }
 
-function Install-Artifacts($Artifacts) {
-  foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-Artifact $artifact } }
+function Install-Artifact($Artifacts) {
+  foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-OneArtifact $artifact } }
 }
 
-function Install-Artifact($Artifact) {
+function Install-OneArtifact($Artifact) {
   if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
   $folder = Get-StatePath 'downloads'
   Set-PrivateFolder $folder
@@ -535,29 +535,29 @@ function Set-BootTask {
 function Invoke-Boot {
   Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
-  Clear-OldFiles
-  Remove-CutRuns
+  Clear-OldFile
+  Remove-CutRun
   foreach ($step in $script:Run.Steps) {
     try { [void]@(Invoke-Block $step 'Boot') }
     catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
   }
 }
 
-function Remove-CutRuns {
+function Remove-CutRun {
   # One that a restart cut off cannot end its own task.
-  foreach ($status in Read-DetachedRuns) {
+  foreach ($status in Read-DetachedRun) {
     if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
   }
 }
 
-function Restore-BootRoutes {
+function Restore-BootRoute {
   $snapshot = Read-StateJson 'network.json'
   if (-not $snapshot) { return }
   $ready = {
     Restore-NetworkSnapshot $snapshot
     Test-SettledAddress $snapshot.ip
   }
-  if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Routes $snapshot (Find-Uplink $snapshot) }
+  if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Route $snapshot (Find-Uplink $snapshot) }
 }
 
 function Read-PemCertificate([string]$Path) {
@@ -706,7 +706,7 @@ function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
 
 function Assert-NoFailure {
   # A failed one fails the step once, one that a restart cut off does not.
-  foreach ($status in Read-UntoldRuns $script:Run.Step $script:Run.Mode) {
+  foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
     $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
     if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
     if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
@@ -714,9 +714,9 @@ function Assert-NoFailure {
   }
 }
 
-function Read-UntoldRuns([string]$Step, [string[]]$Purpose) {
+function Read-UntoldRun([string]$Step, [string[]]$Purpose) {
   # Purpose is the mode that started it.
-  foreach ($status in Read-DetachedRuns "$Step-") {
+  foreach ($status in Read-DetachedRun "$Step-") {
     if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
     $status.told = $true
     Write-StateJson "detached\$($status.id).json" $status
@@ -891,22 +891,22 @@ function Invoke-Locked($Work) {
   $lock = $null
   if (-not $running) { $lock = Enter-Run }
   New-RunEvent
-  if ($running) { New-DetachedEvents $running $running.step; return }
+  if ($running) { New-DetachedEvent $running $running.step; return }
   if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
   try {
     & $Work
-    Clear-OldFiles
+    Clear-OldFile
   }
   finally { Exit-Run $lock }
 }
 
-function Invoke-Steps($Steps, $Drive) {
+function Invoke-Step($Steps, $Drive) {
   $rebooting = @()
   foreach ($step in $Steps) {
     if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = & $Drive $step
-    if ($result.Detached) { New-DetachedEvents $result.Detached $step.Name; return }
+    if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
     if ($result.Reboot) { $rebooting += $step.Name }
     New-StepEvent $step $result $watch
   }
@@ -930,8 +930,8 @@ function Set-Failure($Step, $Result, $Caught, [string]$OtherwiseId) {
 function Get-LookResult($Step) {
   $result = New-Result
   try {
-    Assert-Needs $Step
-    $result.Differences = @(Read-Differences $Step)
+    Assert-Dependency $Step
+    $result.Differences = @(Read-Difference $Step)
     # What a Group Policy holds is told, and not ours to change.
     if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
   }
@@ -939,7 +939,7 @@ function Get-LookResult($Step) {
   $result
 }
 
-function Assert-Needs($Step) {
+function Assert-Dependency($Step) {
   $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
   if (-not $unmet) { return }
   $names = $unmet -join ', '
@@ -951,7 +951,7 @@ function Assert-Needs($Step) {
 
 function Get-ChangeResult($Step) {
   $result = Get-LookResult $Step
-  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRuns $Step.Name @('Change', 'Undo')) }
+  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun $Step.Name @('Change', 'Undo')) }
   if ($result.State -ne 'would-change') { return $result }
   try {
     Assert-Allowed $Step $result.Differences
@@ -969,7 +969,7 @@ function Complete-Change($Step, $Result) {
   foreach ($thing in $said) { Receive-Said $Step $Result $thing }
   if ($Result.Detached) { return }
   # What takes effect with the restart still differs before it.
-  $left = @(Read-Differences $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+  $left = @(Read-Difference $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
   if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
   $Result.State = 'changed'
 }
@@ -984,7 +984,7 @@ function Receive-Said($Step, $Result, $Thing) {
   }
 }
 
-function Read-Differences($Step) {
+function Read-Difference($Step) {
   $seen = @{}
   foreach ($thing in Invoke-Block $Step 'Look') {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
@@ -1021,7 +1021,7 @@ function New-StepEvent($Step, $Result, [Diagnostics.Stopwatch]$Watch) {
   }
 }
 
-function New-DetachedEvents($Run, [string]$Step) {
+function New-DetachedEvent($Run, [string]$Step) {
   New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
   New-EndEvent 'detached'
 }
@@ -1056,7 +1056,7 @@ function Get-FeatureState([string]$Feature) {
   foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
 }
 
-function Enable-Features([string[]]$Features, [string]$Source) {
+function Enable-Feature([string[]]$Features, [string]$Source) {
   foreach ($feature in $Features) {
     $state = Get-FeatureState $feature
     if ($null -eq $state) { Stop-Step 'NoFeature' "Windows knows no feature $feature" }
@@ -1135,7 +1135,7 @@ function Move-FileOver([string]$From, [string]$To) {
 }
 
 function Remove-OldFile([string]$Path) {
-  # What still runs waits for Clear-OldFiles.
+  # What still runs waits for Clear-OldFile.
   if (-not [IO.File]::Exists($Path)) { return }
   try { [IO.File]::Delete($Path) }
   catch [UnauthorizedAccessException] {
@@ -1145,7 +1145,7 @@ function Remove-OldFile([string]$Path) {
   }
 }
 
-function Clear-OldFiles {
+function Clear-OldFile {
   $list = Get-StatePath 'old-files.txt'
   if (-not [IO.File]::Exists($list)) { return }
   $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
@@ -1161,10 +1161,10 @@ function Save-FormerFile([string]$Path) {
     if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
     else { $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())" }
   }
-  $before = @(Get-FormerLines).Count
+  $before = @(Get-FormerLine).Count
   Save-FormerValue 'File' $Path $former
   # Only by the first note: a later call would copy our own file.
-  if ($former.kept -and @(Get-FormerLines).Count -gt $before) {
+  if ($former.kept -and @(Get-FormerLine).Count -gt $before) {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
     [IO.File]::Copy($Path, $former.kept, $true)
   }
@@ -1185,10 +1185,10 @@ function Set-PrivateAccess([string]$Path) {
 
 function Set-PrivateFolder([string]$Path) {
   [void][IO.Directory]::CreateDirectory($Path)
-  if (Get-Strangers $Path) { Set-PrivateAccess $Path }
+  if (Get-Stranger $Path) { Set-PrivateAccess $Path }
 }
 
-function Get-Strangers([string]$Path) {
+function Get-Stranger([string]$Path) {
   # All but SYSTEM and Administrators.
   $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
   $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
@@ -1244,7 +1244,7 @@ function ConvertTo-Prefix([string]$Text) {
   "$address/$mask"
 }
 
-function Set-FirewallRules($Rules) {
+function Set-FirewallRule($Rules) {
   foreach ($rule in $Rules) {
     if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
     Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
@@ -1267,11 +1267,11 @@ function Restore-FirewallRule([object]$Former) {
 function Get-FolderDifference([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
   foreach ($path in $Ours + $Private + $Open) {
     if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-    elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Strangers $path) -Want $null }
+    elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null }
   }
 }
 
-function Set-Folders([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
+function Set-Folder([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
   foreach ($path in $Ours + $Private + $Open) {
     Save-FormerFolder $path ($Ours -contains $path)
     if ($Private -contains $path) { Set-PrivateFolder $path }
@@ -1292,7 +1292,7 @@ function Get-FormerPath {
   Get-StatePath "former\$($script:Run.Step).jsonl"
 }
 
-function Get-FormerLines {
+function Get-FormerLine {
   $path = Get-FormerPath
   if (-not [IO.File]::Exists($path)) { return }
   foreach ($line in [IO.File]::ReadAllLines($path)) {
@@ -1303,7 +1303,7 @@ function Get-FormerLines {
 
 function Save-FormerValue([string]$Kind, [string]$Key, $Value) {
   # Later ones would hold our own values.
-  foreach ($line in Get-FormerLines) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
+  foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
   $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
   # On a line of its own, whatever became of the last one.
   [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")
@@ -1342,7 +1342,7 @@ function Get-HnsObject([string]$Kind, [string]$Name = '') {
   }
 }
 
-function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
+function Invoke-HnsRequest([string]$Method, [string]$Path, $Request = $null) {
   if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
   $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
   $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
@@ -1351,7 +1351,7 @@ function Invoke-Hns([string]$Method, [string]$Path, $Request = $null) {
 }
 
 function Remove-HnsObject([string]$Kind, [string]$Id) {
-  [void](Invoke-Hns DELETE "/$Kind/$Id")
+  [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1403,7 +1403,7 @@ function Get-BootId {
   [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
 }
 
-function Get-StoreFiles([string]$Store) {
+function Get-StoreFile([string]$Store) {
   if (-not [IO.Directory]::Exists($Store)) { return }
   foreach ($path in [IO.Directory]::GetFiles($Store)) {
     # Colons of an IPv6 address are written as underscores.
@@ -1442,7 +1442,7 @@ function Get-ReservationDifference([string]$Store, $Reservations) {
 function Get-StaleEntry([string]$Store, [string[]]$Cidrs) {
   # After a hard restart the plugin is never asked to give addresses back.
   $sandboxes = $null
-  foreach ($path in Get-StoreFiles $Store) {
+  foreach ($path in Get-StoreFile $Store) {
     $entry = Read-StoreEntry $path
     if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
     # A container id; anything else is somebody's reservation.
@@ -1453,7 +1453,7 @@ function Get-StaleEntry([string]$Store, [string[]]$Cidrs) {
   }
 }
 
-function Set-Reservations([string]$Store, $Reservations) {
+function Set-Reservation([string]$Store, $Reservations) {
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want it back, so it is not noted.
@@ -1550,11 +1550,11 @@ function Get-FileAbsence([string]$Path, [string]$Because) {
 }
 
 function Get-RenderedFilesDifference($Files, [string]$Service = '') {
-  $disrupts = $Service -ne '' -and (Test-RestartDisrupts $Service)
+  $disrupts = $Service -ne '' -and (Test-RestartDisruption $Service)
   foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
 }
 
-function Set-RenderedFiles($Files, [string]$Service = '') {
+function Set-RenderedFile($Files, [string]$Service = '') {
   foreach ($path in $Files.Keys | Sort-Object) {
     if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
     if ($Service -ne '') { Save-RestartNeed $Service }
@@ -1662,7 +1662,7 @@ function Read-ServiceParameter([string]$Service, [string]$Name) {
   , (Read-Registry $path $Name)
 }
 
-function Set-ServiceParameters($Service) {
+function Set-ServiceParameter($Service) {
   $path = (Get-ServicePath $Service.name) + '\Parameters'
   if (-not (Test-NssmWanted $Service)) {
     if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
@@ -1777,7 +1777,7 @@ function Read-NetworkSnapshot($Address) {
     ipv6 = $bound.Count -gt 0
     addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
         ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-    routes = @(Read-KeptRoutes $Address.index)
+    routes = @(Read-KeptRoute $Address.index)
   }
 }
 
@@ -1792,7 +1792,7 @@ function Read-Vlan([string[]]$Names) {
   [string]@($found[0].RegistryValue)[0]
 }
 
-function Read-KeptRoutes([int]$Index) {
+function Read-KeptRoute([int]$Index) {
   # A persistent copy of another would outlive who set it.
   $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
   $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
@@ -1842,7 +1842,7 @@ function Set-NetworkAsBefore($Snapshot, [int]$Index) {
     [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
   }
   Restore-Link $Snapshot $Index
-  Restore-Routes $Snapshot $Index
+  Restore-Route $Snapshot $Index
   if ($Snapshot.static) {
     $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
     if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
@@ -1877,7 +1877,7 @@ function Restore-Link($Snapshot, [int]$Index) {
   }
 }
 
-function Restore-Routes($Snapshot, [int]$Index) {
+function Restore-Route($Snapshot, [int]$Index) {
   foreach ($route in $Snapshot.routes) {
     # On DHCP the default route comes back with the lease.
     if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
@@ -1914,12 +1914,12 @@ function Read-Member($Object, [string[]]$Names) {
   $Object
 }
 
-function Read-Items($Object, [string]$Name) {
+function Read-Item($Object, [string]$Name) {
   foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
-  Read-Items (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+  Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
 }
 
 function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsPodCidr) {
@@ -1972,7 +1972,7 @@ function Get-PodNetworkDifference($Wanted) {
 function Get-NetworkFault($Network, $Wanted, [string]$What) {
   $flags = @{ Disrupts = $true; Disturbs = $true }
   Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-  $is = @(Read-Items $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
+  $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
   $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
   Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
   Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') -Want (Complete-Text '<<node_ip>>') @flags
@@ -1980,7 +1980,7 @@ function Get-NetworkFault($Network, $Wanted, [string]$What) {
 }
 
 function Get-NetworkVni($Network) {
-  $policies = @(Read-Items $Network 'Subnets' | ForEach-Object { Read-Items $_ 'Policies' })
+  $policies = @(Read-Item $Network 'Subnets' | ForEach-Object { Read-Item $_ 'Policies' })
   @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
@@ -2190,7 +2190,7 @@ function Test-Addressing {
   New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
-function Get-PreflightNotices($BadUpdates) {
+function Get-PreflightNotice($BadUpdates) {
   $is = Get-Revision
   foreach ($update in $BadUpdates) {
     if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -2222,7 +2222,7 @@ function Get-PendingReboot {
   $waiting -join ', '
 }
 
-function Join-Arguments([string[]]$Arguments = @()) {
+function Join-Argument([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
   $parts = foreach ($argument in $Arguments) {
     if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
@@ -2233,7 +2233,7 @@ function Join-Arguments([string[]]$Arguments = @()) {
 
 function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
   $start = [Diagnostics.ProcessStartInfo]@{
-    FileName = $Path; Arguments = (Join-Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+    FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
     RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
     UseShellExecute = $false; CreateNoWindow = $true
     # As kubectl and crictl write; texts of Windows' own programs are never read.
@@ -2335,7 +2335,7 @@ function Get-ServicePath([string]$Name) {
 
 function Get-ServiceDifference($Service) {
   $name = $Service.name
-  $flags = @{ Disrupts = (Test-RestartDisrupts $name) }
+  $flags = @{ Disrupts = (Test-RestartDisruption $name) }
   $is = Read-Service $name
   $what = "service ${name}:"
   Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
@@ -2354,7 +2354,7 @@ function Get-ServiceDifference($Service) {
   Compare-Wanted -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
 }
 
-function Test-RestartDisrupts([string]$Name) {
+function Test-RestartDisruption([string]$Name) {
   # kube-proxy stops with every one of them, and makes all load balancers anew.
   (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
 }
@@ -2370,12 +2370,12 @@ function Read-Service([string]$Name) {
   $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
   $is.account = Read-Registry $path 'ObjectName'
   $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
-  $is.recovery = ConvertFrom-FailureActions (Read-Registry $path 'FailureActions')
+  $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
   $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
   $is
 }
 
-function ConvertFrom-FailureActions($Bytes) {
+function ConvertFrom-FailureAction($Bytes) {
   # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
   $raw = [byte[]]@($Bytes)
   if ($raw.Length -lt 20) { return '' }
@@ -2411,7 +2411,7 @@ function Set-ServiceDefinition($Service) {
   Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
   Invoke-ServiceControl @('failureflag', $name, '0')
   Write-ServiceEnvironment $name $Service.environment
-  Set-ServiceParameters $Service
+  Set-ServiceParameter $Service
 }
 
 function ConvertTo-DependList($Names) {
@@ -2590,7 +2590,7 @@ function Save-RebootMark([string[]]$Steps) {
   Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Read-DetachedRuns([string]$Step = '') {
+function Read-DetachedRun([string]$Step = '') {
   $folder = Get-StatePath 'detached'
   if (-not [IO.Directory]::Exists($folder)) { return }
   foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
@@ -2600,13 +2600,13 @@ function Read-DetachedRuns([string]$Step = '') {
 }
 
 function Get-RunningDetached {
-  foreach ($status in Read-DetachedRuns) {
+  foreach ($status in Read-DetachedRun) {
     $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
     if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
   }
 }
 
-function Get-SurroundingNotices([bool]$OwnMacs) {
+function Get-SurroundingNotice([bool]$OwnMacs) {
   $encryption = Get-DiskEncryption
   if ($encryption -ne 'on') {
     New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
@@ -2655,7 +2655,7 @@ $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Fa
 
 switch ($Mode) {
   'Look' { Invoke-Look }
-  'Change' { Invoke-Locked -Work { Invoke-Steps -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step } } }
+  'Change' { Invoke-Locked -Work { Invoke-Step -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step } } }
   'Boot' { Invoke-Boot }
   'Detached' { Invoke-Detached }
   default { throw ('this script has no mode ' + $Mode) }
