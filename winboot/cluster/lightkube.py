@@ -43,6 +43,7 @@ from winboot.cluster.base import (
     Verdict,
     Wait,
 )
+from winboot.cluster.decoding import prepare_types
 from winboot.cluster.failures import reading, translated
 from winboot.compat.version import Version
 from winboot.errors import ClusterError
@@ -75,6 +76,7 @@ class LightkubeCluster:
         context: str | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
+        prepare_types()
         with reading(str(kubeconfig)):
             config = _single(kubeconfig, context)
             self._server: Final = config.cluster.server
