@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Final
 
+from winboot_lab.console import silent_powershell
 from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.dotnet import lookup
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord
@@ -16,7 +15,6 @@ from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.machine import Machine, Signal
-from winboot_lab.windows.session import Session
 from winboot_lab.wsman import executor as wire
 from winboot_lab.wsman.endpoint import Endpoint, Settings
 from winboot_lab.wsman.farm import Farm
@@ -136,7 +134,7 @@ class LabNode:
         # too.
         here = (self.endpoint.http_port, self.endpoint.https_port)
         machine.manage_at(*WINRM_PORTS[: 1 + https], *(port for port in here if port))
-        machine.run_powershell = powershell
+        machine.run_powershell = silent_powershell
         machine.watch(self._signal)
         machine.live()
 
@@ -151,27 +149,3 @@ class LabNode:
             self._farm.tell(self.endpoint, "down")
         else:
             self._farm.tell(self.endpoint, "up" if self.machine.reachable() else "cut")
-
-
-def powershell(session: Session, arguments: list[str]) -> int:
-    """powershell.exe as scheduled tasks call it: -EncodedCommand, or a refusal by name; gives its exit code."""
-    ended = run_script(session, _encoded(arguments), {}, emit=lambda stream, value: None)
-    if ended.exit_code is not None:
-        return ended.exit_code
-    return 0 if ended.state == "completed" else 1
-
-
-def _encoded(arguments: list[str]) -> str:
-    """The script in the words of a powershell.exe command line; other ways of passing one are refused."""
-    lowered = [word.lower() for word in arguments]
-    known = {"-nologo", "-noprofile", "-noninteractive", "-encodedcommand"}
-    if "-encodedcommand" not in lowered:
-        raise Refusal("program", f"powershell.exe {' '.join(arguments[:4])}")
-    at = lowered.index("-encodedcommand")
-    for word in lowered[:at]:
-        if word not in known:
-            raise Refusal("program", f"powershell.exe {word}")
-    try:
-        return base64.b64decode(arguments[at + 1], validate=True).decode("utf-16-le")
-    except (IndexError, binascii.Error, UnicodeDecodeError) as error:
-        raise Refusal("program", "powershell.exe -EncodedCommand with no base64 of UTF-16 text") from error

@@ -23,11 +23,12 @@ from winboot_lab.cluster.cluster import ClusterPlan, decode_body
 from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.kinds import CSRS
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.console import silent_powershell
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
 from winboot_lab.mirror import Mirror
-from winboot_lab.node import USER, powershell
+from winboot_lab.node import USER
 from winboot_lab.programs import Outside, install_programs
 from winboot_lab.up import MIRROR_HOST, NodePlan
 from winboot_lab.windows.clock import LabTime
@@ -113,7 +114,7 @@ class Site:
             world=self.internet,
             programs=self._programs,
         )
-        machine.run_powershell = powershell
+        machine.run_powershell = silent_powershell
         machine.watch(lambda signal: self.losses.update({plan.name: signal == "network-lost"}))
         return machine
 

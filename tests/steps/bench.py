@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from winboot_lab.console import silent_powershell
 from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
-from winboot_lab.node import powershell
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.accounts import Token
@@ -174,4 +174,4 @@ class Bench(Rig):
             world=self.world,
             programs=programs,
         )
-        self.machine.run_powershell = powershell
+        self.machine.run_powershell = silent_powershell

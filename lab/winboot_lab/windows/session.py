@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +19,27 @@ if TYPE_CHECKING:
     from winboot_lab.windows.processes import Process
 
 Logon = Literal["network", "batch", "service", "console"]
+
+
+def _drop(_content: bytes) -> None:
+    """Nobody listens."""
+
+
+@dataclass(slots=True)
+class StandardStreams:
+    """Standard input, known in whole when the process starts, and where the two outputs go.
+
+    `output` and `error` are called while the machine is locked: they must not wait for anybody.
+    """
+
+    input: bytes = b""
+    output: Callable[[bytes], None] = _drop
+    error: Callable[[bytes], None] = _drop
+
+    def read(self, count: int) -> bytes:
+        """The next bytes of the input, at most `count`."""
+        piece, self.input = self.input[:count], self.input[count:]
+        return piece
 
 
 class SessionClock:
@@ -51,6 +73,7 @@ class Session:
         self.environment = process.environment
         self.boot = machine.boot_count
         self.children: list[int] = []
+        self.standard = StandardStreams()
         self.clock = SessionClock(self)
         self._interrupted = False
         self._closed = False
@@ -112,7 +135,7 @@ class Session:
         """Raise when the machine went down or the session was closed."""
         if self.boot != self.machine.boot_count or not self.machine.running:
             raise MachineStopped(self.machine.name)
-        if self._interrupted or self._closed:
+        if self._interrupted or self._closed or self.machine.processes.get(self.process.pid) is None:
             raise Interrupted(self.machine.name)
 
     def wait(self, seconds: float) -> None:

@@ -10,8 +10,10 @@ from winboot_lab.engine.dotnet import Runtime, dotnet
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
+    NotSupportedException,
 )
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.types.streams import STREAM, Stream
 from winboot_lab.engine.types.text import OEM, Encoding
 from winboot_lab.engine.values import (
     EnumValue,
@@ -186,9 +188,43 @@ CONSOLE.static_field("IsInputRedirected", "bool", True)
 CONSOLE.static_field("IsErrorRedirected", "bool", True)
 CONSOLE.refuses(
     "Write WriteLine Out Error In Read ReadLine ReadKey Clear Beep Title WindowWidth WindowHeight BufferWidth BufferHeight "
-    "CursorTop CursorLeft CursorVisible ForegroundColor BackgroundColor KeyAvailable SetOut SetError SetIn OpenStandardInput "
-    "OpenStandardOutput OpenStandardError TreatControlCAsInput ResetColor SetCursorPosition CapsLock NumberLock"
+    "CursorTop CursorLeft CursorVisible ForegroundColor BackgroundColor KeyAvailable SetOut SetError SetIn "
+    "TreatControlCAsInput ResetColor SetCursorPosition CapsLock NumberLock"
 )
+
+
+class ConsoleStream(Stream):
+    """The stream behind OpenStandardInput and its siblings: it cannot seek, and closing it closes no handle."""
+
+    can_seek = False
+
+    def __init__(self, *, reads: bool = False, error: bool = False) -> None:
+        super().__init__()
+        self.can_read, self.can_write, self._error = reads, not reads, error
+
+    def length(self, runtime: Runtime) -> int:
+        raise NotSupportedException("Stream does not support seeking.")
+
+    def read(self, runtime: Runtime, count: int) -> bytes:
+        if not self.can_read:
+            raise NotSupportedException("Stream does not support reading.")
+        piece: bytes = _one(runtime, "console.read", count=count)
+        return piece
+
+    def write(self, runtime: Runtime, data: bytes) -> None:
+        if not self.can_write:
+            raise NotSupportedException("Stream does not support writing.")
+        ask(runtime, "console.write", content=data, error=self._error)
+
+    def resize(self, runtime: Runtime, length: int) -> None:
+        raise NotSupportedException("Stream does not support seeking.")
+
+
+CONSOLE_STREAM = dotnet("System.IO.__ConsoleStream", ConsoleStream, base=STREAM)
+CONSOLE_STREAM.complete()
+CONSOLE.static_method("OpenStandardInput()")(lambda: ConsoleStream(reads=True))
+CONSOLE.static_method("OpenStandardOutput()")(ConsoleStream)
+CONSOLE.static_method("OpenStandardError()")(lambda: ConsoleStream(error=True))
 
 # -- garbage collection: nothing to see
 
