@@ -52,6 +52,8 @@ class RunStarted:
     build: str
     computer_name: str
     fence: int
+    # The address that the kubelet goes by; empty where the machine has none yet.
+    node_ip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def _from(data: Mapping[str, Any]) -> Event | None:
                 build=str(data["build"]),
                 computer_name=str(data["computer_name"]),
                 fence=int(data["fence"]),
+                node_ip=str(data.get("node_ip") or ""),
             )
         case "step":
             state = data["state"]

@@ -22,7 +22,7 @@ from winboot.compat.platform import BUILDS
 from winboot.errors import InvalidInput
 from winboot.model import LocalPath, Model, build
 from winboot.profile import Profile, Reference, facts_of, profile_from
-from winboot.profile.values import Ip, node_name
+from winboot.profile.values import Ip, NameOrAddress, node_name
 from winboot.source import (
     Complaint,
     Entry,
@@ -43,7 +43,7 @@ Os = Literal["2019", "2022", "2025"]
 
 SECTIONS: Final = tuple(name for name in Profile.model_fields if name != "name")
 _MACHINE_KEYS: Final = ("os", "connection")
-_HOST_KEYS: Final = ("address", "computer_name", "node_ip")
+_HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names")
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 _COMPUTER_NAME: Final = re.compile(r"(?!\d+$)[A-Za-z0-9]([A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
 
@@ -122,6 +122,9 @@ class HostKeys(Model):
         default=None, description="at most 15 characters; default: the node name in upper case"
     )
     node_ip: Ip | None = Field(default=None, description="default: the address that reaches the API server")
+    certificate_names: tuple[NameOrAddress, ...] = Field(
+        default=(), description="names and addresses beside its own that its serving certificate may have"
+    )
     connection: Connection = Field(default=Connection(), description="how to reach it")
 
 
@@ -141,6 +144,7 @@ class Machine:
     profile: Profile
     groups: tuple[str, ...] = ()
     profile_file: Path = Path()
+    certificate_names: tuple[str, ...] = ()
 
     @property
     def build(self) -> int:
@@ -348,6 +352,7 @@ class _Reader:
             groups=tuple(group.name for group in host.groups),
             # _profile has found exactly one.
             profile_file=next(group.profile for group in host.groups if group.profile),
+            certificate_names=keys.certificate_names,
         )
 
     def _profile(self, host: _Host, layers: tuple[Table, ...]) -> Profile | None:

@@ -272,7 +272,9 @@ def _change(work: Work, node: NodeFacts | None, look: Pass) -> None:
     drained = _drain(work, node, look.to_change)
     try:
         secrets, requestor = _secrets(work, look)
-        with Approver(work.cluster, _expected(work, requestor), poll=work.options.patience.poll) as approver:
+        with Approver(
+            work.cluster, work.name, lambda: _expected(work, requestor), poll=work.options.patience.poll
+        ) as approver:
             done = work.drive.change(work.facts(node, drained=drained), secrets)
             # What a look could not know, or what follows from another change, shows only now.
             if not drained and _drain(work, node, _held_back(done)):
@@ -388,10 +390,12 @@ def _expected(work: Work, requestor: str | None) -> ExpectedNode:
     machine = work.spec.machine
     started = work.drive.tally.started
     names = {work.name, machine.computer_name.lower(), *([started.computer_name.lower()] if started else [])}
+    # What winboot connects to may be a name, a NAT or a management adapter: the machine knows its own address.
+    own = machine.node_ip or (started.node_ip if started else "")
     return ExpectedNode(
         name=work.name,
-        names=frozenset(names),
-        addresses=frozenset({machine.node_ip or machine.address}),
+        names=frozenset(names) | frozenset(machine.certificate_names),
+        addresses=frozenset({own, *machine.certificate_names} - {""}),
         requestors=frozenset({requestor} if requestor else ()),
     )
 

@@ -216,7 +216,8 @@ class Drive:
             self._listener.event(self.node, event)
             match event:
                 case RunStarted():
-                    started = event
+                    # At once: whoever approves certificates meanwhile asks for the machine's name and address.
+                    started = self.tally.started = event
                 case StepDone():
                     steps.append(event)
                 case RebootWanted():
@@ -231,7 +232,6 @@ class Drive:
                 f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node
             )
         self.tally.pipelines += 1
-        self.tally.started = started
         self.tally.steps.extend(steps)
         return Pass(started, tuple(steps), ended, reboot, detached)
 

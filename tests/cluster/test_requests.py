@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from winboot_lab.cluster.authority import Subject, new_key, request_pem
 
 from winboot.cluster.base import ExpectedNode
@@ -82,3 +87,60 @@ def test_a_uuid_is_the_same_in_either_byte_order() -> None:
     assert same_machine("4C4C4544-0044-3510-8052-B4C04F4A4E32", "44454c4c-4400-1035-8052-b4c04f4a4e32")
     assert not same_machine("4C4C4544-0044-3510-8052-B4C04F4A4E32", "00000000-0000-0000-0000-000000000001")
     assert not same_machine("", "")
+
+
+def test_a_machine_known_by_a_name_is_judged_by_its_addresses_alone() -> None:
+    """What is no IP address matches nothing, and stops nothing."""
+    by_name = ExpectedNode("win-1", frozenset(), frozenset({"win-1.example.com", "10.0.1.11"}))
+
+    assert problems(a_serving_request(), by_name) == ()
+    (why,) = problems(a_serving_request(), ExpectedNode("win-1", addresses=frozenset({"localhost"})))
+    assert "the address 10.0.1.11 is not one of this machine's (none known)" in why
+    assert "node_ip or certificate_names" in why
+
+
+def test_names_that_a_cloud_adds_are_allowed_by_the_inventory() -> None:
+    cloud = Subject(
+        "system:node:win-1",
+        ("system:nodes",),
+        ("win-1", "ip-10-0-1-11.ec2.internal"),
+        ("10.0.1.11", "3.4.5.6"),
+    )
+    added = frozenset({"ip-10-0-1-11.ec2.internal", "3.4.5.6"})
+    told = ExpectedNode("win-1", added, added | {"10.0.1.11"})
+
+    assert len(problems(a_serving_request(cloud), NODE)) == 2
+    assert problems(a_serving_request(cloud), told) == ()
+
+
+def test_a_request_that_is_not_signed_by_its_own_key_is_refused() -> None:
+    """Whoever has no key for it must not get the certificate."""
+    request = a_request()
+    der = x509.load_pem_x509_csr(base64.b64decode(request.pem)).public_bytes(serialization.Encoding.DER)
+    # The last byte is of the signature.
+    forged = x509.load_der_x509_csr(der[:-1] + bytes([der[-1] ^ 1]))
+    pem = base64.b64encode(forged.public_bytes(serialization.Encoding.PEM)).decode()
+
+    assert problems(replace(request, pem=pem), NODE) == (
+        "the request is not a readable PKCS#10 request with a valid signature",
+    )
+
+
+def test_a_request_with_a_second_common_name_is_refused() -> None:
+    """Which of two names a signer takes is its own affair."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [
+        ("COMMON_NAME", "system:node:win-1"),
+        ("COMMON_NAME", "system:node:win-2"),
+        ("ORGANIZATION_NAME", "system:nodes"),
+    ]
+    subject = x509.Name([x509.NameAttribute(getattr(NameOID, kind), value) for kind, value in names])
+    pem = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(subject)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    request = replace(a_request(), pem=base64.b64encode(pem).decode())
+
+    assert any("the subject must be system:node:win-1" in why for why in problems(request, NODE))

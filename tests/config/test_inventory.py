@@ -121,6 +121,8 @@ BAD = [
     ("win-1: {node_ip: 10.96.0.1}", "an address of cluster.service_cidr"),
     ("win-1: {node_ip: '::1'}", "cannot be a node's address"),
     ("win-1: {node_ip: ten}", "an IP address"),
+    ("win-1: {certificate_names: ['https://a']}", "a DNS name or an IP address"),
+    ("win-1: {certificate_names: [10.0.0.300]}", "a DNS name or an IP address"),
     ("a-very-long-node-name: {}", "at most 15"),
     ("win-1: {computer_name: has space}", "at most 15"),
     ("'12345': {}", "not digits alone"),

@@ -80,6 +80,7 @@ class Site:
         cluster: ClusterPlan | None = None,
         wishes: Mapping[str, Any] | None = None,
         profile: Path | None = None,
+        node_ip: bool = False,
         prepare: Callable[[Site], None] = lambda site: None,
     ) -> None:
         self.folder = folder
@@ -100,7 +101,7 @@ class Site:
         self.machines = {plan.name: self._machine(plan) for plan in self.plans}
         self.machine = self.machines[self.plans[0].name]
         prepare(self)
-        self.files = stage(self._as_lab(), folder, profile, wishes=wishes)
+        self.files = stage(self._as_lab(), folder, profile, wishes=wishes, node_ip=node_ip)
         self.controllers: list[Controller] = []
 
     def _machine(self, plan: NodePlan) -> Machine:

@@ -194,6 +194,9 @@ SOLUTIONS: Final = (
 BY_NAME: Final = {one.name: one for one in SOLUTIONS}
 
 
+NAMED_ADDRESS: Final = "flannel-vxlan"
+
+
 def a_site(folder: Path, solution: Solution, *, release: Any = "2022", **wishes: Any) -> Site:
     """A bare machine and a cluster for a solution."""
     network = {"mode": None, **solution.network}
@@ -202,6 +205,8 @@ def a_site(folder: Path, solution: Solution, *, release: Any = "2022", **wishes:
         NodePlan("win-1", release, "10.0.1.11"),
         cluster=solution.cluster(),
         wishes={**solution.wishes, "network": network, **wishes},
+        # One inventory names the node's address; in the others the machine finds it out.
+        node_ip=solution.name == NAMED_ADDRESS,
     )
     if solution.somebody is not None:
         _watch(site, solution.somebody)

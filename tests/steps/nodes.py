@@ -106,9 +106,8 @@ class Node(Rig):
             token = cluster.mint_token(node=self.spec.node.name, lifetime=timedelta(hours=1))
             secrets[BOOTSTRAP_TOKEN] = token.value.reveal()
             requestors = frozenset({f"system:bootstrap:{token.id}"})
-        machine = self.spec.machine
         names_of_it = frozenset({self.spec.node.name, self.machine.name.lower()})
-        addresses = frozenset({machine.node_ip or machine.address})
+        addresses = frozenset({self.site.plans[0].address})
         cluster.settle_requests(ExpectedNode(self.spec.node.name, names_of_it, addresses, requestors))
         return secrets
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 from winboot.cluster.base import Cluster, ExpectedNode
@@ -12,17 +13,21 @@ from winboot.errors import ClusterError
 class Approver:
     """A thread that looks at one node's requests every `poll` seconds, for as long as the context lasts.
 
-    `refusals` are sentences about requests that were not approved, each once; a cluster that cannot be asked is one
-    of them, because the node's own step says what is missing.
+    `expected` is asked each time, because the machine says its address only when it is worked on. `refusals` are
+    sentences about requests that were not approved, each once; a cluster that cannot be asked is one of them, because
+    the node's own step says what is missing. The thread survives every error: one that nobody expected is among the
+    refusals, too.
     """
 
-    def __init__(self, cluster: Cluster | None, expected: ExpectedNode, *, poll: float) -> None:
+    def __init__(
+        self, cluster: Cluster | None, node: str, expected: Callable[[], ExpectedNode], *, poll: float
+    ) -> None:
         self._cluster = cluster
         self._expected = expected
         self._poll = poll
         self._stop = threading.Event()
         self._said: dict[str, None] = {}
-        self._thread = threading.Thread(target=self._loop, name=f"csr-{expected.name}", daemon=True)
+        self._thread = threading.Thread(target=self._loop, name=f"csr-{node}", daemon=True)
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -50,9 +55,13 @@ class Approver:
     def _settle(self) -> None:
         assert self._cluster is not None  # the thread runs only then
         try:
-            verdicts = self._cluster.settle_requests(self._expected)
+            verdicts = self._cluster.settle_requests(self._expected())
         except ClusterError as error:
             self._said[f"certificate requests were not looked at: {error.problem}"] = None
+            return
+        except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the node waiting for ever
+            problem = f"a bug in winboot itself: {type(error).__name__}: {error}; please report it"
+            self._said[f"certificate requests were not looked at: {problem}"] = None
             return
         for verdict in verdicts:
             if not verdict.approved:

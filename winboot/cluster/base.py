@@ -55,8 +55,8 @@ class ExpectedNode:
     """What a certificate for this node may say.
 
     `names` and `addresses` are those that the inventory and the machine itself gave, not those that the
-    Node object claims. `requestors` are users besides the node's own that may ask for its client
-    certificate: the bootstrap token's.
+    Node object claims; `addresses` are IP addresses as text, anything else there matches nothing.
+    `requestors` are users besides the node's own that may ask for its client certificate: the bootstrap token's.
     """
 
     name: str

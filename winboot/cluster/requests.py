@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -134,13 +134,22 @@ def _alternative_names(parsed: x509.CertificateSigningRequest) -> x509.SubjectAl
         return None
 
 
+def _addresses(texts: Iterable[str]) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """Those of the texts that are IP addresses: an inventory may know a machine by its name alone."""
+    for text in texts:
+        try:
+            yield ipaddress.ip_address(text)
+        except ValueError:
+            continue
+
+
 def _name_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -> Iterator[str]:
     names = _alternative_names(parsed)
     if names is None or not list(names):
         yield "a serving certificate needs at least one name or address"
         return
     known_names = {node.name.lower(), *(n.lower() for n in node.names)}
-    known_addresses = {ipaddress.ip_address(a) for a in node.addresses}
+    known_addresses = set(_addresses(node.addresses))
     for name in names:
         match name:
             case x509.DNSName(value=value) if value.lower() in known_names:
@@ -148,9 +157,15 @@ def _name_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -
             case x509.IPAddress(value=address) if address in known_addresses:
                 pass
             case x509.DNSName(value=value):
-                yield f"the name {value} is not one of this machine's ({', '.join(sorted(known_names))})"
+                yield (
+                    f"the name {value} is not one of this machine's ({', '.join(sorted(known_names))}); "
+                    "certificate_names in the inventory allows another"
+                )
             case x509.IPAddress(value=address):
                 known = ", ".join(sorted(map(str, known_addresses))) or "none known"
-                yield f"the address {address} is not one of this machine's ({known})"
+                yield (
+                    f"the address {address} is not one of this machine's ({known}); "
+                    "node_ip or certificate_names in the inventory allow another"
+                )
             case other:
                 yield f"alternative names of the kind {type(other).__name__} are not for kubelets"

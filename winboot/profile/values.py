@@ -80,6 +80,19 @@ def _address(value: Any) -> Address:
         raise Wrong(repr(text), expected="an IP address") from None
 
 
+def _name_or_address(value: Any) -> str:
+    """As a certificate names a machine: a DNS name in lower case, or an IP address."""
+    expected = "a DNS name or an IP address"
+    text = _text(value, expected).lower()
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        pass
+    if not NAME.fullmatch(text) or len(text) > 253 or text.rpartition(".")[2].isdecimal():
+        raise Wrong(repr(text), expected=expected)
+    return text
+
+
 def _one_or_many(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
@@ -193,6 +206,7 @@ Cidrs = Annotated[tuple[Cidr, ...], BeforeValidator(_one_or_many), _one_or_many_
 Ips = Annotated[tuple[Ip, ...], BeforeValidator(_one_or_many), _one_or_many_schema({"type": "string"})]
 Server = Annotated[str, PlainValidator(_server), _schema(pattern="^https://")]
 HttpUrl = Annotated[str, PlainValidator(_http_url), _schema(pattern="^https?://")]
+NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
 TaintText = Annotated[str, PlainValidator(_taint), _schema()]
 Sha256 = Annotated[str, PlainValidator(_sha256), _schema(pattern="^(sha256:)?[0-9A-Fa-f]{64}$")]
 MacPrefix = Annotated[str, PlainValidator(_mac_prefix), _schema()]

@@ -359,7 +359,7 @@ class Artifact:
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
     """The machine behind the node. `node_ip` is None where the node finds it out (`Known("node_ip")`);
-    `poll_s` is how often the controller asks again while it waits for the machine, None for its own pace."""
+    `certificate_names` are names and addresses beside its own that its serving certificate may have."""
 
     name: str
     address: str
@@ -369,6 +369,7 @@ class MachineSpec:
     node_ip: str | None
     connection: Connection
     group: str = ""
+    certificate_names: tuple[str, ...] = ()
 
     @property
     def ip(self) -> Text:

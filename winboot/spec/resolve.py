@@ -464,6 +464,7 @@ def _machine(machine: Machine) -> MachineSpec:
         node_ip=machine.node_ip,
         connection=machine.connection,
         group=machine.group,
+        certificate_names=machine.certificate_names,
     )
 
 

@@ -84,12 +84,18 @@ def _free(cidrs: Iterable[IPv4Network | IPv6Network]) -> tuple[str, ...]:
 
 
 def stage(
-    lab: Lab, folder: Path, profile: Path | None = None, *, wishes: Mapping[str, Any] | None = None
+    lab: Lab,
+    folder: Path,
+    profile: Path | None = None,
+    *,
+    wishes: Mapping[str, Any] | None = None,
+    node_ip: bool = False,
 ) -> Staged:
     """Write inventory.yaml, profile.yaml, ca.crt and kubeconfig into `folder`.
 
     `profile` is a profile of the user's: its cluster section and its artifact source become the lab's. `wishes` is
-    laid over the lab's own profile, section by section. The password goes into the environment of this process.
+    laid over the lab's own profile, section by section. With `node_ip` the inventory names the addresses of the nodes,
+    which otherwise each machine finds out. The password goes into the environment of this process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kubeconfig = folder / "kubeconfig"
@@ -100,7 +106,7 @@ def stage(
         wanted[section] = {**wanted.get(section, {}), **values} if isinstance(values, Mapping) else values
     _fit(wanted, lab)
     written = Staged(folder / "inventory.yaml", folder / "profile.yaml", kubeconfig, lab.password)
-    written.inventory.write_text(_dump(_inventory(lab)), encoding="utf-8")
+    written.inventory.write_text(_dump(_inventory(lab, node_ip=node_ip)), encoding="utf-8")
     written.profile.write_text(_dump(wanted), encoding="utf-8")
     os.environ[PASSWORD_VARIABLE] = lab.password
     wanted["artifacts"]["sha256"] = _hashes(written.inventory)
@@ -136,7 +142,7 @@ def _fit(wanted: dict[str, Any], lab: Lab) -> None:
     wanted["artifacts"] = {**wanted.get("artifacts", {}), "source": lab.mirror_url, "sha256": {}}
 
 
-def _inventory(lab: Lab) -> dict[str, Any]:
+def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:
     groups: dict[str, Any] = {}
     for plan in lab.plans:
         endpoint = lab.nodes[plan.name].endpoint
@@ -145,8 +151,8 @@ def _inventory(lab: Lab) -> dict[str, Any]:
         )
         group["hosts"][plan.name] = {
             "address": endpoint.settings.address,
-            "node_ip": plan.address,
             "connection": {"port": endpoint.http_port},
+            **({"node_ip": plan.address} if node_ip else {}),
         }
     connection = {
         "scheme": "http",

@@ -35,7 +35,7 @@ function Get-Cached {
 
 function Read-Known {
     $known = @{}
-    $address = Get-NodeAddress
+    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
     if ($address) {
         $known.node_ip = $address.ip
         $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
