@@ -1008,9 +1008,11 @@ function Assert-Allowed($Step, $Differences) {
 
 function New-RunEvent {
   $identity = Get-MachineIdentity
+  # The address that the kubelet will ask a certificate for; none while the adapter has none.
+  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
   New-EventLine @{
     event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-    computer_name = $identity.Name; fence = $script:Run.Fence
+    computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = "$(Read-Member $address 'ip')"
   }
 }
 
@@ -1502,7 +1504,7 @@ function Get-Cached([string]$Name, $Read) {
 
 function Read-Known {
   $known = @{}
-  $address = Get-NodeAddress
+  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
   if ($address) {
     $known.node_ip = $address.ip
     $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"

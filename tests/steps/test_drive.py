@@ -12,6 +12,7 @@ from winboot.script import templates_root
 # Who the machine is and what it has stored are other files' business here.
 STUBS = """
 function Get-MachineIdentity { @{ BootId = 'b'; Uuid = 'u'; Build = '20348.1'; Name = 'WIN-1' } }
+function Get-NodeIp { '10.0.1.11' }
 function Get-Fence { if ($script:World.superseded) { 8 } else { 7 } }
 function Test-Fence { (Get-Fence) -eq 7 }
 function Get-HolderText { 'somebody else' }

@@ -204,11 +204,9 @@ function Assert-Allowed {
 
 function New-RunEvent {
     $identity = Get-MachineIdentity
-    # The address that the kubelet will ask a certificate for; none while the adapter has none.
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
     New-EventLine @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-        computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = "$(Read-Member $address 'ip')"
+        computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
     }
 }
 

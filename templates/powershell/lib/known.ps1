@@ -33,6 +33,12 @@ function Get-Cached {
     $script:Run.Cache[$Name]
 }
 
+function Get-NodeIp {
+    # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
+    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    "$(Read-Member $address 'ip')"
+}
+
 function Read-Known {
     $known = @{}
     $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
