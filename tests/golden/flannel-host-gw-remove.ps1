@@ -653,11 +653,9 @@ function Get-UndoResult($Step) {
 
 function New-RunEvent {
   $identity = Get-MachineIdentity
-  # The address that the kubelet will ask a certificate for; none while the adapter has none.
-  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
   New-EventLine @{
     event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-    computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = "$(Read-Member $address 'ip')"
+    computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
   }
 }
 
@@ -954,6 +952,12 @@ function Get-Known {
 function Get-Cached([string]$Name, $Read) {
   if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
   $script:Run.Cache[$Name]
+}
+
+function Get-NodeIp {
+  # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
+  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+  "$(Read-Member $address 'ip')"
 }
 
 function Read-Known {
