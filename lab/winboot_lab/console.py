@@ -12,6 +12,7 @@ import binascii
 from collections.abc import Callable
 from typing import Final
 
+from winboot.powershell.literals import quoted
 from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.exceptions import ErrorRecord
 from winboot_lab.engine.objects import InformationRecord
@@ -28,6 +29,10 @@ POWERSHELL: Final = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
 # Words of powershell.exe without a value, and with one, that change nothing in the lab.
 _SWITCHES: Final = frozenset({"-nologo", "-noprofile", "-noninteractive", "-mta", "-sta"})
 _VALUED: Final = frozenset({"-inputformat", "-outputformat", "-executionpolicy", "-windowstyle", "-version"})
+_POLICIES: Final = (
+    r"HKEY_LOCAL_MACHINE\SOFTWARE\Policies\Microsoft\Windows\PowerShell",
+    r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell",
+)
 _STOPPED: Final = -1
 _PLAIN: Final = (str, int, float, bool)
 
@@ -79,7 +84,7 @@ def _run(machine: Machine, session: Session, command_line: str) -> int:
 
 def powershell(session: Session, arguments: list[str]) -> int:
     """powershell.exe with these words, writing to the session's standard streams; gives its exit code."""
-    text = script_of(arguments)
+    text = script_of(arguments, session.machine)
     if text == "-":
         text = session.standard.read(1 << 30).decode("utf-8-sig")
     printer = _Printer(session.standard)
@@ -93,16 +98,17 @@ def powershell(session: Session, arguments: list[str]) -> int:
 
 def silent_powershell(session: Session, arguments: list[str]) -> int:
     """powershell.exe as scheduled tasks call it, whose output nobody sees; gives its exit code."""
-    ended = run_script(session, script_of(arguments), {}, emit=lambda stream, value: None)
+    text = script_of(arguments, session.machine)
+    ended = run_script(session, text, {}, emit=lambda stream, value: None)
     if ended.exit_code is not None:
         return ended.exit_code
     return 0 if ended.state == "completed" else 1
 
 
-def script_of(arguments: list[str]) -> str:
+def script_of(arguments: list[str], machine: Machine) -> str:
     """The script in the words of a powershell.exe command line, `-` for the one on standard input.
 
-    Other ways of passing a script are refused.
+    A script file is called with the words behind it, unless a policy wants it signed. Other ways of passing a script are refused.
     """
     words = list(arguments)
     while words:
@@ -115,9 +121,30 @@ def script_of(arguments: list[str]) -> str:
             return _decoded(words[0])
         elif word == "-command" and words:
             return " ".join(words)
+        elif word == "-file" and words:
+            return _unsigned(words[0]) if _wants_signatures(machine) else _call(words)
         else:
             break
     raise Refusal("program", f"powershell.exe {' '.join(arguments[:4])}")
+
+
+def _call(words: list[str]) -> str:
+    # What begins with a dash names a parameter; all else is text (about_PowerShell_exe, "-File").
+    return (
+        f"& {' '.join(word if word.startswith('-') else quoted(word) for word in words)}\nexit $LASTEXITCODE"
+    )
+
+
+def _unsigned(path: str) -> str:
+    message = f"File {path} cannot be loaded because running scripts without a signature is disabled on this system."
+    return f"throw {quoted(message)}"
+
+
+def _wants_signatures(machine: Machine) -> bool:
+    # about_Execution_Policies: a Group Policy, then the machine's setting; the default of Windows Server is RemoteSigned.
+    found = (machine.registry.value(key, "ExecutionPolicy") for key in _POLICIES)
+    policy = next((str(value.data) for value in found if value is not None), "RemoteSigned")
+    return policy in ("AllSigned", "Restricted")
 
 
 def _decoded(text: str) -> str:

@@ -78,14 +78,6 @@ def test_only_the_newest_old_logs_stay(machine):
     assert logs(machine) == ["containerd-2.log", "containerd-3.log"]
 
 
-def test_the_task_carries_the_function_and_runs_every_hour(machine):
-    machine.files.write(LOG, b"0123456789ab")
-    step = f"@{{ Logs = @('{LOG}'); Endless = @('{LOG}'); MaxBytes = 10; MaxFiles = 2 }}"
-    made = run(machine, f"$rotation = {step}\n$t = New-LogTask @rotation\n$t.Action.Arguments")
-
-    assert made[0].startswith("-NoLogo -NoProfile -NonInteractive -EncodedCommand ")
-
-
 def test_what_turns_itself_over_is_only_pruned():
     sc = LOG_ROTATION.inputs(a_spec())
     nssm = LOG_ROTATION.inputs(a_spec(**{"manager: sc": "manager: nssm"}))
@@ -99,12 +91,29 @@ STEP = "log-rotation"
 WHAT = r"task \winboot\logs: command"
 
 
+SCRIPT = r"C:\ProgramData\winboot\logs.ps1"
+
+
 def test_the_task_is_made_once_and_taken_away_again(bench: Bench):
-    assert set(bench.look(STEP).differences(STEP)) == {WHAT}
+    assert set(bench.look(STEP).differences(STEP)) == {WHAT, rf"file {SCRIPT}: content"}
     assert bench.run(STEP).states == {STEP: "changed"}
     assert bench.run(STEP).states == {STEP: "ok"}
     assert bench.undo(STEP).states == {STEP: "changed"}
     assert bench.machine.tasks.find("logs", "\\winboot\\") is None
+    assert bench.file(SCRIPT) is None
+
+
+def test_the_task_runs_every_hour_and_cuts_off_what_grew(bench: Bench):
+    bench.run(STEP)
+    size = LOG_ROTATION.inputs(bench.spec)["max_bytes"] + 1
+    bench.write(LOG, b"x" * size)
+    bench.machine.settle(3700)
+    bench.machine.tasks.wait_idle()
+
+    task = bench.machine.tasks.find("logs", "\\winboot\\")
+    assert task.last_result == 0
+    assert task.actions[0].arguments.endswith(f'-File "{SCRIPT}"')
+    assert bench.file(LOG) == b""
 
 
 def test_a_task_that_somebody_changed_or_disabled_is_put_right(bench: Bench):

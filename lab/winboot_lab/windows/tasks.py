@@ -56,6 +56,8 @@ class Task:
     user: str = "SYSTEM"
     highest: bool = False
     description: str = ""
+    author: str = ""
+    priority: int = 7
     limit_seconds: float = 259200.0
     enabled: bool = True
     on_battery: bool = False
@@ -201,6 +203,8 @@ class Tasks:
             t.path + t.name: {
                 "state": t.state,
                 "user": t.user,
+                "description": t.description,
+                "priority": t.priority,
                 "actions": [f"{a.execute} {a.arguments}" for a in t.actions],
                 "triggers": [r.kind for r in t.triggers],
             }

@@ -1,16 +1,18 @@
 function Get-BootTaskDifference {
-    Get-FileDifference (Get-StatePath 'boot.ps1') $script:Run.Text
+    Get-FileDifference (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
     Get-TaskDifference 'boot' (New-BootTask)
 }
 
 function New-BootTask {
-    $loader = New-ScriptLoader (Get-StatePath 'boot.ps1') '-Mode Boot'
-    New-SystemTask $loader -Seconds 1800 -Trigger (New-ScheduledTaskTrigger -AtStartup)
+    # It must be there before an address vanishes.
+    New-SystemTask -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 1800 -Priority 4 `
+        -Trigger (New-ScheduledTaskTrigger -AtStartup) `
+        -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
 }
 
 function Set-BootTask {
     Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
-    Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
+    Write-FileText (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
     Set-Task 'boot' (New-BootTask)
 }
 

@@ -7,65 +7,17 @@ function Start-DetachedRun {
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
     $path = Get-StatePath "detached\$id.ps1"
-    Write-FileText $path $run.Text
+    Write-FileText $path (ConvertTo-ScriptFile $run.Text)
     Write-StateJson "detached\$id.json" @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
         deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
     }
-    $loader = New-ScriptLoader $path "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
-    Set-Task "detached-$id" (New-SystemTask $loader -Seconds ($Seconds + 300))
+    $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
+        -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
+    Set-Task "detached-$id" $task
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
-}
-
-function New-ScriptLoader {
-    # A file that is no longer this script is refused.
-    param([string]$Path, [string]$Arguments)
-    @(
-        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
-        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        "if (`$hash -ne '$(Get-TextHash $script:Run.Text)') { exit 65 }"
-        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes))) $Arguments"
-    ) -join "`n"
-}
-
-function Get-TaskDifference {
-    param([string]$Name, $Task)
-    $what = "task \winboot\${Name}:"
-    $is = $null
-    foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        $is = Get-TextHash $found.Actions[0].Arguments
-        if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
-    }
-    Compare-Wanted -What "$what command" -Is $is -Want (Get-TextHash $Task.Action.Arguments)
-}
-
-function Set-Task {
-    param([string]$Name, $Task)
-    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
-}
-
-function Remove-Task {
-    param([string]$Name)
-    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-    }
-}
-
-function New-SystemTask {
-    param([string]$Command, [int]$Seconds, $Trigger)
-    # Not subject to the execution policy, and needs no quoting.
-    $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-    $task = @{
-        Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
-            -Argument "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
-        Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-        Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-    }
-    if ($Trigger) { $task.Trigger = $Trigger }
-    $task
 }
 
 function Assert-NoFailure {

@@ -26,21 +26,40 @@ function Invoke-LogRotation {
     }
 }
 
-function New-LogTask {
+function Get-LogScript {
+    # The text of the script that the log task runs: the function above and one call of it.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
     $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    "function Invoke-LogRotation {`n$text`n}`n$call`n"
+}
+
+function New-LogTask {
+    # The hourly task that runs this script.
+    param([string]$Text)
     $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    New-SystemTask "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
+    New-SystemTask -Path (Get-StatePath 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
+        -Description 'winboot: keeps the logs of the services of this Kubernetes node from filling the disk.'
+}
+
+function Get-LogTaskDifference {
+    # How script and task of the log rotation differ from what is wanted.
+    param([string]$Text)
+    Get-FileDifference (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
+    Get-TaskDifference 'logs' (New-LogTask $Text)
 }
 
 function Set-LogTask {
-    param($Task)
+    # Writes the script and registers the task.
+    param([string]$Text)
     Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-    Set-Task 'logs' $Task
+    Write-FileText (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
+    Set-Task 'logs' (New-LogTask $Text)
 }
 
 function Restore-LogTask {
+    # Removes both.
     param([object]$Former)
     Remove-Task $Former.name
+    [IO.File]::Delete((Get-StatePath 'logs.ps1'))
 }

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import SYSTEM
-from winboot_lab.windows.call import INT, STRING, STRINGS, Call, as_text, cmdlet, parameter, switch
+from winboot_lab.windows.call import INT, STRING, STRINGS, Call, as_int, as_text, cmdlet, parameter, switch
 from winboot_lab.windows.cmdlets.shapes import (
     CIM,
     class_of,
@@ -207,6 +207,7 @@ def show_task(call: Call, task: Task) -> Record:
             "TaskName": task.name,
             "TaskPath": task.path,
             "URI": task.path + task.name,
+            "Author": task.author or None,
             "Description": task.description or None,
             "State": enum(f"{_KIND}.StateEnum", _STATES[task.state], task.state),
             "Actions": actions,
@@ -229,6 +230,7 @@ def show_task(call: Call, task: Task) -> Record:
                     "ExecutionTimeLimit": limit,
                     "DisallowStartIfOnBatteries": not task.on_battery,
                     "StartWhenAvailable": task.start_when_available,
+                    "Priority": task.priority,
                 },
             ),
         },
@@ -274,6 +276,36 @@ def _folder(path: str) -> str:
     return "\\" if path in ("", "\\") else "\\" + path.strip("\\") + "\\"
 
 
+_PARTS = ("Action", "Trigger", "Settings", "Principal")
+
+
+@cmdlet(
+    "New-ScheduledTask",
+    _MODULE,
+    parameter("Action", f"{CIM}#MSFT_TaskAction[]", 0),
+    parameter("Trigger", f"{CIM}#MSFT_TaskTrigger[]", 1),
+    parameter("Settings", f"{CIM}#MSFT_TaskSettings", 2),
+    parameter("Principal", f"{CIM}#MSFT_TaskPrincipal", 3),
+    parameter("Description", position=4),
+    kind="Function",
+)
+def new_task(call: Call) -> None:
+    """A task that is not registered; its properties may be set, the author by nothing else."""
+    one: dict[str, Plain] = {name: next(iter(call.records(name)), None) for name in ("Settings", "Principal")}
+    call.give(
+        instance(
+            "MSFT_ScheduledTask",
+            {
+                "Actions": list[Plain](call.records("Action")),
+                "Author": None,
+                "Description": call.text("Description") or None,
+                "Triggers": list[Plain](call.records("Trigger")),
+                **one,
+            },
+        )
+    )
+
+
 _USERS = {"system": "SYSTEM", "nt authority\\system": "SYSTEM", SYSTEM.lower(): "SYSTEM"}
 
 
@@ -282,6 +314,9 @@ _USERS = {"system": "SYSTEM", "nt authority\\system": "SYSTEM", SYSTEM.lower(): 
     _MODULE,
     parameter("TaskName", position=0),
     parameter("TaskPath", position=1),
+    Parameter(
+        "InputObject", f"{CIM}#MSFT_ScheduledTask", sets=(InSet("Object", mandatory=True, by_value=True),)
+    ),
     Parameter(
         "Action",
         f"{CIM}#MSFT_TaskAction[]",
@@ -318,22 +353,38 @@ def register_task(call: Call) -> None:
         )
         return
     task = Task(name, path, [], [])
-    for record in call.records("Action"):
+    parts = _parts(call, task)
+    for record in parts["Action"]:
         text = {k: as_text(record.properties.get(k)) for k in ("Execute", "Arguments", "WorkingDirectory")}
         task.actions.append(Action(text["Execute"], text["Arguments"], text["WorkingDirectory"]))
-    task.triggers = [_read_trigger(r) for r in call.records("Trigger")]
-    task.description = call.text("Description")
-    _take_user(call, task)
-    _take_settings(call, task)
+    task.triggers = [_read_trigger(r) for r in parts["Trigger"]]
+    _take_user(call, task, parts["Principal"])
+    _take_settings(task, parts["Settings"])
     if old is not None:
         tasks.unregister(old)
     tasks.register(task)
     call.give(show_task(call, task))
 
 
-def _take_user(call: Call, task: Task) -> None:
+def _parts(call: Call, task: Task) -> dict[str, list[Record]]:
+    """The parts of the task: each given by itself, or all in one object."""
+    whole = next(iter(call.records("InputObject")), None)
+    if whole is None:
+        task.description = call.text("Description")
+        return {name: call.records(name) for name in _PARTS}
+    task.description = as_text(whole.properties.get("Description"))
+    task.author = as_text(whole.properties.get("Author"))
+    inside = {"Action": "Actions", "Trigger": "Triggers"}
+    return {name: _records(whole.properties.get(inside.get(name, name))) for name in _PARTS}
+
+
+def _records(value: Plain) -> list[Record]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Record)]
+
+
+def _take_user(call: Call, task: Task, principals: list[Record]) -> None:
     user, highest = call.text("User"), call.text("RunLevel").lower() == "highest"
-    for record in call.records("Principal"):
+    for record in principals:
         user = as_text(record["UserId"])
         highest = as_text(record["RunLevel"]) == "Highest"
     task.highest = highest
@@ -345,12 +396,13 @@ def _take_user(call: Call, task: Task) -> None:
         task.user = call.session.token.name
 
 
-def _take_settings(call: Call, task: Task) -> None:
-    for record in call.records("Settings"):
+def _take_settings(task: Task, settings: list[Record]) -> None:
+    for record in settings:
         task.limit_seconds = seconds_of(as_text(record["ExecutionTimeLimit"]))
         task.enabled = record["Enabled"] is True
         task.on_battery = record["DisallowStartIfOnBatteries"] is False
         task.start_when_available = record["StartWhenAvailable"] is True
+        task.priority = as_int(record["Priority"])
 
 
 _CHOICE = (

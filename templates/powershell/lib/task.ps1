@@ -1,0 +1,101 @@
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function New-SystemTask {
+    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+    $parts = @{
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+        Description = $Description
+    }
+    if ($Trigger) { $parts.Trigger = $Trigger }
+    $task = New-ScheduledTask @parts
+    # No cmdlet has a parameter for it.
+    $task.Author = 'winboot'
+    $task
+}
+
+function Get-TaskArgument {
+    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    $common = '-NoLogo -NoProfile -NonInteractive'
+    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function Test-SignaturePolicy {
+    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+    # The scopes of a session and of its user do not reach a task.
+    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+    }
+    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+    $false
+}
+
+function ConvertTo-ScriptFile {
+    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+    param([string]$Text)
+    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader {
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    @(
+        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+    ) -join "`n"
+}
+
+function Get-TaskDifference {
+    # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
+    param([string]$Name, $Task)
+    $what = "task \winboot\${Name}:"
+    $is = @{ Command = $null; Priority = $null; Description = $null }
+    foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        $is = @{
+            Command     = Get-TaskCommand $found
+            Priority    = $found.Settings.Priority
+            Description = $found.Description
+        }
+        if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
+    }
+    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand $Task)
+    # A missing task is one difference.
+    if ($null -eq $is.Command) { return }
+    Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
+    Compare-Wanted -What "$what description" -Is $is.Description -Want $Task.Description
+}
+
+function Get-TaskCommand {
+    # The command line of a task; of an encoded one, which says nothing to a reader, its hash.
+    param($Task)
+    $action = @($Task.Actions)[0]
+    $arguments = "$(Read-Member $action 'Arguments')"
+    if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash $arguments)" }
+    "$(Read-Member $action 'Execute') $arguments"
+}
+
+function Set-Task {
+    # Registers the task, in the place of one of that name.
+    param([string]$Name, $Task)
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task {
+    # Removes the task if it is there.
+    param([string]$Name)
+    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
