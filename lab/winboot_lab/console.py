@@ -108,7 +108,8 @@ def silent_powershell(session: Session, arguments: list[str]) -> int:
 def script_of(arguments: list[str], machine: Machine) -> str:
     """The script in the words of a powershell.exe command line, `-` for the one on standard input.
 
-    A script file is called with the words behind it, unless a policy wants it signed. Other ways of passing a script are refused.
+    A script file is called with the words behind it, unless a policy wants it signed. Other ways of passing a script
+    are refused.
     """
     words = list(arguments)
     while words:

@@ -8,7 +8,8 @@ from winboot.plan import make_plan
 from winboot.script import render
 from winboot.steps import STEPS
 
-LIMIT = 120 * 1024
+# One group of PSRP fragments.
+LIMIT = 370 * 1000
 
 
 @pytest.mark.parametrize("profile", [WHOLE, *PROFILES])
