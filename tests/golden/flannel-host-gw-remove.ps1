@@ -6,7 +6,9 @@ param(
   [string]$Mode = 'Undo',
   [hashtable]$Secrets = @{},
   [string]$RunId = '',
-  [hashtable]$Facts = @{}
+  [hashtable]$Facts = @{},
+  # Which detached run this is. A task starts this file with -File, which passes text alone.
+  [string]$Detached = ''
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
@@ -373,50 +375,17 @@ function Start-DetachedRun([int]$Seconds = 300, $Guard) {
   $run = $script:Run
   $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
   $path = Get-StatePath "detached\$id.ps1"
-  Write-FileText $path $run.Text
+  Write-FileText $path (ConvertTo-ScriptFile $run.Text)
   Write-StateJson "detached\$id.json" @{
     id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
     deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
-  $loader = New-ScriptLoader $path "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
-  Set-Task "detached-$id" (New-SystemTask $loader -Seconds ($Seconds + 300))
+  $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
+    -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
+  Set-Task "detached-$id" $task
   Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
-}
-
-function New-ScriptLoader([string]$Path, [string]$Arguments) {
-  # A file that is no longer this script is refused.
-  @(
-    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
-    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-    "if (`$hash -ne '$(Get-TextHash $script:Run.Text)') { exit 65 }"
-    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes))) $Arguments"
-  ) -join "`n"
-}
-
-function Set-Task([string]$Name, $Task) {
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
-}
-
-function Remove-Task([string]$Name) {
-  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-  }
-}
-
-function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
-  # Not subject to the execution policy, and needs no quoting.
-  $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-  $task = @{
-    Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
-      -Argument "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
-    Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-    Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-  }
-  if ($Trigger) { $task.Trigger = $Trigger }
-  $task
 }
 
 function Assert-NoFailure {
@@ -1025,7 +994,9 @@ function Complete-Text([string]$Text) {
 }
 
 function Restore-LogTask([object]$Former) {
+  # Removes both.
   Remove-Task $Former.name
+  [IO.File]::Delete((Get-StatePath 'logs.ps1'))
 }
 
 function Read-ServiceParameter([string]$Service, [string]$Name) {
@@ -1627,9 +1598,80 @@ function Get-RunningDetached {
   }
 }
 
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function New-SystemTask {
+  # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+  # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+  param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+  $parts = @{
+    Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+      -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+    Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+    Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+    Description = $Description
+  }
+  if ($Trigger) { $parts.Trigger = $Trigger }
+  $task = New-ScheduledTask @parts
+  # No cmdlet has a parameter for it.
+  $task.Author = 'winboot'
+  $task
+}
+
+function Get-TaskArgument([string]$Path, [string]$Text, [string]$Arguments) {
+  # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+  # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+  $common = '-NoLogo -NoProfile -NonInteractive'
+  if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+  $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+  "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function Test-SignaturePolicy {
+  # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+  # The scopes of a session and of its user do not reach a task.
+  foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+    $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+    if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+  }
+  # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+  $false
+}
+
+function ConvertTo-ScriptFile([string]$Text) {
+  # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+  if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader([string]$Path, [string]$Text, [string]$Arguments) {
+  # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+  @(
+    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+    "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+  ) -join "`n"
+}
+
+function Set-Task([string]$Name, $Task) {
+  # Registers the task, in the place of one of that name.
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task([string]$Name) {
+  # Removes the task if it is there.
+  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+  }
+}
+
 #endregion
 
-$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
+# This very text: of the file that a task runs, or of what came over the wire.
+$text = if ($PSCommandPath) { [IO.File]::ReadAllText($PSCommandPath) } else { [string]$MyInvocation.MyCommand.ScriptBlock }
+if ($Detached -ne '') { $Facts.Detached = $Detached }
+$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text
 
 switch ($Mode) {
   'Undo' { Invoke-Locked -Work { Invoke-Undo } }

@@ -7,7 +7,9 @@ param(
   [string]$Mode = 'Look',
   [hashtable]$Secrets = @{},
   [string]$RunId = '',
-  [hashtable]$Facts = @{}
+  [hashtable]$Facts = @{},
+  # Which detached run this is. A task starts this file with -File, which passes text alone.
+  [string]$Detached = ''
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
@@ -89,7 +91,7 @@ $steps = @(
 @{ Name = 'log-rotation'; Needs = @('directories'); Values = {
   $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
     'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
-}; Look = { Get-TaskDifference 'logs' (New-LogTask @rotation) }; Change = { Set-LogTask (New-LogTask @rotation) } }
+}; Look = { Get-LogTaskDifference (Get-LogScript @rotation) }; Change = { Set-LogTask (Get-LogScript @rotation) } }
 
 @{ Name = 'artifacts'; Needs = @('directories'); Values = {
   $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
@@ -517,18 +519,20 @@ function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last
 }
 
 function Get-BootTaskDifference {
-  Get-FileDifference (Get-StatePath 'boot.ps1') $script:Run.Text
+  Get-FileDifference (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
   Get-TaskDifference 'boot' (New-BootTask)
 }
 
 function New-BootTask {
-  $loader = New-ScriptLoader (Get-StatePath 'boot.ps1') '-Mode Boot'
-  New-SystemTask $loader -Seconds 1800 -Trigger (New-ScheduledTaskTrigger -AtStartup)
+  # It must be there before an address vanishes.
+  New-SystemTask -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 1800 -Priority 4 `
+    -Trigger (New-ScheduledTaskTrigger -AtStartup) `
+    -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
 }
 
 function Set-BootTask {
   Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
-  Write-FileText (Get-StatePath 'boot.ps1') $script:Run.Text
+  Write-FileText (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
   Set-Task 'boot' (New-BootTask)
 }
 
@@ -648,60 +652,17 @@ function Start-DetachedRun([int]$Seconds = 300, $Guard) {
   $run = $script:Run
   $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
   $path = Get-StatePath "detached\$id.ps1"
-  Write-FileText $path $run.Text
+  Write-FileText $path (ConvertTo-ScriptFile $run.Text)
   Write-StateJson "detached\$id.json" @{
     id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
     boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
     deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
   }
-  $loader = New-ScriptLoader $path "-Mode Detached -RunId '$($run.Id)' -Facts @{ Detached = '$id' }"
-  Set-Task "detached-$id" (New-SystemTask $loader -Seconds ($Seconds + 300))
+  $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
+    -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
+  Set-Task "detached-$id" $task
   Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
   [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
-}
-
-function New-ScriptLoader([string]$Path, [string]$Arguments) {
-  # A file that is no longer this script is refused.
-  @(
-    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
-    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-    "if (`$hash -ne '$(Get-TextHash $script:Run.Text)') { exit 65 }"
-    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes))) $Arguments"
-  ) -join "`n"
-}
-
-function Get-TaskDifference([string]$Name, $Task) {
-  $what = "task \winboot\${Name}:"
-  $is = $null
-  foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-    $is = Get-TextHash $found.Actions[0].Arguments
-    if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
-  }
-  Compare-Wanted -What "$what command" -Is $is -Want (Get-TextHash $Task.Action.Arguments)
-}
-
-function Set-Task([string]$Name, $Task) {
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Force @Task)
-}
-
-function Remove-Task([string]$Name) {
-  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-  }
-}
-
-function New-SystemTask([string]$Command, [int]$Seconds, $Trigger) {
-  # Not subject to the execution policy, and needs no quoting.
-  $encoded = [Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($Command))
-  $task = @{
-    Action    = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
-      -Argument "-NoLogo -NoProfile -NonInteractive -EncodedCommand $encoded"
-    Principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-    Settings  = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries `
-      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-  }
-  if ($Trigger) { $task.Trigger = $Trigger }
-  $task
 }
 
 function Assert-NoFailure {
@@ -1649,16 +1610,31 @@ function Invoke-LogRotation {
   }
 }
 
-function New-LogTask([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
+function Get-LogScript([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
+  # The text of the script that the log task runs: the function above and one call of it.
   $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
   $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-  $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-  New-SystemTask "function Invoke-LogRotation {`n$text`n}`n$call" -Seconds 1800 -Trigger $trigger
+  "function Invoke-LogRotation {`n$text`n}`n$call`n"
 }
 
-function Set-LogTask($Task) {
+function New-LogTask([string]$Text) {
+  # The hourly task that runs this script.
+  $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+  New-SystemTask -Path (Get-StatePath 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
+    -Description 'winboot: keeps the logs of the services of this Kubernetes node from filling the disk.'
+}
+
+function Get-LogTaskDifference([string]$Text) {
+  # How script and task of the log rotation differ from what is wanted.
+  Get-FileDifference (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
+  Get-TaskDifference 'logs' (New-LogTask $Text)
+}
+
+function Set-LogTask([string]$Text) {
+  # Writes the script and registers the task.
   Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-  Set-Task 'logs' $Task
+  Write-FileText (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
+  Set-Task 'logs' (New-LogTask $Text)
 }
 
 function Read-ServiceParameter([string]$Service, [string]$Name) {
@@ -2655,9 +2631,107 @@ function Get-ScanFilter {
   $services.Dispose()
 }
 
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function New-SystemTask {
+  # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+  # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+  param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+  $parts = @{
+    Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+      -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+    Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+    Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+    Description = $Description
+  }
+  if ($Trigger) { $parts.Trigger = $Trigger }
+  $task = New-ScheduledTask @parts
+  # No cmdlet has a parameter for it.
+  $task.Author = 'winboot'
+  $task
+}
+
+function Get-TaskArgument([string]$Path, [string]$Text, [string]$Arguments) {
+  # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+  # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+  $common = '-NoLogo -NoProfile -NonInteractive'
+  if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+  $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+  "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function Test-SignaturePolicy {
+  # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+  # The scopes of a session and of its user do not reach a task.
+  foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+    $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+    if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+  }
+  # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+  $false
+}
+
+function ConvertTo-ScriptFile([string]$Text) {
+  # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+  if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader([string]$Path, [string]$Text, [string]$Arguments) {
+  # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+  @(
+    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+    "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+  ) -join "`n"
+}
+
+function Get-TaskDifference([string]$Name, $Task) {
+  # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
+  $what = "task \winboot\${Name}:"
+  $is = @{ Command = $null; Priority = $null; Description = $null }
+  foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+    $is = @{
+      Command     = Get-TaskCommand $found
+      Priority    = $found.Settings.Priority
+      Description = $found.Description
+    }
+    if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
+  }
+  Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand $Task)
+  # A missing task is one difference.
+  if ($null -eq $is.Command) { return }
+  Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
+  Compare-Wanted -What "$what description" -Is $is.Description -Want $Task.Description
+}
+
+function Get-TaskCommand($Task) {
+  # The command line of a task; of an encoded one, which says nothing to a reader, its hash.
+  $action = @($Task.Actions)[0]
+  $arguments = "$(Read-Member $action 'Arguments')"
+  if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash $arguments)" }
+  "$(Read-Member $action 'Execute') $arguments"
+}
+
+function Set-Task([string]$Name, $Task) {
+  # Registers the task, in the place of one of that name.
+  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task([string]$Name) {
+  # Removes the task if it is there.
+  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+  }
+}
+
 #endregion
 
-$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $MyInvocation.MyCommand.ScriptBlock
+# This very text: of the file that a task runs, or of what came over the wire.
+$text = if ($PSCommandPath) { [IO.File]::ReadAllText($PSCommandPath) } else { [string]$MyInvocation.MyCommand.ScriptBlock }
+if ($Detached -ne '') { $Facts.Detached = $Detached }
+$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text
 
 switch ($Mode) {
   'Look' { Invoke-Look }
