@@ -18,6 +18,7 @@
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       NodeFailed                     exit 1    a step failed on the node
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
+        BadEvent                     exit 1    the script sent an event with a field missing or of another type
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
       Superseded                     exit 75   another run has taken over
       BudgetExhausted                exit 4
@@ -134,6 +135,10 @@ class ClusterRefused(ClusterError):
 
 class NodeFailed(WinbootError):
     """A step failed on the node; the report of the node has the details."""
+
+
+class BadEvent(NodeFailed):
+    """The script sent an event with a field that is missing, null or of another type; the problem names both."""
 
 
 class WrongMachine(NodeFailed):

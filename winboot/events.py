@@ -7,10 +7,11 @@ The shapes are the wire contract between `templates/powershell/lib/drive.ps1` an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypeVar
 
+from winboot.errors import BadEvent
 from winboot.hints import hint_for
 
 VERSION: Final = 1
@@ -99,77 +100,140 @@ Event = RunStarted | StepDone | RebootWanted | Detached | RunEnded
 
 
 def parse(line: str) -> Event | None:
-    """Read one line of script output. None means noise: not JSON, another version, or an unknown kind."""
+    """Read one line of script output. None means noise: not JSON, another version, or an unknown kind.
+
+    Raises BadEvent where a field is missing or of another type: such a line comes from our script and may not be read
+    as something that it does not say (a boot id that is null is no boot id).
+    """
     try:
         data = json.loads(line)
     except ValueError:
         return None
     if not isinstance(data, dict) or data.get("v") != VERSION:
         return None
-    try:
-        return _from(data)
-    except (KeyError, TypeError, ValueError):
-        return None
+    return _from(_Fields(data, f"event {data.get('event')!r}"))
 
 
-def _from(data: Mapping[str, Any]) -> Event | None:
-    run = str(data["run"])
-    match data.get("event"):
+class _Fields:
+    """The fields of one JSON object, each read as the type that is due."""
+
+    def __init__(self, data: object, where: str) -> None:
+        if not isinstance(data, dict):
+            raise BadEvent(f"{where}: expected an object, found {data!r}", hint=_BAD_EVENT)
+        self._data = data
+        self._where = where
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string, which may be empty; `default` where the field is missing or null."""
+        value = self._data.get(name)
+        return default if value is None and default is not None else self._typed(name, value, str)
+
+    def text_or_none(self, name: str) -> str | None:
+        """A string or None."""
+        value = self._data.get(name)
+        return None if value is None else self._typed(name, value, str)
+
+    def number(self, name: str) -> int:
+        """A whole number."""
+        return self._typed(name, self._data.get(name), int)
+
+    def flag(self, name: str) -> bool:
+        """True or False; False where the field is missing."""
+        return self._typed(name, self._data.get(name, False), bool)
+
+    def items(self, name: str) -> list[object]:
+        """A list; null is an empty one."""
+        value = self._data.get(name)
+        return [] if value is None else self._typed(name, value, list)
+
+    def inner(self, name: str) -> _Fields | None:
+        """The object in a field, or None."""
+        value = self._data.get(name)
+        return None if value is None else _Fields(value, f"{self._where}, {name}")
+
+    def each(self, name: str) -> Iterator[_Fields]:
+        """The objects of a list."""
+        return (_Fields(one, f"{self._where}, {name}[{at}]") for at, one in enumerate(self.items(name)))
+
+    def _typed(self, name: str, value: object, wanted: type[_T]) -> _T:
+        # True is a number to Python, and none to a reader.
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise BadEvent(
+                f"{self._where}: expected a {_TYPES[wanted]} as {name}, found {json.dumps(value)}",
+                hint=_BAD_EVENT,
+            )
+        return value
+
+
+_T = TypeVar("_T")
+_TYPES: Final[Mapping[type, str]] = {str: "text", int: "number", bool: "boolean", list: "list"}
+_BAD_EVENT: Final = (
+    "This is a bug in winboot or in a step of the profile's own; the run's journal has the whole line."
+)
+
+
+def _from(data: _Fields) -> Event | None:
+    match data.text_or_none("event"):
         case "run":
             return RunStarted(
-                run=run,
-                boot_id=str(data["boot_id"]),
-                smbios_uuid=str(data["smbios_uuid"]),
-                build=str(data["build"]),
-                computer_name=str(data["computer_name"]),
-                fence=int(data["fence"]),
-                node_ip=str(data.get("node_ip") or ""),
+                run=data.text("run"),
+                boot_id=data.text("boot_id"),
+                smbios_uuid=data.text("smbios_uuid"),
+                build=data.text("build"),
+                computer_name=data.text("computer_name"),
+                fence=data.number("fence"),
+                node_ip=data.text("node_ip", ""),
             )
         case "step":
-            state = data["state"]
-            if state not in STEP_STATES:
-                return None
             return StepDone(
-                run=run,
-                step=str(data["step"]),
-                state=state,
-                ms=int(data["ms"]),
-                differences=tuple(_difference(d) for d in data.get("differences") or ()),
-                problem=_problem(data.get("problem")),
+                run=data.text("run"),
+                step=data.text("step"),
+                state=_state(data.text("state")),
+                ms=data.number("ms"),
+                differences=tuple(_difference(one) for one in data.each("differences")),
+                problem=_problem(data.inner("problem")),
             )
         case "reboot":
-            return RebootWanted(run=run, steps=tuple(str(s) for s in data["steps"]))
+            return RebootWanted(run=data.text("run"), steps=tuple(str(one) for one in data.items("steps")))
         case "detached":
             return Detached(
-                run=run, id=str(data["id"]), step=str(data["step"]), timeout_s=int(data["timeout_s"])
+                run=data.text("run"),
+                id=data.text("id"),
+                step=data.text("step"),
+                timeout_s=data.number("timeout_s"),
             )
         case "done":
-            return RunEnded(run=run, reason=str(data["reason"]), message=str(data.get("message") or ""))
+            return RunEnded(
+                run=data.text("run"), reason=data.text("reason"), message=data.text("message", "")
+            )
     return None
 
 
-def _difference(data: Mapping[str, Any]) -> Difference:
+def _state(text: str) -> StepState:
+    for known in STEP_STATES:
+        if text == known:
+            return known
+    raise BadEvent(f"event 'step': {text!r} is no state of a step", hint=_BAD_EVENT)
+
+
+def _difference(data: _Fields) -> Difference:
     return Difference(
-        what=str(data["what"]),
-        is_=_text(data.get("is")),
-        want=_text(data.get("want")),
-        reboot=bool(data.get("reboot", False)),
-        disrupts=bool(data.get("disrupts", False)),
-        disturbs=bool(data.get("disturbs", False)),
-        policy=bool(data.get("policy", False)),
+        what=data.text("what"),
+        is_=data.text_or_none("is"),
+        want=data.text_or_none("want"),
+        reboot=data.flag("reboot"),
+        disrupts=data.flag("disrupts"),
+        disturbs=data.flag("disturbs"),
+        policy=data.flag("policy"),
     )
 
 
-def _problem(data: Mapping[str, Any] | None) -> Problem | None:
+def _problem(data: _Fields | None) -> Problem | None:
     if data is None:
         return None
     return Problem(
-        id=str(data["id"]),
-        message=str(data["message"]),
-        hint=hint_for(str(data["id"]), str(data.get("hint") or "")),
-        position=str(data.get("position") or ""),
+        id=data.text("id"),
+        message=data.text("message"),
+        hint=hint_for(data.text("id"), data.text("hint", "")),
+        position=data.text("position", ""),
     )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -35,11 +35,24 @@ def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node)
     assert node.differs == []
 
 
-def test_a_service_of_before_comes_back_as_it_was(node: Node):
+@pytest.mark.parametrize(
+    ("reset", "actions"),
+    [
+        ("60", "restart/5000/restart/7000"),
+        # What containerd, dockerd and kube-proxy register themselves: twice a restart, then no action.
+        ("86400", "restart/15000/restart/15000//0"),
+        ("INFINITE", "restart/15000"),
+        ("60", "/0/restart/15000"),
+        ("0", ""),
+    ],
+)
+def test_a_service_of_before_comes_back_as_it_was(node: Node, reset: str, actions: str):
     """Somebody had containerd in another place, started by hand."""
     node.undo(STEP)
     sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe --mine", "start=", "demand")(node.site)
-    sc("failure", "containerd", "reset=", "60", "actions=", "restart/5000/restart/7000")(node.site)
+    sc("config", "containerd", "DisplayName=", "my containers")(node.site)
+    sc("description", "containerd", "Runs my containers.")(node.site)
+    sc("failure", "containerd", "reset=", reset, "actions=", actions)(node.site)
     sc("failureflag", "containerd", "1")(node.site)
     before = node.machine.services.recovery(node.machine.services.need("containerd"))
 
@@ -49,6 +62,8 @@ def test_a_service_of_before_comes_back_as_it_was(node: Node):
     key = rf"{SERVICES}\containerd"
     assert node.registry(key, "ImagePath") == r"C:\tools\containerd.exe --mine"
     assert node.registry(key, "Start") == 3
+    assert node.registry(key, "DisplayName") == "my containers"
+    assert node.registry(key, "Description") == "Runs my containers."
     assert node.registry(key, "FailureActionsOnNonCrashFailures") == 1
     assert node.machine.services.recovery(node.machine.services.need("containerd")) == before
 

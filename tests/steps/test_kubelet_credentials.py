@@ -17,6 +17,8 @@ BOOTSTRAP = r"C:\k\bootstrap-kubeconfig"
 ABOVE = ("kubelet", "registration", "flanneld", "kube-proxy")
 TOKEN = "abcdef.0123456789abcdef"
 WHAT = "kubelet client certificate"
+# Cut off in the middle, no base64, nothing at all.
+PEM = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
 STATE = r"C:\ProgramData\winboot"
 FILE = f"file {CA}: content"
 
@@ -77,6 +79,9 @@ def _server(data: dict) -> None:
         (delete(KUBECONFIG), "no kubeconfig"),
         (kubeconfig(_server), "kubeconfig of another cluster"),
         (delete(CLIENT), "no client certificate"),
+        (write(CLIENT, PEM.format("AAAA")), "no client certificate"),
+        (write(CLIENT, PEM.format("AAAAA")), "no client certificate"),
+        (write(CLIENT, PEM.format(" ")), "no client certificate"),
         (certificate(name="system:node:other"), "client certificate of system:node:other"),
         (certificate(age=timedelta(days=30), days=7), "client certificate has expired"),
     ],

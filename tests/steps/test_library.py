@@ -1,5 +1,7 @@
 """Library functions that only compute, one by one on the lab's engine."""
 
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from winboot_lab.engine.run import run_script
 from winboot_lab.windows.machine import Machine
 
 from winboot import script
+from winboot.hints import HINTS
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,7 @@ def answer(session: Any, expression: str) -> list[Any]:
     [
         ("'a', 'b c'", 'a "b c"'),
         ("''", '""'),
+        ("'binPath=', $null, 'start=', 'demand'", 'binPath= "" start= demand'),
         ("'say \"hi\"'", '"say \\"hi\\""'),
         ("'C:\\dir\\'", "C:\\dir\\"),
         ("'C:\\my dir\\'", '"C:\\my dir\\\\"'),
@@ -85,6 +89,14 @@ def test_wanted_recovery_reads_like_one_that_is_there(session):
     ]
 
 
+def test_a_count_of_recovery_actions_that_the_bytes_do_not_hold_is_not_believed(session):
+    raw = b"".join(number.to_bytes(4, "little") for number in (900, 0, 0, 2_000_000_000, 20, 1, 10000))
+
+    assert answer(session, f"ConvertFrom-FailureAction ([byte[]]@({','.join(map(str, raw))}))") == [
+        "restart/10000 reset=900"
+    ]
+
+
 def test_no_recovery_actions_are_an_empty_text(session):
     assert answer(session, "ConvertFrom-FailureAction $null") == [""]
 
@@ -104,3 +116,70 @@ def test_an_absent_value_differs_from_an_empty_one(session):
 )
 def test_addresses_are_counted_from_the_start_of_their_network(session, cidr: str, offset: int, address: str):
     assert answer(session, f"Get-CidrAddress -Cidr '{cidr}' -Offset {offset}") == [address]
+
+
+def b64(text: str) -> str:
+    """Text as base64."""
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "null",
+        '{"client-certificate": "x.pem"}',
+        '{"tokenFile": "C:\\\\t"}',
+        '{"token": ""}',
+        '{"token": null}',
+        '{"token": "t0k3n"}',
+        '{"token": "a.b"}',
+        '{"token": "a.b.c"}',
+        '{"token": "a.####.c"}',
+        json.dumps({"token": f"a.{b64('no json')}.c"}),
+        json.dumps({"token": f"a.{b64('{}')}.c"}),
+        json.dumps({"token": f"a.{b64(json.dumps({'exp': 'x'}))}.c"}),
+        json.dumps({"token": f"a.{b64(json.dumps({'exp': 10**12}))}.c"}),
+        json.dumps({"token": f"a.{b64(json.dumps({'exp': -5}))}.c"}),
+        '{"client-certificate-data": "####"}',
+        '{"client-certificate-data": "AAAA"}',
+        json.dumps(
+            {"client-certificate-data": b64("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")}
+        ),
+    ],
+)
+def test_a_credential_that_does_not_tell_its_end_has_none(session, user: str):
+    read = f"Read-Member (ConvertFrom-Json -InputObject '{{\"user\": {user}}}') 'user'"
+
+    assert answer(session, f"Get-CredentialEnd ({read})") == []
+
+
+def test_the_end_of_a_token_of_a_service_account_is_in_its_claims(session):
+    claims = b64(json.dumps({"exp": 1893456000})).rstrip("=")
+
+    read = f"[pscustomobject]@{{ token = 'x.{claims}.y' }}"
+    assert answer(session, f"(Get-CredentialEnd ({read})).ToString('s')") == ["2030-01-01T00:00:00"]
+
+
+@pytest.mark.parametrize("text", ["{}", '{"users": []}', '{"clusters": null}', "[1]", "5", '{"users": [{}]}'])
+def test_a_kubeconfig_of_another_shape_differs_and_ends_nothing(session, text: str):
+    wanted = "@{ path = 'C:\\k\\p.kubeconfig'; server = 'https://s:6443'; ca_path = 'C:\\k\\ca.crt'; secret = 'x' }"
+    session.machine.files.make_directory("C:\\k")
+    session.machine.files.write("C:\\k\\p.kubeconfig", text.encode())
+
+    found = answer(session, f"Get-KubeconfigDifference {wanted} | ForEach-Object {{ $_.what }}")
+
+    assert {one.rpartition(": ")[2] for one in map(str, found)} == {"access", "server", "CA"}
+
+
+def test_a_machine_that_does_not_say_when_it_was_started_is_named(session):
+    nothing = "function Get-CimInstance { param($ClassName, $Filter, $Property) }"
+    caught = "try { Get-BootStamp } catch { $_.FullyQualifiedErrorId }"
+
+    assert answer(session, f"{nothing}\n{caught}") == ["winboot.NoBootId"]
+    assert HINTS["NoBootId"]
+
+
+def test_a_file_that_is_not_there_has_no_text_and_says_so(session):
+    """Without output, .NET methods would be given no text at all: [regex]::Match throws there."""
+    assert answer(session, "Read-FileText 'C:\\nowhere.txt'") == [None]
+    assert answer(session, "[regex]::Match((Read-FileText 'C:\\nowhere.txt'), 'x').Success") == [False]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from winboot_lab.engine.run import run_script
 
 from tests.steps.bench import Bench
 
@@ -36,6 +37,19 @@ def test_a_second_run_beside_the_first_waits_and_then_names_it(bench: Bench):
     assert "ann@laptop" in told.events[-1]["message"]
     other.close()
     assert bench.run(STEP).ended == "complete", "a holder that died lets go"
+
+
+def test_an_error_before_the_first_step_gives_the_mutex_back(bench: Bench):
+    """WMI may be broken, or a scanner holds the journal: the session lives on, and the next run is not kept out."""
+    text = bench.text(STEP).replace("function New-RunEvent {", "function New-RunEvent { throw 'no WMI'", 1)
+    session = bench.machine.session("Administrator")
+
+    ended = run_script(session, text, {"Mode": "Change", "RunId": "r1"}, emit=lambda *_: None)
+
+    assert ended.state == "failed"
+    other = bench.machine.session("Administrator")
+    handle = other.invoke("mutex.create", {"name": r"Global\winboot"}).objects[0]["handle"]
+    assert other.invoke("mutex.wait", {"handle": handle, "milliseconds": 0}).objects == ["acquired"]
 
 
 def test_a_run_that_takes_over_raises_the_fence_before_it_has_the_mutex(bench: Bench):

@@ -62,6 +62,10 @@ class EventLog:
         self._entries.append(event)
         return event
 
+    def clear(self, log: str) -> None:
+        """Remove all entries of a log, as `wevtutil clear-log` does."""
+        self._entries = [entry for entry in self._entries if entry.log.lower() != log.lower()]
+
     def query(self, log: str) -> list[Event]:
         """The entries of a log, newest first."""
         wanted = log.lower()

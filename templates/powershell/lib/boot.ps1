@@ -23,7 +23,7 @@ function Restore-BootTask {
 }
 
 function Invoke-Boot {
-    Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
+    Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) }
     [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
     Clear-OldFile
     Remove-CutRun

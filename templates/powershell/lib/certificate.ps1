@@ -5,10 +5,17 @@ function Read-PemCertificate {
 }
 
 function ConvertFrom-Pem {
+    # The first certificate of a PEM text; $null when there is none, or one that is damaged.
     param([string]$Text)
     $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
-    if (-not $match.Success) { return }
-    [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
+    if (-not $match.Success) { return $null }
+    try {
+        $bytes = [Convert]::FromBase64String($match.Groups[1].Value)
+        # Of no bytes at all .NET makes an object without a certificate in it.
+        if ($bytes.Length -eq 0) { return $null }
+        [Security.Cryptography.X509Certificates.X509Certificate2]::new($bytes)
+    }
+    catch [FormatException], [Security.Cryptography.CryptographicException] { return $null }
 }
 
 function Test-CurrentCertificate {
@@ -85,20 +92,28 @@ function Get-KubeconfigDifference {
 function Get-CredentialEnd {
     # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not tell.
     param($User)
-    $certificate = Read-Member $User 'client-certificate-data'
-    if ($certificate) {
-        $pem = [Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($certificate))
-        return (ConvertFrom-Pem $pem).NotAfter.ToUniversalTime()
+    $inline = "$(Read-Member $User 'client-certificate-data')"
+    if ($inline) {
+        try { $certificate = ConvertFrom-Pem ([Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($inline))) }
+        # Not base64: this credential has no end that could be read.
+        catch [FormatException] { return }
+        if ($certificate) { $certificate.NotAfter.ToUniversalTime() }
+        return
     }
-    $parts = ([string](Read-Member $User 'token')).Split('.')
-    # A token of a service account is a JSON web token: three parts, the second one tells.
+    $parts = "$(Read-Member $User 'token')".Split('.')
+    # The token of a service account is a JSON web token: three parts, of which the second holds the claims.
     if ($parts.Count -ne 3) { return }
     $claims = $parts[1].Replace('-', '+').Replace('_', '/')
     $claims = $claims.PadRight($claims.Length + (4 - $claims.Length % 4) % 4, '=')
-    # Another token may have two dots as well.
-    try { $end = Read-Member (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) 'exp' }
-    catch { return }
-    if ($end) { [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc).AddSeconds([double]$end) }
+    $seconds = 0.0
+    # A token of another kind may have two dots as well: what does not read as claims has no end.
+    try {
+        $end = Read-Member (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) 'exp'
+        $seconds = [double]$end
+    }
+    catch [FormatException], [ArgumentException], [InvalidCastException] { return }
+    # Up to the end of the year 9999, which is as far as a DateTime goes.
+    if ($seconds -gt 0 -and $seconds -lt 253402300800) { [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc).AddSeconds($seconds) }
 }
 
 function Set-Kubeconfig {

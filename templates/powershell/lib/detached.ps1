@@ -47,19 +47,21 @@ function Invoke-Detached {
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
-        if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-        if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-        $script:Run.Fence = $status.fence
-        # That event is still on its way through the network.
-        Start-Sleep -Seconds 2
-        $ended = Invoke-Guarded $status
+        try {
+            if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+            if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+            $script:Run.Fence = $status.fence
+            # That event is still on its way through the network.
+            Start-Sleep -Seconds 2
+            $ended = Invoke-Guarded $status
+        }
+        catch { $ended.Message = $_.Exception.GetBaseException().Message }
+        $status.state = $ended.State
+        $status.message = $ended.Message
+        $status.ended = [DateTime]::UtcNow.Ticks
+        Write-StateJson "detached\$id.json" $status
     }
-    catch { $ended.Message = $_.Exception.GetBaseException().Message }
-    $status.state = $ended.State
-    $status.message = $ended.Message
-    $status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson "detached\$id.json" $status
-    if ($lock) { Exit-Run $lock }
+    finally { if ($lock) { Exit-Run $lock } }
     [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
     Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }

@@ -40,15 +40,16 @@ function Invoke-Locked {
     # Taking the mutex would supersede it.
     $running = Get-RunningDetached
     $lock = $null
-    if (-not $running) { $lock = Enter-Run }
-    New-RunEvent
-    if ($running) { New-DetachedEvent $running $running.step; return }
-    if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+    # The lock is given back whatever happens after it was taken.
     try {
+        if (-not $running) { $lock = Enter-Run }
+        New-RunEvent
+        if ($running) { New-DetachedEvent $running $running.step; return }
+        if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
         & $Work
         Clear-OldFile
     }
-    finally { Exit-Run $lock }
+    finally { if ($lock) { Exit-Run $lock } }
 }
 
 function Invoke-Step {

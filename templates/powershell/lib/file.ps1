@@ -10,9 +10,11 @@ function Get-PathHash {
 }
 
 function Read-FileText {
+    # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
     # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
-    if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
+    if (-not [IO.File]::Exists($Path)) { return $null }
+    [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path))
 }
 
 function Get-FileDifference {

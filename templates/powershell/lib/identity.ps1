@@ -15,12 +15,30 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-    # LastBootUpTime moves with the clock; the event log has a record of each boot, or the startup task noted it.
+    # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
+    # It comes from the record that the event log writes at each start.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-        $time = $started.TimeCreated.ToUniversalTime().ToString('o')
-        $seed = "$(Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid') $($started.RecordId) $time"
-        return [Guid]::new((Get-TextHash $seed).Substring(0, 32)).ToString()
+        return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
     }
-    [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
+    # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
+    $stamp = Get-BootStamp
+    $noted = Read-StateJson 'boot.json'
+    if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+    ConvertTo-BootId $stamp
+}
+
+function ConvertTo-BootId {
+    # A GUID made of what is unique to one boot, and of this machine's own id.
+    param([string]$Seed)
+    $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
+    [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+}
+
+function Get-BootStamp {
+    # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
+    # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
+    $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
+    if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+    $system.CreationDate.ToUniversalTime().ToString('o')
 }

@@ -84,7 +84,7 @@ function Restore-Forwarding {
 
 function Get-SubnetFileDifference {
     param([string]$Path)
-    $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
+    $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
     $is = if ($match.Success) { $match.Groups[1].Value }
     $known = Get-Known
     $want = '(known after join)'

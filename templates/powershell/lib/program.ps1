@@ -2,7 +2,8 @@ function Join-Argument {
     # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
     param([string[]]$Arguments = @())
     $parts = foreach ($argument in $Arguments) {
-        if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
+        # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
+        if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
         '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
     }
     $parts -join ' '

@@ -55,7 +55,9 @@ function ConvertFrom-FailureAction {
     param($Bytes)
     $raw = [byte[]]@($Bytes)
     if ($raw.Length -lt 20) { return '' }
-    $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
+    # No more than there are bytes for, whatever the count says.
+    $count = [Math]::Min([BitConverter]::ToInt32($raw, 12), [Math]::Floor(($raw.Length - 20) / 8))
+    $actions = for ($index = 0; $index -lt $count; $index++) {
         $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
         if ($kind -eq 1) { $kind = 'restart' }
         "$kind/$([BitConverter]::ToInt32($raw, 24 + 8 * $index))"
@@ -163,6 +165,8 @@ function Read-FormerService {
     $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
     if ($former.exists) {
         $former.definition = Read-Service $Name
+        $former.display = Read-Registry $path 'DisplayName'
+        $former.description = Read-Registry $path 'Description'
         $former.parameters = @(Read-ParameterTree "$path\Parameters")
     }
     $former
@@ -177,14 +181,19 @@ function Restore-Service {
         return
     }
     $was = $Former.definition
+    $display = Read-Member $Former 'display'
+    # A service without a display name is shown by its name.
+    if (-not $display) { $display = $Former.name }
     Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
-        'depend=', (ConvertTo-DependList $was.depends))
+        'depend=', (ConvertTo-DependList $was.depends), 'DisplayName=', $display)
+    Invoke-ServiceControl @('description', $Former.name, "$(Read-Member $Former 'description')")
     $actions = ''
     $reset = '0'
-    # Other actions than a restart are not put back: what they ran is not noted.
-    if ($was.recovery -match '^((?:restart/\d+ )+)reset=(\d+)$') {
-        $actions = $Matches[1].Trim().Replace(' ', '/')
-        $reset = $Matches[2]
+    # Kind 0 is "take no action", which sc.exe reads from an empty word: restart/15000//0. A command or a restart of
+    # the machine (kinds 2 and 3) is not put back: what it ran and said was not noted.
+    if ($was.recovery -match '^((?:(?:restart|0)/\d+ )+)reset=(-1|\d+)$') {
+        $actions = ($Matches[1].Trim() -replace '(^| )0/', '$1/').Replace(' ', '/')
+        $reset = $Matches[2].Replace('-1', 'INFINITE')
     }
     Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)

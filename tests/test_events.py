@@ -1,0 +1,87 @@
+"""What a running script tells is read as it stands, or not at all."""
+
+import json
+from typing import Any
+
+import pytest
+
+from winboot.errors import BadEvent
+from winboot.events import Difference, Problem, RunStarted, StepDone, parse
+
+
+def line(**fields: Any) -> str:
+    """One event of run r1."""
+    return json.dumps({"v": 1, "run": "r1", "seq": 1} | fields)
+
+
+def started(**fields: Any) -> str:
+    """The first event of a run."""
+    usual = {"boot_id": "b1", "smbios_uuid": "u", "build": "20348.1", "computer_name": "W", "fence": 3}
+    return line(event="run", **usual | fields)
+
+
+def step(**fields: Any) -> str:
+    """The event of a step."""
+    return line(
+        event="step", **{"step": "a", "state": "ok", "ms": 5, "differences": [], "problem": None} | fields
+    )
+
+
+def test_the_first_event_says_which_machine_this_is():
+    assert parse(started()) == RunStarted("r1", "b1", "u", "20348.1", "W", 3)
+
+
+@pytest.mark.parametrize("field", ["boot_id", "smbios_uuid", "build", "computer_name", "run"])
+def test_null_where_a_text_is_due_is_an_error_and_never_the_word_none(field: str):
+    with pytest.raises(BadEvent, match=f"expected a text as {field}, found null"):
+        parse(started(**{field: None}))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (started(fence="3"), 'expected a number as fence, found "3"'),
+        (started(fence=True), "expected a number as fence, found true"),
+        (step(state="perhaps"), "'perhaps' is no state of a step"),
+        (step(ms=None), "expected a number as ms, found null"),
+        (step(differences="none"), 'expected a list as differences, found "none"'),
+        (step(differences=[{"what": None}]), r"differences\[0\]: expected a text as what, found null"),
+        (step(differences=[{"what": "x", "is": 5}]), r"differences\[0\]: expected a text as is, found 5"),
+        (step(problem={"id": "X", "message": None}), "problem: expected a text as message, found null"),
+        (line(event="done", reason=None), "expected a text as reason, found null"),
+        (line(event="detached", id="d", step=None, timeout_s=5), "expected a text as step, found null"),
+    ],
+)
+def test_an_event_of_another_shape_is_an_error_that_names_the_field(text: str, complaint: str):
+    with pytest.raises(BadEvent, match=complaint):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING: something",
+        "5",
+        "[]",
+        "{}",
+        started().replace('"v": 1', '"v": 2'),
+        line(event="boot", boot_id=None),
+        line(event=None),
+    ],
+)
+def test_what_is_no_event_of_this_version_is_noise(text: str):
+    assert parse(text) is None
+
+
+def test_a_step_has_its_differences_and_its_problem():
+    found = parse(
+        step(
+            state="failed",
+            differences=[{"what": "x", "is": None, "want": "1", "reboot": True}],
+            problem={"id": "Odd", "message": "no", "hint": "try", "position": "line 1, column 2"},
+        )
+    )
+
+    assert isinstance(found, StepDone)
+    assert found.differences == (Difference("x", None, "1", reboot=True),)
+    assert found.problem == Problem("Odd", "no", "try", "line 1, column 2")
