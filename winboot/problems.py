@@ -14,6 +14,7 @@ from typing import Final
 
 from winboot.errors import (
     AccessDenied,
+    BadEvent,
     BudgetExhausted,
     Busy,
     CertificateNotTrusted,
@@ -92,6 +93,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ClusterUnreachable: "Check the server in the kubeconfig and the way to it, then run the same command again.",
     ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests rbac` prints what is needed.",
     NodeFailed: "Mend what the report names, then run the same command again: what is done stays done.",
+    BadEvent: "Report it as a bug, or correct the step of the profile's own that sends it; the journal has the line.",
     WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     Superseded: "Let the other run finish; `winboot plan` shows what is left.",
