@@ -414,19 +414,21 @@ function Invoke-Detached {
   $ended = @{ State = 'failed'; Message = '' }
   $lock = Wait-Mutex -Seconds 120
   try {
-    if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-    if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-    $script:Run.Fence = $status.fence
-    # That event is still on its way through the network.
-    Start-Sleep -Seconds 2
-    $ended = Invoke-Guarded $status
+    try {
+      if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+      if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+      $script:Run.Fence = $status.fence
+      # That event is still on its way through the network.
+      Start-Sleep -Seconds 2
+      $ended = Invoke-Guarded $status
+    }
+    catch { $ended.Message = $_.Exception.GetBaseException().Message }
+    $status.state = $ended.State
+    $status.message = $ended.Message
+    $status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson "detached\$id.json" $status
   }
-  catch { $ended.Message = $_.Exception.GetBaseException().Message }
-  $status.state = $ended.State
-  $status.message = $ended.Message
-  $status.ended = [DateTime]::UtcNow.Ticks
-  Write-StateJson "detached\$id.json" $status
-  if ($lock) { Exit-Run $lock }
+  finally { if ($lock) { Exit-Run $lock } }
   [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
@@ -537,15 +539,16 @@ function Invoke-Locked($Work) {
   # Taking the mutex would supersede it.
   $running = Get-RunningDetached
   $lock = $null
-  if (-not $running) { $lock = Enter-Run }
-  New-RunEvent
-  if ($running) { New-DetachedEvent $running $running.step; return }
-  if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+  # The lock is given back whatever happens after it was taken.
   try {
+    if (-not $running) { $lock = Enter-Run }
+    New-RunEvent
+    if ($running) { New-DetachedEvent $running $running.step; return }
+    if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
     & $Work
     Clear-OldFile
   }
-  finally { Exit-Run $lock }
+  finally { if ($lock) { Exit-Run $lock } }
 }
 
 function Invoke-Step($Steps, $Drive) {
@@ -891,14 +894,31 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-  # LastBootUpTime moves with the clock; the event log has a record of each boot, or the startup task noted it.
+  # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
+  # It comes from the record that the event log writes at each start.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
   foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-    $time = $started.TimeCreated.ToUniversalTime().ToString('o')
-    $seed = "$(Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid') $($started.RecordId) $time"
-    return [Guid]::new((Get-TextHash $seed).Substring(0, 32)).ToString()
+    return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
   }
-  [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
+  # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
+  $stamp = Get-BootStamp
+  $noted = Read-StateJson 'boot.json'
+  if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+  ConvertTo-BootId $stamp
+}
+
+function ConvertTo-BootId([string]$Seed) {
+  # A GUID made of what is unique to one boot, and of this machine's own id.
+  $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
+  [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+}
+
+function Get-BootStamp {
+  # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
+  # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
+  $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
+  if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+  $system.CreationDate.ToUniversalTime().ToString('o')
 }
 
 # What only the node knows fills the places <<name>> of texts.
@@ -1294,7 +1314,8 @@ function Restore-PortRange([object]$Former) {
 function Join-Argument([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
   $parts = foreach ($argument in $Arguments) {
-    if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
+    # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
+    if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
     '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
   }
   $parts -join ' '
@@ -1460,14 +1481,19 @@ function Restore-Service([object]$Former) {
     return
   }
   $was = $Former.definition
+  $display = Read-Member $Former 'display'
+  # A service without a display name is shown by its name.
+  if (-not $display) { $display = $Former.name }
   Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
-    'depend=', (ConvertTo-DependList $was.depends))
+    'depend=', (ConvertTo-DependList $was.depends), 'DisplayName=', $display)
+  Invoke-ServiceControl @('description', $Former.name, "$(Read-Member $Former 'description')")
   $actions = ''
   $reset = '0'
-  # Other actions than a restart are not put back: what they ran is not noted.
-  if ($was.recovery -match '^((?:restart/\d+ )+)reset=(\d+)$') {
-    $actions = $Matches[1].Trim().Replace(' ', '/')
-    $reset = $Matches[2]
+  # Kind 0 is "take no action", which sc.exe reads from an empty word: restart/15000//0. A command or a restart of
+  # the machine (kinds 2 and 3) is not put back: what it ran and said was not noted.
+  if ($was.recovery -match '^((?:(?:restart|0)/\d+ )+)reset=(-1|\d+)$') {
+    $actions = ($Matches[1].Trim() -replace '(^| )0/', '$1/').Replace(' ', '/')
+    $reset = $Matches[2].Replace('-1', 'INFINITE')
   }
   Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
   Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)

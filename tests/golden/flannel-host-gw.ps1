@@ -537,7 +537,7 @@ function Set-BootTask {
 }
 
 function Invoke-Boot {
-  Write-StateJson 'boot.json' @{ boot_id = (Get-BootId) }
+  Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) }
   [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
   Clear-OldFile
   Remove-CutRun
@@ -570,9 +570,16 @@ function Read-PemCertificate([string]$Path) {
 }
 
 function ConvertFrom-Pem([string]$Text) {
+  # The first certificate of a PEM text; $null when there is none, or one that is damaged.
   $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
-  if (-not $match.Success) { return }
-  [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($match.Groups[1].Value))
+  if (-not $match.Success) { return $null }
+  try {
+    $bytes = [Convert]::FromBase64String($match.Groups[1].Value)
+    # Of no bytes at all .NET makes an object without a certificate in it.
+    if ($bytes.Length -eq 0) { return $null }
+    [Security.Cryptography.X509Certificates.X509Certificate2]::new($bytes)
+  }
+  catch [FormatException], [Security.Cryptography.CryptographicException] { return $null }
 }
 
 function Test-CurrentCertificate([string]$Path) {
@@ -691,19 +698,21 @@ function Invoke-Detached {
   $ended = @{ State = 'failed'; Message = '' }
   $lock = Wait-Mutex -Seconds 120
   try {
-    if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-    if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-    $script:Run.Fence = $status.fence
-    # That event is still on its way through the network.
-    Start-Sleep -Seconds 2
-    $ended = Invoke-Guarded $status
+    try {
+      if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+      if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+      $script:Run.Fence = $status.fence
+      # That event is still on its way through the network.
+      Start-Sleep -Seconds 2
+      $ended = Invoke-Guarded $status
+    }
+    catch { $ended.Message = $_.Exception.GetBaseException().Message }
+    $status.state = $ended.State
+    $status.message = $ended.Message
+    $status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson "detached\$id.json" $status
   }
-  catch { $ended.Message = $_.Exception.GetBaseException().Message }
-  $status.state = $ended.State
-  $status.message = $ended.Message
-  $status.ended = [DateTime]::UtcNow.Ticks
-  Write-StateJson "detached\$id.json" $status
-  if ($lock) { Exit-Run $lock }
+  finally { if ($lock) { Exit-Run $lock } }
   [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
@@ -850,15 +859,16 @@ function Invoke-Locked($Work) {
   # Taking the mutex would supersede it.
   $running = Get-RunningDetached
   $lock = $null
-  if (-not $running) { $lock = Enter-Run }
-  New-RunEvent
-  if ($running) { New-DetachedEvent $running $running.step; return }
-  if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+  # The lock is given back whatever happens after it was taken.
   try {
+    if (-not $running) { $lock = Enter-Run }
+    New-RunEvent
+    if ($running) { New-DetachedEvent $running $running.step; return }
+    if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
     & $Work
     Clear-OldFile
   }
-  finally { Exit-Run $lock }
+  finally { if ($lock) { Exit-Run $lock } }
 }
 
 function Invoke-Step($Steps, $Drive) {
@@ -1051,8 +1061,10 @@ function Get-PathHash([string]$Path) {
 }
 
 function Read-FileText([string]$Path) {
+  # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
   # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
-  if ([IO.File]::Exists($Path)) { [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path)) }
+  if (-not [IO.File]::Exists($Path)) { return $null }
+  [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path))
 }
 
 function Get-FileDifference([string]$Path, $Text, [switch]$Disrupts) {
@@ -1354,14 +1366,31 @@ function Get-MachineIdentity {
 }
 
 function Get-BootId {
-  # LastBootUpTime moves with the clock; the event log has a record of each boot, or the startup task noted it.
+  # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
+  # It comes from the record that the event log writes at each start.
   $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
   foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-    $time = $started.TimeCreated.ToUniversalTime().ToString('o')
-    $seed = "$(Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid') $($started.RecordId) $time"
-    return [Guid]::new((Get-TextHash $seed).Substring(0, 32)).ToString()
+    return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
   }
-  [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')
+  # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
+  $stamp = Get-BootStamp
+  $noted = Read-StateJson 'boot.json'
+  if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+  ConvertTo-BootId $stamp
+}
+
+function ConvertTo-BootId([string]$Seed) {
+  # A GUID made of what is unique to one boot, and of this machine's own id.
+  $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
+  [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+}
+
+function Get-BootStamp {
+  # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
+  # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
+  $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
+  if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+  $system.CreationDate.ToUniversalTime().ToString('o')
 }
 
 function Get-StoreFile([string]$Store) {
@@ -2009,7 +2038,7 @@ function Enable-Forwarding($Wanted) {
 }
 
 function Get-SubnetFileDifference([string]$Path) {
-  $match = [regex]::Match((Read-FileText $Path), '(?m)^FLANNEL_SUBNET=(\S+)')
+  $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
   $is = if ($match.Success) { $match.Groups[1].Value }
   $known = Get-Known
   $want = '(known after join)'
@@ -2207,7 +2236,8 @@ function Get-PendingReboot {
 function Join-Argument([string[]]$Arguments = @()) {
   # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
   $parts = foreach ($argument in $Arguments) {
-    if ($argument -ne '' -and $argument -notmatch '[\s"]') { $argument; continue }
+    # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
+    if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
     '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
   }
   $parts -join ' '
@@ -2361,7 +2391,9 @@ function ConvertFrom-FailureAction($Bytes) {
   # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
   $raw = [byte[]]@($Bytes)
   if ($raw.Length -lt 20) { return '' }
-  $actions = for ($index = 0; $index -lt [BitConverter]::ToInt32($raw, 12); $index++) {
+  # No more than there are bytes for, whatever the count says.
+  $count = [Math]::Min([BitConverter]::ToInt32($raw, 12), [Math]::Floor(($raw.Length - 20) / 8))
+  $actions = for ($index = 0; $index -lt $count; $index++) {
     $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
     if ($kind -eq 1) { $kind = 'restart' }
     "$kind/$([BitConverter]::ToInt32($raw, 24 + 8 * $index))"
@@ -2457,6 +2489,8 @@ function Read-FormerService([string]$Name) {
   $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
   if ($former.exists) {
     $former.definition = Read-Service $Name
+    $former.display = Read-Registry $path 'DisplayName'
+    $former.description = Read-Registry $path 'Description'
     $former.parameters = @(Read-ParameterTree "$path\Parameters")
   }
   $former
