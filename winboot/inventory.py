@@ -20,9 +20,10 @@ from pydantic import Field
 from winboot import compat
 from winboot.compat.platform import BUILDS
 from winboot.errors import InvalidInput
-from winboot.model import LocalPath, Model, build
+from winboot.model import LocalPath, Model, build, expanded, is_file
 from winboot.profile import Profile, Reference, facts_of, profile_from
-from winboot.profile.values import Ip, NameOrAddress, node_name
+from winboot.profile.values import Address as IpAddress
+from winboot.profile.values import Fingerprint, Host, Ip, NameOrAddress, node_name
 from winboot.source import (
     Complaint,
     Entry,
@@ -45,6 +46,10 @@ SECTIONS: Final = tuple(name for name in Profile.model_fields if name != "name")
 _MACHINE_KEYS: Final = ("os", "connection")
 _HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names")
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
+# A group is named on the command line (--limit a,b), in reports and in comments of the script.
+_GROUP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# The transports that this version has; another one is refused where it is written, not when a machine is contacted.
+TRANSPORTS: Final[tuple[str, ...]] = ("winrm",)
 _COMPUTER_NAME: Final = re.compile(r"(?!\d+$)[A-Za-z0-9]([A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
 
 
@@ -54,7 +59,9 @@ class Tls(Model):
     ca: Reference | None = Field(
         default=None, description="the PEM file of the CA that signed the WinRM certificate"
     )
-    fingerprint: str | None = Field(default=None, description="sha256:<hex> of the certificate itself (DER)")
+    fingerprint: Fingerprint | None = Field(
+        default=None, description="sha256:<hex> of the certificate itself (DER)"
+    )
 
 
 class Connection(Model):
@@ -65,7 +72,7 @@ class Connection(Model):
     """
 
     transport: Literal["winrm", "ssh", "local"] = Field(default="winrm", description="winrm | ssh | local")
-    host: str = Field(default="", description="what to connect to; default: the address of the host")
+    host: Host = Field(default="", description="what to connect to; default: the address of the host")
     port: int | None = Field(default=None, ge=1, le=65535, description="default: 5986 (winrm), 22 (ssh)")
     scheme: Literal["http", "https"] | None = Field(
         default=None, description="default: http on port 5985, else https"
@@ -85,10 +92,14 @@ class Connection(Model):
         default=None, description="ssh: a known_hosts file; default: ~/.ssh/known_hosts"
     )
     connect_timeout_s: int = Field(
-        default=30, ge=1, description="how long to wait for an answer to the first packet"
+        default=30, ge=1, le=3600, description="how long to wait for an answer to the first packet"
     )
     poll_s: float = Field(
-        default=5.0, gt=0, description="how often to ask again while the machine restarts or works on its own"
+        default=5.0,
+        gt=0,
+        le=600,
+        allow_inf_nan=False,
+        description="how often to ask again while the machine restarts or works on its own",
     )
 
     @property
@@ -112,7 +123,7 @@ class Connection(Model):
 class HostKeys(Model):
     """What an inventory may say of a machine, beside the sections of its profile."""
 
-    address: str | None = Field(
+    address: Host | None = Field(
         default=None, description="name or address to connect to; default: the host key"
     )
     os: Os | None = Field(
@@ -201,7 +212,7 @@ class _Group:
     """A group as it stands in the file."""
 
     name: str
-    place: Place
+    key_place: Place
     table: Table
     profile: Path | None = None
     hosts: dict[str, Entry] = field(default_factory=dict)
@@ -238,10 +249,9 @@ class _Reader:
             self._group(name, entry) for name, entry in self._table(self.top, "groups", ()).entries.items()
         ]
         hosts = self._hosts(groups)
+        self._check_group_names(groups, hosts)
         if not hosts and not self.complaints:
-            self._complain(
-                self.top.place, "groups", "no host stands in this file", "groups: {pool: {hosts: {…}}}"
-            )
+            self._complain(self.top.place, "groups", "this file has no hosts", "groups: {pool: {hosts: {…}}}")
         machines = [self._machine(host, defaults) for host in hosts]
         made = tuple(machine for machine in machines if machine is not None)
         self._refuse_twins(made, hosts)
@@ -257,9 +267,14 @@ class _Reader:
         members = table.get("members")
         if isinstance(members, Listing):
             group.members = {item.text: item.place for item in members.items if isinstance(item, Scalar)}
+            for item in members.items:
+                if not isinstance(item, Scalar):
+                    self._complain(
+                        item.place, f"groups.{name}.members", f"found {_kind(item)}", "the name of a host"
+                    )
         elif members is not None:
             self._complain(
-                members.place, f"groups.{name}.members", "no list stands here", "a list of host names"
+                members.place, f"groups.{name}.members", f"found {_kind(members)}", "a list of host names"
             )
         return group
 
@@ -269,11 +284,16 @@ class _Reader:
             return None
         if not isinstance(named, Scalar):
             self._complain(
-                named.place, ".".join((*path, "profile")), "no path stands here", "the path of a profile"
+                named.place, ".".join((*path, "profile")), f"found {_kind(named)}", "the path of a profile"
             )
             return None
         # Without `..`, but not absolute: complaints should show the path as people know it.
-        return Path(os.path.normpath(self.path.parent / Path(named.text).expanduser()))
+        file = Path(os.path.normpath(self.path.parent / expanded(named.text)))
+        if not is_file(file):
+            wrong = f"there is no file {file}"
+            self._complain(named.place, ".".join((*path, "profile")), wrong, "the path of a profile")
+            self._profile_nodes[file] = None
+        return file
 
     def _hosts(self, groups: list[_Group]) -> list[_Host]:
         found: dict[str, _Host] = {}
@@ -281,10 +301,9 @@ class _Reader:
             for name, entry in group.hosts.items():
                 path = ("groups", group.name, "hosts", name)
                 if name in found:
-                    wrong = f"the host {name!r} stands in the group {found[name].home.name!r} too"
-                    self._complain(
-                        entry.key_place, ".".join(path), wrong, "one place; other groups name it in members"
-                    )
+                    wrong = f"the host {name!r} is also in the group {found[name].home.name!r}"
+                    expected = "the host in one group; other groups list it under members"
+                    self._complain(entry.key_place, ".".join(path), wrong, expected)
                     continue
                 table = self._as_table(entry.value, path)
                 self._refuse_unknown(table, path, (*_HOST_KEYS, *_MACHINE_KEYS, *SECTIONS))
@@ -303,6 +322,17 @@ class _Reader:
         for host in found.values():
             host.groups = tuple(one for one in groups if one is host.home or host.name in one.members)
         return list(found.values())
+
+    def _check_group_names(self, groups: list[_Group], hosts: list[_Host]) -> None:
+        names = {host.name for host in hosts}
+        for group in groups:
+            path = f"groups.{group.name}"
+            if not _GROUP_NAME.fullmatch(group.name):
+                wrong = f"the group name {group.name!r}"
+                self._complain(group.key_place, path, wrong, "letters, digits, ., _ and -")
+            elif group.name in names:
+                wrong = f"the group {group.name!r} has the name of a host, and --limit could mean either"
+                self._complain(group.key_place, path, wrong, "another name")
 
     def _check_name(self, name: str, place: Place, path: tuple[str, ...]) -> None:
         try:
@@ -326,7 +356,7 @@ class _Reader:
             self._complain(
                 host.place,
                 f"hosts.{host.name}",
-                "no os is named",
+                "os is missing",
                 "os: 2019 | 2022 | 2025, here or in the group",
             )
             return None
@@ -359,7 +389,7 @@ class _Reader:
         named = list(dict.fromkeys(group.profile for group in host.groups if group.profile))
         if not named:
             self._complain(
-                host.home.place, f"groups.{host.home.name}", "the group names no profile", "profile: a path"
+                host.home.key_place, f"groups.{host.home.name}", "the group has no profile", "profile: a path"
             )
             return None
         if len(named) > 1:
@@ -397,7 +427,7 @@ class _Reader:
             return read(path)
         except InvalidInput as error:
             found = [one for one in error.problems if isinstance(one, Complaint)]
-            self.complaints.extend(found or [Complaint(None, "", error.problem, expected="a profile")])
+            self.complaints.extend(found or [Complaint(Place(str(path), 1, 1), "", error.problem)])
             return None
 
     # What a machine must fulfil beside its profile.
@@ -406,7 +436,10 @@ class _Reader:
         profile, facts = machine.profile, facts_of(machine.profile)
         version = profile.kubernetes.version
         self._found(merged, ("os",), compat.check_build(facts, version, machine.build))
-        features = list(profile.solution.features)
+        try:
+            features = list(profile.solution.features)
+        except ValueError:
+            features = []  # there is no such network, which the profile's own check has said
         if profile.kube_proxy.dsr == "on":
             features.append("dsr")
         if len(profile.cluster.pod_cidr) > 1:
@@ -437,7 +470,7 @@ class _Reader:
                     locate(merged, ("os",)),
                     "windows.known_fixes",
                     wrong,
-                    "known_fixes of its own for this group",
+                    "other known_fixes for this group",
                 )
 
     def _check_names(self, machine: Machine, merged: Table) -> None:
@@ -463,6 +496,7 @@ class _Reader:
                         f"{address} is an address of {name}",
                         "an address of the node network",
                     )
+            self._check_usable(machine, key, address, place)
             same_family = [cidr for cidr in cluster.node_cidr if cidr.version == address.version]
             if key == "node_ip" and same_family and not any(address in cidr for cidr in same_family):
                 self._complain(
@@ -471,15 +505,20 @@ class _Reader:
                     f"{address} is outside cluster.node_cidr",
                     "an address in it",
                 )
-            if key == "node_ip" and (address.version == 6 or address.is_loopback or address.is_link_local):
-                self._complain(
-                    place,
-                    f"hosts.{machine.name}.{key}",
-                    f"{address} cannot be a node's address",
-                    "its IPv4 address",
-                )
+
+    def _check_usable(self, machine: Machine, key: str, address: IpAddress, place: Place) -> None:
+        """No machine has the address 0.0.0.0 or one of a group; the lab's machines are reached on loopback."""
+        never = address.is_unspecified or address.is_multicast or address.is_reserved
+        elsewhere = address.version == 6 or address.is_loopback or address.is_link_local
+        if never or (key == "node_ip" and elsewhere):
+            wrong = f"{address} cannot be a node's address"
+            self._complain(place, f"hosts.{machine.name}.{key}", wrong, "its IPv4 address")
 
     def _check_connection(self, connection: Connection, merged: Table, host: _Host) -> None:
+        if connection.transport not in TRANSPORTS:
+            place = locate(merged, ("connection", "transport"))
+            wrong = f"the transport {connection.transport!r} is not available in this version"
+            self._complain(place, "connection.transport", wrong, " | ".join(TRANSPORTS))
         address = merged.get("address")
         target = connection.host or (address.text if isinstance(address, Scalar) else host.name)
         place = locate(merged, ("connection", "auth"))
@@ -497,8 +536,15 @@ class _Reader:
                     "http has no certificate",
                     "port 5986, or no tls",
                 )
+            self._check_tls_file(connection, merged)
         if connection.transport == "ssh":
             self._check_ssh(connection, merged)
+
+    def _check_tls_file(self, connection: Connection, merged: Table) -> None:
+        file = connection.tls.ca.file if connection.tls and connection.tls.ca else None
+        if file is not None and not is_file(file):
+            place = locate(merged, ("connection", "tls", "ca", "file"))
+            self._complain(place, "connection.tls.ca.file", f"there is no file {file}", "a PEM file")
 
     def _check_ssh(self, connection: Connection, merged: Table) -> None:
         if connection.port in (5985, 5986):
@@ -522,9 +568,8 @@ class _Reader:
                 value = f"{text}:{machine.connection.port_number}" if key == "address" and text else text
                 if value and value in seen:
                     wrong = f"{machine.name} and {seen[value]} have the same {key} {getattr(machine, key)}"
-                    self._complain(
-                        places[machine.name], f"hosts.{machine.name}.{key}", wrong, f"a {key} of its own"
-                    )
+                    expected = f"a different {key} for each machine"
+                    self._complain(places[machine.name], f"hosts.{machine.name}.{key}", wrong, expected)
                 seen.setdefault(value, machine.name)
 
     # Small tools.
@@ -537,7 +582,7 @@ class _Reader:
         if isinstance(node, Table):
             return node
         if not (isinstance(node, Scalar) and node.is_null):
-            self._complain(node.place, ".".join(path), "no map stands here", "a map")
+            self._complain(node.place, ".".join(path), f"found {_kind(node)}", "a mapping")
         return Table(node.place)
 
     def _refuse_unknown(self, table: Table, path: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -545,7 +590,7 @@ class _Reader:
             if key not in known:
                 meant = nearest(key, known)
                 expected = "" if meant else "one of " + ", ".join(known)
-                wrong = f"the key {key!r} is not known here"
+                wrong = f"unknown key {key!r}"
                 self._complain(entry.key_place, ".".join((*path, key)), wrong, expected, meant)
 
     def _found(self, node: Table, path: tuple[str, ...], findings: list[compat.Finding]) -> None:
@@ -581,7 +626,14 @@ def _merged_tables(low: Table, high: Table) -> Table:
     return Table(low.place, merged.entries)
 
 
-def _address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _kind(node: Node) -> str:
+    """What stands where something else was expected."""
+    return (
+        "a mapping" if isinstance(node, Table) else "a list" if isinstance(node, Listing) else repr(node.text)
+    )
+
+
+def _address(text: str | None) -> IpAddress | None:
     try:
         return ipaddress.ip_address(text or "")
     except ValueError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from winboot.source import (
@@ -53,11 +54,28 @@ def _one_or_many(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+def expanded(text: str) -> Path:
+    """A path with `~` as the home folder; a user nobody knows stays as it is written, and is not found."""
+    path = Path(text)
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
+def is_file(path: Path) -> bool:
+    """Is there a file? A name that no file system takes (too long) is none, not an error."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _local_path(value: Any) -> Any:
     """A path is relative to the file it is written in; `~` is the home folder."""
     if not isinstance(value, str):
         return value
-    path = Path(value).expanduser()
+    path = expanded(value)
     if isinstance(value, Text) and not path.is_absolute():
         return Path(value.place.file).parent / path
     return path
@@ -93,6 +111,8 @@ def _complaint(model: type[Model], node: Node, prefix: PathParts, error: ErrorDe
         return Complaint(
             locate(node, path[:-1], key=True), shown, "this key is missing", expected=_want(model, path)
         )
+    if kind == "none_required":
+        return Complaint(locate(node, path), shown, "no value", _want(model, path))
     cause = context.get("error")
     if isinstance(cause, Wrong):
         return Complaint(locate(node, path), shown, cause.wrong, cause.expected, cause.did_you_mean)
@@ -107,20 +127,25 @@ def _complaint(model: type[Model], node: Node, prefix: PathParts, error: ErrorDe
             " | ".join(choices),
             nearest(value, choices) if isinstance(value, str) else "",
         )
-    return Complaint(
-        locate(node, path), shown, wrong, _EXPECTED.get(kind) or error["msg"].removeprefix("Value error, ")
-    )
+    expected = _range(model, path) or _EXPECTED.get(kind) or _want(model, path) or "another value"
+    return Complaint(locate(node, path), shown, wrong, expected)
 
 
+# Pydantic's kinds of errors in words for people who do not know that it is there. A number says its range.
 _EXPECTED = {
     "int_parsing": "a whole number",
     "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
     "bool_parsing": "true or false",
     "bool_type": "true or false",
     "string_type": "text",
-    "model_type": "a map",
-    "model_attributes_type": "a map",
-    "dict_type": "a map",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "dict_type": "a mapping",
     "tuple_type": "a list",
     "list_type": "a list",
     "path_type": "a path",
@@ -132,12 +157,58 @@ def _written(value: Any) -> str:
         case str():
             return repr(str(value))
         case dict():
-            return "a map stands here"
+            return "found a mapping"
         case list() | tuple():
-            return "a list stands here"
+            return "found a list"
         case None:
-            return "nothing stands here"
+            return "no value"
     return repr(value)
+
+
+def _range(model: type[Model], path: PathParts) -> str:
+    """The numbers that a field takes (`a whole number from 1 to 65535`), or "" where it has no bounds."""
+    owner = model_at(model, path[:-1])
+    info = owner.model_fields.get(str(path[-1])) if owner and path else None
+    bounds: dict[str, Any] = {}
+    for one in _metadata(info):
+        bounds |= {
+            name: getattr(one, name)
+            for name in ("ge", "gt", "le", "lt")
+            if getattr(one, name, None) is not None
+        }
+    if not bounds or info is None:
+        return ""
+    kind = "a number" if float in _choices_of_types(info.annotation) else "a whole number"
+    low = f"from {bounds['ge']}" if "ge" in bounds else f"above {bounds['gt']}" if "gt" in bounds else ""
+    high = f"to {bounds['le']}" if "le" in bounds else f"below {bounds['lt']}" if "lt" in bounds else ""
+    words = [str(one) for one in _choices(info.annotation)]
+    return " | ".join([*words, " ".join(part for part in (kind, low, high) if part)])
+
+
+def _metadata(info: FieldInfo | None) -> Iterable[Any]:
+    """The constraints of a field, and of the members of its union."""
+    if info is None:
+        return
+    yield from info.metadata
+    for annotated in _annotated(info.annotation):
+        for one in typing.get_args(annotated)[1:]:
+            yield from one.metadata if isinstance(one, FieldInfo) else [one]
+
+
+def _annotated(annotation: Any) -> Iterable[Any]:
+    if typing.get_origin(annotation) is Annotated:
+        yield annotation
+    else:
+        for part in typing.get_args(annotation):
+            yield from _annotated(part)
+
+
+def _choices_of_types(annotation: Any) -> Iterable[Any]:
+    """The plain types in an annotation."""
+    if isinstance(annotation, type):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from _choices_of_types(part)
 
 
 def _real_path(node: Node, loc: Sequence[str | int], kind: str) -> PathParts:
@@ -160,12 +231,12 @@ def _unknown_key(model: type[Model], node: Node, path: PathParts, shown: str) ->
     instead = owner.elsewhere.get(key, "") if owner else ""
     if instead:
         place = locate(node, path, key=True)
-        return Complaint(place, shown, f"the key {key!r} is not known here", expected=instead)
+        return Complaint(place, shown, f"unknown key {key!r}", expected=instead)
     meant = nearest(key, known)
     return Complaint(
         locate(node, path, key=True),
         shown,
-        f"the key {key!r} is not known here",
+        f"unknown key {key!r}",
         expected="" if meant or not known else "one of " + ", ".join(known),
         did_you_mean=meant,
     )

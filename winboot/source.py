@@ -27,6 +27,10 @@ _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 # Aliases of aliases multiply; an inventory of five thousand hosts has a quarter of this.
 MOST_NODES: Final = 200_000
+# The same inventory has a tenth of this.
+MOST_BYTES: Final = 4 * 2**20
+# A profile needs eight. PyYAML's composer recurses on the C stack: 100,000 open brackets end the whole process.
+MOST_LEVELS: Final = 50
 _KNOWN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}"
     for kind in ("null", "bool", "int", "float", "timestamp", "str", "seq", "map", "merge", "value")
@@ -34,6 +38,16 @@ _KNOWN_TAGS: Final = frozenset(
 # The same loader in C, ten times faster, where PyYAML was built with it.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE: Final = "tag:yaml.org,2002:merge"
+# Control characters (line breaks among them), the line and paragraph separators that YAML 1.1 reads as breaks, and
+# halves of surrogate pairs: no host, path, address or name has one.
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# A script given to a shell may have several lines.
+_MAY_HAVE_LINES: Final = frozenset({"command"})
+# What stands before the @ of an address, whatever it looks like; an image's digest stands behind one too.
+_LOGIN: Final = re.compile(
+    r"((?:[A-Za-z][\w+.-]*:)?//|\\\\)?(?:[^\s'\"]*:[^\s'\"]*|(?<=//)[^\s'\"/]*)@(?!sha256:)"
+)
+_QUERY: Final = re.compile(r"(?<=[\w/])\?[^\s'\"]+=[^\s'\"]*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,6 +75,11 @@ class Complaint:
     level: Level = "error"
     source: str = ""
     instead: str = ""
+
+    def __post_init__(self) -> None:
+        # Complaints end on terminals and in CI logs.
+        for name in ("path", "wrong", "did_you_mean"):
+            object.__setattr__(self, name, masked(getattr(self, name)))
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -144,29 +163,68 @@ class Wrong(ValueError):
         self.did_you_mean = did_you_mean
 
 
+def masked(text: str) -> str:
+    """The text without what may be a credential: the user part and the query string of every address in it."""
+    if "@" not in text and "?" not in text:
+        return text
+    return _QUERY.sub("?***", _LOGIN.sub(r"\1***@", text))
+
+
 def read(path: Path) -> Table:
     """The map that a YAML file holds; InvalidInput where the file cannot be read or is no such map."""
     try:
-        text = path.read_text(encoding="utf-8")
+        data = _bytes(path)
+        text = data.decode("utf-8")
     except OSError as error:
-        raise InvalidInput(
-            f"{path}: cannot be read: {error.strerror or error}", hint="Check the path and its permissions."
-        ) from error
+        reason = f"cannot be read: {error.strerror or error}"
+        raise _unreadable(path, reason, "Check the path and its permissions.") from error
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: is not UTF-8 text", hint="Save the file as UTF-8.") from error
+        raise _undecodable(path, data, error) from error
     return compose(text, str(path))
+
+
+def _bytes(path: Path) -> bytes:
+    """The file's content, or a refusal of one that no person wrote. A device or a pipe might never end."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a regular file"
+        raise _unreadable(path, f"is {kind}", "Name a file.")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise _unreadable(path, f"is larger than {MOST_BYTES // 2**20} MiB", "Split it into several files.")
+    return data
+
+
+def _unreadable(path: Path, reason: str, hint: str) -> InvalidInput:
+    complaint = Complaint(Place(str(path), 1, 1), "", reason)
+    return InvalidInput(f"{path}: {reason}", problems=(complaint,), hint=hint)
+
+
+def _undecodable(path: Path, data: bytes, error: UnicodeDecodeError) -> InvalidInput:
+    """Where the first byte stands that is not UTF-8, and what the file is instead, where its mark says so."""
+    before = data[: error.start].decode("utf-8")
+    place = Place(str(path), before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+    utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    wrong = "the file is UTF-16" if utf16 else f"the byte 0x{data[error.start]:02x} is not UTF-8"
+    complaint = Complaint(place, "", wrong, expected="a file saved as UTF-8")
+    return InvalidInput(f"{path}: is not UTF-8 text", problems=(complaint,), hint="Save the file as UTF-8.")
 
 
 def compose(text: str, file: str) -> Table:
     """Text as nodes. Refuses, with every place at once: bad YAML, duplicate keys, foreign tags, several
-    documents."""
+    documents, control characters, and structures that are too large or too deep."""
     try:
+        _refuse_depth(text, file)
         documents = list(yaml.compose_all(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
         raise InvalidInput(
-            f"{file}: is not valid YAML", problems=(_syntax_complaint(error, file),)
+            f"{file}: is not valid YAML", problems=(_syntax_complaint(error, text, file),)
         ) from error
-    except yaml.YAMLError as error:
+    except yaml.reader.ReaderError as error:
+        raise InvalidInput(
+            f"{file}: is not valid YAML", problems=(_character_complaint(error, text, file),)
+        ) from error
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise InvalidInput(
             f"{file}: is not valid YAML", problems=(Complaint(Place(file, 1, 1), "", str(error)),)
         ) from error
@@ -272,9 +330,42 @@ def _form(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
 
 
-def _syntax_complaint(error: yaml.MarkedYAMLError, file: str) -> Complaint:
+def _refuse_depth(text: str, file: str) -> None:
+    """Look at the events alone, which takes no stack, before nodes are made of them."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MOST_LEVELS:
+                mark = event.start_mark
+                place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
+                wrong = f"more than {MOST_LEVELS} maps and lists inside each other"
+                complaint = Complaint(place, "", wrong, expected="a flatter file")
+                raise InvalidInput(f"{file}: is nested too deeply", problems=(complaint,))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _character_complaint(error: yaml.reader.ReaderError, text: str, file: str) -> Complaint:
+    found = next((one for one in _UNPRINTABLE.finditer(text) if one[0] not in "\t\r\n"), None)
+    if found is None:
+        return Complaint(Place(file, 1, 1), "", f"{error.reason}", expected="printable text")
+    before = text[: found.start()]
+    place = Place(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+    return Complaint(place, "", f"contains the control character {_code_point(found[0])}", "printable text")
+
+
+def _code_point(character: str) -> str:
+    return f"U+{ord(character):04X}"
+
+
+def _syntax_complaint(error: yaml.MarkedYAMLError, text: str, file: str) -> Complaint:
     mark = error.problem_mark or error.context_mark
     place = Place(file, 1, 1) if mark is None else Place(file, mark.line + 1, mark.column + 1)
+    lines = text.split("\n")
+    rest = lines[place.line - 1][place.column - 1 :] if place.line <= len(lines) else ""
+    if rest.startswith("\t"):
+        return Complaint(place, "", "a tab is used to indent", expected="spaces; YAML allows no tabs there")
     context = f" {error.context}" if error.context else ""
     return Complaint(place, "", f"{error.problem or 'bad YAML'}{context}", expected="YAML")
 
@@ -286,6 +377,7 @@ class _Reader:
         self.file = file
         self.complaints: list[Complaint] = []
         self._open: set[int] = set()
+        self._lines_allowed = False
         self._left = MOST_NODES
 
     def document(self, documents: Sequence[yaml.Node]) -> Table:
@@ -297,16 +389,18 @@ class _Reader:
         if isinstance(node, Table):
             return node
         if not (isinstance(node, Scalar) and node.is_null):
-            self._complain(documents[0], "the file holds no map", "a map of sections")
+            self._complain(documents[0], "the file does not contain a mapping", "a mapping of sections")
         return Table(node.place)
 
     def _node(self, node: yaml.Node) -> Node:
         place = self._place(node)
         if node.tag not in _KNOWN_TAGS:
-            self._complain(node, f"the tag {node.tag} is not known here", "a value without a tag")
+            self._complain(node, f"unknown tag {node.tag}", "a value without a tag")
         self._left -= 1
         if self._left == 0:
-            self._complain(node, f"more than {MOST_NODES} values, with those behind aliases", "fewer aliases")
+            self._complain(
+                node, f"more than {MOST_NODES} values, counting those behind aliases", "fewer aliases"
+            )
         if self._left <= 0:
             return Table(place)
         if id(node) in self._open:
@@ -320,11 +414,25 @@ class _Reader:
                 case yaml.SequenceNode():
                     return Listing(place, tuple(self._node(item) for item in node.value))
                 case yaml.ScalarNode():
+                    self._refuse_unprintable(node)
                     return Scalar(place, str(node.value), plain=not node.style)
                 case _:
                     raise TypeError(f"PyYAML made a {type(node).__name__}, which YAML has not")
         finally:
             self._open.discard(id(node))
+
+    def _refuse_unprintable(self, node: yaml.ScalarNode) -> None:
+        found = _UNPRINTABLE.search(node.value)
+        if found is None or (found[0] == "\n" and self._lines_allowed):
+            return
+        if found[0] == "\n":
+            self._complain(
+                node, "the value has a line break", "a single line (in a block, >- or |- ends without one)"
+            )
+        else:
+            self._complain(
+                node, f"the value contains the control character {_code_point(found[0])}", "printable text"
+            )
 
     def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, Entry]]:
         merged: dict[str, Entry] = {}
@@ -336,12 +444,14 @@ class _Reader:
             key = self._key(key_node)
             if key is None:
                 continue
+            former, self._lines_allowed = self._lines_allowed, key in _MAY_HAVE_LINES
             entry = Entry(self._place(key_node), self._node(value_node))
+            self._lines_allowed = former
             if key in own:
                 self._complain(
                     key_node,
-                    f"the key {key!r} stands twice",
-                    f"one {key!r} (the first is at {own[key].key_place})",
+                    f"duplicate key {key!r}",
+                    f"it once (it is first set at {own[key].key_place})",
                 )
                 continue
             own[key] = entry
@@ -355,13 +465,14 @@ class _Reader:
             if isinstance(table, Table):
                 found = {**table.entries, **found}
             else:
-                self._complain(source, "<< merges a value that is no map", "an alias to a map")
+                self._complain(source, "<< merges a value that is not a mapping", "an alias of a mapping")
         return found
 
     def _key(self, node: yaml.Node) -> str | None:
         if isinstance(node, yaml.ScalarNode):
+            self._refuse_unprintable(node)
             return str(node.value)
-        self._complain(node, "a key that is a map or a list", "a key that is text")
+        self._complain(node, "the key is a mapping or a list", "a key that is text")
         return None
 
     def _place(self, node: yaml.Node) -> Place:

@@ -28,7 +28,7 @@ BAD: list[tuple[str, str, str]] = [
     ("kubernetes: {§verison: 1.34.2}", "error", "did you mean 'version'"),
     ("§kubernets: {version: 1.34.2}", "error", "did you mean 'kubernetes'"),
     ("§kubernetes: {}", "error", "this key is missing"),
-    ("kubernetes: §[1.34.2]", "error", "a list stands here"),
+    ("kubernetes: §[1.34.2]", "error", "found a list; expected a mapping"),
     ("kubelet: {config: {maxPods: 110}, §feature_gates: {A: true}}", "error", "config: {featureGates"),
     ("kube_proxy: {§enable_dsr: true}", "error", "dsr: on"),
     # Versions
@@ -133,14 +133,18 @@ BAD: list[tuple[str, str, str]] = [
     ("network: {cni: §flanel}", "error", "did you mean 'flannel'"),
     ("network: {cni: §ovn}", "error", "not offered yet"),
     ("network: {cni: flannel, mode: §vxlna}", "error", "did you mean 'vxlan'"),
-    ("network: {cni: win-bridge, mode: §host-gw}", "error", "has one form"),
+    ("network: {cni: win-bridge, mode: §host-gw}", "error", "has only one"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §1}}", "error", "from 4096 on"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {port: §8472}}", "error", "4789"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {mac_prefix: §'0E'}}", "error", "two bytes"),
     ("network: {cni: flannel, mode: host-gw, §vxlan: {vni: 4096}}", "error", "no overlay"),
     ("network: {cni: flannel, §ipam: azure-cns}", "error", "only azure"),
     ("network: {cni: azure, ipam: §host-local}", "error", "azure-vnet-ipam | azure-cns"),
-    ("network: {cni: flannel, managed_by: §operator}", "error", "no form that is managed by operator"),
+    (
+        "network: {cni: flannel, managed_by: §operator}",
+        "error",
+        "cannot be managed by operator; expected winboot",
+    ),
     ("network: {cni: flannel, network_name: §nat}", "error", "Docker"),
     ("§network: {cni: none}", "error", "network_name"),
     # The cluster
@@ -212,7 +216,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         "§cluster: {server: 'https://k', pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
         "error",
-        "whom to trust",
+        "no CA is given",
     ),
     (
         _cluster(bootstrap_token="§abcdef.0123456789abcdef"),
@@ -222,7 +226,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         "§cluster: {server: 'https://k', ca: {file: c}, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
         "warning",
-        "nobody can mint",
+        "without a kubeconfig",
     ),
     (
         "cluster: {server: 'https://k', ca: §text, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
@@ -235,7 +239,7 @@ BAD: list[tuple[str, str, str]] = [
         "64 hexadecimal digits",
     ),
     # containerd
-    ("runtime: {pause_image: §pause}", "error", "names no tag"),
+    ("runtime: {pause_image: §pause}", "error", "has no tag"),
     ("runtime: {isolation: §[process, hypervisor]}", "error", "Hyper-V in windows.features"),
     ("runtime: {isolation: [§hyperv]}", "error", "did you mean 'hypervisor'"),
     ("runtime: {registries: {§'https://docker.io': {mirrors: ['https://m']}}}", "error", "without https://"),
@@ -271,10 +275,10 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ("node: {taints: §[]}", "warning", "pods for Linux"),
     ("node: {labels: {§node-role.kubernetes.io/worker: ''}}", "error", "may not write to"),
-    ("node: {labels: §{'bad key': x}}", "error", "letters, digits"),
-    ("proxy: {http: §'http://me:secret@proxy:3128'}", "error", "without them"),
+    ("node: {labels: {§'bad key': x}}", "error", "letters, digits"),
+    ("proxy: {http: §'http://me:secret@proxy:3128'}", "error", "a user or a password"),
     ("proxy: {http: §proxy:3128}", "error", "http://"),
-    ("proxy: {http: 'http://proxy:3128', no_proxy: [§'*.corp.example']}", "error", "reads the star"),
+    ("proxy: {http: 'http://proxy:3128', no_proxy: [§'*.corp.example']}", "error", "do not expand *"),
     # Windows, artifacts, steps
     ("windows: {features: §[Hyper-V]}", "error", "Containers among them"),
     ("windows: {dynamic_ports: {start: §30000, count: 1000}}", "error", "NodePorts"),
@@ -299,7 +303,7 @@ BAD: list[tuple[str, str, str]] = [
     ("windows: {page_file_mib: §100}", "error", "512"),
     ("windows: {crash_dump: §full}", "error", "complete | kernel"),
     ("artifacts: {source: §upstrem}", "error", "did you mean 'upstream'"),
-    ("artifacts: {source: §'https://acs-mirror.azureedge.net/k8s'}", "error", "answers no more"),
+    ("artifacts: {source: §'https://acs-mirror.azureedge.net/k8s'}", "error", "no longer answers"),
     ("artifacts: {source: §'http://mirror.corp.example'}", "warning", "in the clear"),
     ("artifacts: {sha256: {kubectl.exe: §12}}", "error", "64 hexadecimal digits"),
     ("network: {cni: azure}\n§artifacts: {source: upstream}", "error", "azure_cni"),
@@ -307,7 +311,47 @@ BAD: list[tuple[str, str, str]] = [
     ("artifacts: {§calico: 3.32.0}", "error", "the network is flannel"),
     ("services: {overrides: {calico-node: §sc}}", "error", "1053"),
     ("steps: [{name: §My Step, look: l.ps1, change: c.ps1}]", "error", "lower case words with dashes"),
-    ("steps: [{name: mine, look: §no-such.ps1, change: c.ps1}]", "error", "is no file"),
+    # Ranges, in words
+    ("windows: {page_file_mib: §1e3}", "error", "system | a whole number from 512 to 16777216"),
+    (f"windows: {{page_file_mib: §{10**20}}}", "error", "from 512 to 16777216"),
+    (f"runtime: {{log: {{max_size_mib: §{10**20}}}}}", "error", "a whole number from 1 to 1048576"),
+    (f"windows: {{keepalive: {{time_ms: §{10**20}}}}}", "error", "to 4294967295"),
+    ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §many}}", "error", "a whole number"),
+    ("windows: {rename: §maybe}", "error", "true or false"),
+    ("windows: {features: §7}", "error", "a list"),
+    # Networks that there are not, which crashed
+    ("network: {cni: flannel, mode: §hostgw}", "error", "did you mean 'host-gw'"),
+    ("network: {cni: flannel, mode: §wireguard}", "error", "host-gw | vxlan"),
+    ("network: {cni: win-bridge, managed_by: §operator}", "error", "cannot be managed by operator"),
+    # What no host, address or version can be
+    (_cluster(server="§'https://k:0'"), "error", "no valid port"),
+    (_cluster(server="§'https://k:99999'"), "error", "no valid port"),
+    (_cluster(server="§\"https://A'; Evil; 'B:6443\""), "error", "is not a host name"),
+    (_cluster(server="§'https://[::1'"), "error", "https://host:port"),
+    (_cluster(server="§'https://010.0.0.1'"), "error", "without leading zeros"),
+    (_cluster(pod_cidr="§10.244.0.0/32"), "error", "has only 1 addresses"),
+    (_cluster(service_cidr="§10.96.0.0/30"), "error", "a prefix of at most /28"),
+    ("kubernetes: {version: §1.٣٦.4}", "error", "a version such as 1.34.2"),
+    ("kubernetes: {version: §'1.36.4 '}", "error", "a version such as 1.34.2"),
+    ("artifacts: {flannel_cni: §'..\\..\\A'}", "error", "a version such as"),
+    ("artifacts: {nssm: §'2.24/x'}", "error", "a version such as"),
+    ("network: {cni: flannel, mode: vxlan, vxlan: {mac_prefix: §01-2A}}", "error", "multicast"),
+    ("node: {labels: {§kubernetes.io/os: linux}}", "error", "sets this label itself"),
+    ("node: {labels: {a: §'b c'}}", "error", "letters, digits"),
+    ('windows: {time_servers: [§"a,0x8\' ; calc"]}', "error", "unknown flags"),
+    ("windows: {time_servers: [§'a b']}", "error", "is not a host name"),
+    ("windows: {dns_suffixes: [§'corp example']}", "error", "is not a host name"),
+    ("windows: {features_source: §relative}", "error", "is not a Windows path"),
+    ("proxy: {http: §'http://a b:1'}", "error", "is not a host name"),
+    ("proxy: {http: 'http://p:1', no_proxy: [§'a b']}", "error", "a host, .domain"),
+    ("runtime: {registries: {§'r:99999': {}}}", "error", "is not a registry host"),
+    (
+        "services: {environment: {kubelet: {§AWS_SECRET_ACCESS_KEY: x}}}",
+        "error",
+        "every user of the node can read",
+    ),
+    ("services: {environment: {kubelet: {§AWS_WEB_IDENTITY_TOKEN_FILE: 'C:\\t'}}}", "", ""),
+    ("steps: [{name: mine, look: §no-such.ps1, change: c.ps1}]", "error", "there is no file"),
 ]
 
 
@@ -373,3 +417,44 @@ def test_a_complaint_reads_as_one_line() -> None:
         "expected flannel | win-bridge | win-overlay | azure | calico | ovn | none; did you mean 'flannel'?"
     )
     assert isinstance(found, Complaint)
+
+
+# Every spelling of a credential in an address. None may be taken, and none may be shown.
+LOGINS = [
+    "proxy: {http: 'user:CANARY@proxy:3128'}",
+    "proxy: {http: 'socks5://u:CANARY@h:1'}",
+    "proxy: {https: 'http://u:CANARY@h:1'}",
+    "proxy: {https: 'http://CANARY@h:1'}",
+    "proxy: {http: 'http://u:CAN/ARY@h:1'}",
+    "proxy: {http: 'http://p:1', no_proxy: ['http://u:CANARY@h']}",
+    "proxy: {http: 'http://p:1', no_proxy: ['u:CANARY@h']}",
+    "runtime: {registries: {r: {mirrors: ['ftp://u:CANARY@m']}}}",
+    "runtime: {registries: {r: {mirrors: ['u:CANARY@m']}}}",
+    "runtime: {registries: {r: {mirrors: ['https://m?token=CANARY']}}}",
+    "runtime: {registries: {'u:CANARY@r': {}}}",
+    "runtime: {pause_image: 'u:CANARY@r/pause:3.10'}",
+    "artifacts: {source: 'ftp://u:CANARY@m'}",
+    "artifacts: {source: 'https://u:CANARY@m'}",
+    "artifacts: {source: 'https://mirror/x?sv=2022&sig=CANARY'}",
+    "artifacts: {source: 'https://mirror/x#CANARY'}",
+    "artifacts: {source: '\\\\u:CANARY@srv\\share'}",
+    "windows: {features_source: '\\\\u:CANARY@s\\sxs'}",
+    "services: {environment: {kubelet: {HTTP: 'http://u:CANARY@h'}}}",
+    "services: {environment: {kubelet: {DB_PASSWORD: CANARY}}}",
+    "kubelet: {config: {staticPodURLHeader: {Authorization: [CANARY]}}}",
+    "kubelet: {config: {staticPodURL: 'https://u:CANARY@h/pods'}}",
+    "kubelet: {flags: {manifest-url-header: 'Authorization:CANARY'}}",
+    _cluster(server="'u:CANARY@h:6443'"),
+    _cluster(server="'https://u:CANARY@h:6443'"),
+    _cluster(server="'https://h:6443?token=CANARY'"),
+    _cluster(ca="'https://u:CANARY@h/ca'"),
+]
+
+
+@pytest.mark.parametrize("text", LOGINS)
+def test_a_credential_in_an_address_is_refused_and_never_shown(text: str) -> None:
+    """With a scheme or without, in front of the host or behind a question mark, as a value or as a key."""
+    found = complaints(text)
+
+    assert any(one.level == "error" for one in found), found
+    assert "CAN" not in "".join(map(str, found))

@@ -116,7 +116,7 @@ BAD = [
     ("win_1: {}", "as in a host name"),
     ("win-1: {adress: x}", "did you mean 'address'"),
     ("win-1: {os: '2016'}", "2019 | 2022 | 2025"),
-    ("win-1: {os: null}", "no os is named"),
+    ("win-1: {os: null}", "os is missing"),
     ("win-1: {node_ip: 10.244.3.7}", "an address of cluster.pod_cidr"),
     ("win-1: {node_ip: 10.96.0.1}", "an address of cluster.service_cidr"),
     ("win-1: {node_ip: '::1'}", "cannot be a node's address"),
@@ -134,7 +134,7 @@ BAD = [
     ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, port: 5986}}", "a port of WinRM"),
     ("win-1: {connection: {transport: ssh, key: {file: k}}}", "ssh needs a user"),
     ("win-1: {connection: {transport: ssh, user: a}}", "a key or a password"),
-    ("win-1: {connection: {password: hunter2}}", "the value itself stands here"),
+    ("win-1: {connection: {password: hunter2}}", "the value itself"),
     ("win-1: {connection: {transport: winrn}}", "did you mean 'winrm'"),
     (
         "win-1: {os: '2019', cluster: {pod_cidr: [10.1.0.0/16, 'fd00::/56']}, network: {cni: win-bridge}}",
@@ -143,6 +143,31 @@ BAD = [
     ("win-1: {kubernetes: {version: 1.30.14}, os: '2025'}", "Windows Server 2025 with Kubernetes 1.30"),
     ("win-1: {runtime: {pause_image: 'registry.k8s.io/pause:3.5'}}", "pods would never start"),
     ("win-1: {windows: {known_fixes: [wcifs-2019]}}", "not for Windows Server 2022"),
+    # Hosts and addresses
+    ("win-1: {address: 'http://1.2.3.4:5985/wsman'}", "is a URL; expected a host name or an IP address"),
+    ("win-1: {address: 'https://u:hunter2@h'}", "contains a user or a password"),
+    ("win-1: {address: '127.0.0.1:5985'}", "did you mean '127.0.0.1'"),
+    ("win-1: {address: '[::1]:5985'}", "did you mean '::1'"),
+    ("win-1: {address: 'a b'}", "is not a host name"),
+    ("win-1: {address: ' 10.0.0.1'}", "is not an IP address"),
+    ("win-1: {address: ''}", "the host is empty"),
+    ("win-1: {address: 010.0.0.1}", "without leading zeros"),
+    ("win-1: {address: 0.0.0.0}", "cannot be a node's address"),
+    ("win-1: {connection: {host: 'u:hunter2@h'}}", "contains a user or a password"),
+    ("win-1: {node_ip: 0.0.0.0}", "cannot be a node's address"),
+    ("win-1: {node_ip: 224.0.0.5}", "cannot be a node's address"),
+    # Connections
+    ("win-1: {connection: {transport: ssh, user: a, key: {file: k}}}", "expected winrm"),
+    ("win-1: {connection: {transport: local}}", "'local' is not available in this version"),
+    ("win-1: {connection: {port: 0}}", "a whole number from 1 to 65535"),
+    ("win-1: {connection: {poll_s: .nan}}", "a number above 0 to 600"),
+    ("win-1: {connection: {tls: {fingerprint: abc}}}", "64 hexadecimal digits"),
+    ("win-1: {connection: {tls: {fingerprint: " + "ab" * 20 + "}}}", "is a SHA-1 thumbprint"),
+    ("win-1: {connection: {tls: {ca: {file: no.pem}}}}", "there is no file"),
+    ('win-1: {connection: {user: "a\\0b"}}', "control character U+0000"),
+    # Networks that there are not
+    ("win-1: {network: {cni: flannel, mode: hostgw}}", "did you mean 'host-gw'"),
+    ("win-1: {network: {cni: flannel, managed_by: operator}}", "cannot be managed by operator"),
 ]
 
 
@@ -165,27 +190,36 @@ def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("groups: {}", "no host stands in this file"),
+        ("groups: {}", "this file has no hosts"),
+        (
+            "groups: {win-1: {profile: profile.yaml, os: '2022', hosts: {win-1: }}}",
+            "'win-1' has the name of a host",
+        ),
+        ("groups: {'a,b': {profile: profile.yaml, os: '2022', hosts: {win-1: }}}", "the group name 'a,b'"),
+        (
+            "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }, members: [[]]}}",
+            "found a list; expected the name of a host",
+        ),
         ("group: {}", "did you mean 'groups'"),
-        ("groups: [a]", "no map stands here"),
-        ("groups: {p: {os: '2022', hosts: {win-1: }}}", "the group names no profile"),
-        ("groups: {p: {profile: none.yaml, os: '2022', hosts: {win-1: }}}", "cannot be read"),
+        ("groups: [a]", "found a list; expected a mapping"),
+        ("groups: {p: {os: '2022', hosts: {win-1: }}}", "the group has no profile"),
+        ("groups: {p: {profile: none.yaml, os: '2022', hosts: {win-1: }}}", "there is no file"),
         (
             "groups: {p: {profile: profile.yaml, os: '2022', members: [win-9], hosts: {win-1: }}}",
             "there is no host 'win-9'",
         ),
         (
             "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}, q: {hosts: {win-1: }}}",
-            "stands in the group 'p' too",
+            "is also in the group 'p'",
         ),
         (
             "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}, q: {profile: other.yaml, members: [win-1]}}",
             "name different profiles",
         ),
-        ("groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: , win-1: }}}", "stands twice"),
+        ("groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: , win-1: }}}", "duplicate key"),
         (
             "defaults: {hosts: {}}\ngroups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}}",
-            "'hosts' is not known",
+            "unknown key 'hosts'",
         ),
     ],
 )
@@ -285,3 +319,31 @@ def test_many_hosts_are_read_quickly(tmp_path: Path) -> None:
 
     assert len(machines) == 1000
     assert len({id(machine.profile) for machine in machines}) == 1
+
+
+def test_a_profile_that_is_missing_is_shown_where_it_is_named(tmp_path: Path) -> None:
+    """File, line and column of the path; once, whatever the number of hosts."""
+    errors = _errors(
+        tmp_path, "groups:\n  p:\n    profile: no.yaml\n    os: '2022'\n    hosts: {win-1: , win-2: }\n"
+    )
+
+    assert len(errors) == 1
+    assert "inventory.yaml:3:14: groups.p.profile: there is no file" in errors[0]
+
+
+CNIS = ("flannel", "win-bridge", "win-overlay", "azure", "calico", "ovn", "none")
+MODES = (None, "host-gw", "vxlan", "bridge", "tunnel", "hostgw")
+
+
+@pytest.mark.parametrize("cni", CNIS)
+def test_every_choice_of_a_network_is_good_or_has_a_complaint(cni: str, tmp_path: Path) -> None:
+    """All modes and owners: what there is not is refused at its place, never by a crash."""
+    for mode in MODES:
+        for owner in (None, "winboot", "operator"):
+            keys = {"cni": cni, "mode": mode, "managed_by": owner}
+            network = ", ".join(f"{key}: {value}" for key, value in keys.items() if value)
+            text = f"groups: {{p: {{profile: profile.yaml, os: '2022', network: {{{network}}}, hosts: {{win-1: }}}}}}"
+
+            found = check_inventory(an_inventory(tmp_path, text))
+
+            assert all(one.place for one in found), network

@@ -52,7 +52,7 @@ def test_every_key_and_value_has_its_place() -> None:
 def test_a_key_that_stands_twice_is_refused_with_both_places() -> None:
     """PyYAML would silently take the second."""
     assert _problems("a: 1\nb: 2\na: 3\n") == [
-        "f.yaml:3:1: the key 'a' stands twice; expected one 'a' (the first is at f.yaml:1:1)"
+        "f.yaml:3:1: duplicate key 'a'; expected it once (it is first set at f.yaml:1:1)"
     ]
 
 
@@ -93,7 +93,7 @@ def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None
 def test_a_file_that_is_empty_holds_an_empty_map() -> None:
     """And one that holds a list is refused."""
     assert raw(compose("# nothing\n", "f.yaml")) == {}
-    assert "no map" in _problems("- a\n")[0]
+    assert "not contain a mapping" in _problems("- a\n")[0]
 
 
 def test_maps_merge_lists_replace_and_nulls_stay_to_remove() -> None:
@@ -130,3 +130,70 @@ def test_a_complaint_without_details_is_short() -> None:
     """Only what is known is said."""
     assert str(Complaint(None, "a.b", "is wrong")) == "a.b: is wrong"
     assert str(Complaint(Place("f", 1, 2), "", "x", level="warning")) == "f:1:2: warning: x"
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", "")])
+def test_what_is_nested_too_deeply_is_refused_before_the_stack_ends(opening: str, closing: str) -> None:
+    """A hundred thousand levels ended the process with a segmentation fault, a thousand with a RecursionError."""
+    before = "" if opening == "- " else "a: "
+    for levels in (60, 5_000, 100_000):
+        assert "inside each other" in _problems(before + opening * levels + closing * levels)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('a: "x\\ny"', "f.yaml:1:4: the value has a line break"),
+        ("a: |\n  b\n", "f.yaml:1:4: the value has a line break"),
+        ('a: "x\\0"', "f.yaml:1:4: the value contains the control character U+0000"),
+        ('"x\\e": a', "f.yaml:1:1: the value contains the control character U+001B"),
+        ('a: "x\\u2028"', "the control character U+2028"),
+        ("a: x\x1by", "f.yaml:1:5: contains the control character U+001B"),
+        ("a:\n\tb: 1", "f.yaml:2:1: a tab is used to indent; expected spaces"),
+    ],
+)
+def test_characters_that_no_name_has_are_refused_at_their_place(text: str, says: str) -> None:
+    """Line breaks, control characters, separators of lines; in values and in keys, raw or escaped."""
+    assert says in _problems(text)[0]
+
+
+def test_a_command_may_have_lines() -> None:
+    """It may be a small script for a shell."""
+    assert compose("command:\n- sh\n- |\n  echo a\n  echo b\n", "f.yaml").entries
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"a: 1\nb: \xff\n", ":2:4: the byte 0xff is not UTF-8"),
+        ("a: 1".encode("utf-16"), ":1:1: the file is UTF-16; expected a file saved as UTF-8"),
+        (b"a: 1\n" * 2**20, ":1:1: is larger than 4 MiB"),
+    ],
+    ids=["latin-1", "utf-16", "large"],
+)
+def test_a_file_that_is_no_text_is_refused_at_its_place(data: bytes, says: str, tmp_path: Path) -> None:
+    """The first byte that is not UTF-8, or the encoding that the file's mark names."""
+    file = tmp_path / "f.yaml"
+    file.write_bytes(data)
+
+    with pytest.raises(InvalidInput) as caught:
+        read(file)
+
+    assert says in str(caught.value.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("user:PASS@proxy:3128", "***@proxy:3128"),
+        ("socks5://u:PASS@h:1", "socks5://***@h:1"),
+        ("https://TOKEN@h/x", "https://***@h/x"),
+        ("https://u:pa/ss@h", "https://***@h"),
+        ("https://mirror/x?sv=1&sig=TOKEN", "https://mirror/x?***"),
+        ("registry.k8s.io:443/pause:3.10@sha256:ab", "registry.k8s.io:443/pause:3.10@sha256:ab"),
+        ("did you mean a=b?", "did you mean a=b?"),
+    ],
+)
+def test_a_complaint_shows_no_credential_of_an_address(text: str, shown: str) -> None:
+    """Whoever made the complaint; an image's digest is none."""
+    assert str(Complaint(None, "", text)) == shown

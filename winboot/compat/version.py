@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import Final
 
-_FORM: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
+# At most six digits: no release has more, and CI puts a date (20260822) into the pre-release part only.
+_FORM: Final = re.compile(
+    r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:-([0-9A-Za-z.-]{1,60}))?(?:\+[0-9A-Za-z.-]+)?"
+)
 
 
 @total_ordering
@@ -26,7 +29,7 @@ class Version:
     @classmethod
     def parse(cls, text: str) -> Version:
         """Read `1.34`, `1.34.2`, `v1.34.2` or `1.37.0-beta.0`; ValueError for anything else."""
-        match = _FORM.fullmatch(text.strip())
+        match = _FORM.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} is not a version such as 1.34.2")
         major, minor, patch, pre = match.groups()

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 from winboot import compat, networks
 from winboot.compat import Compat, Finding, Version
 from winboot.compat.flags import Component, normal
+from winboot.model import is_file
 from winboot.profile import sections
-from winboot.profile.values import NAME
-from winboot.source import Complaint, Level, Node, PathParts, dotted, locate, nearest
+from winboot.profile.values import NAME, has_login, host_name, label_key, label_value, web_address
+from winboot.source import Complaint, Level, Node, PathParts, Wrong, dotted, locate, nearest
 
 # An HNS network of this range is made first so that the pod network does not bounce the adapter again.
 _EXTERNAL: Final = ipaddress.ip_network("192.168.255.0/30")
@@ -30,6 +31,33 @@ _RESERVED: Final[Mapping[str, ipaddress.IPv4Network | ipaddress.IPv6Network]] = 
 _NODE_PORTS: Final = range(30000, 32768)
 _STARTUP_TAINT: Final = "winboot.io/starting"
 _STEP_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+# The kubelet itself sets these, from what the machine is (pkg/kubelet/kubelet_node_status.go, initialNode).
+_KUBELET_LABELS: Final = frozenset(
+    {
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "kubernetes.io/arch",
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "node.kubernetes.io/windows-build",
+    }
+)
+# A variable of a service stands in the registry, where every user of the machine reads it.
+_SECRET_VARIABLE: Final = re.compile(
+    r"PASSW(OR)?D|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|CONNECTION_?STRING",
+    re.IGNORECASE,
+)
+_PLACE_VARIABLE: Final = re.compile(
+    r"_(FILE|PATH|DIR|URI|URL|ENDPOINT|ID|NAME|ROLE|TTL|EXPIRATION)$", re.IGNORECASE
+)
+_SECRET_HEADER: Final = re.compile(r"authorization|cookie|token|secret|password|key", re.IGNORECASE)
+# A time server as w32time takes it: a host and perhaps flags (0x8: client mode).
+_TIME_FLAGS: Final = re.compile(r"0x[0-9A-Fa-f]{1,2}")
+# \\host@SSL@8443\share is how Windows writes WebDAV over TLS; its @ is no login.
+_UNC: Final = re.compile(r"\\\\([A-Za-z0-9_.-]+)(@SSL)?(@[0-9]{1,5})?(\\[^\\/:*?\"<>|]+)+\\?", re.IGNORECASE)
+_FOLDER: Final = re.compile(r"[A-Za-z]:\\([^\\/:*?\"<>|]+\\?)*")
+# Room for what a range must hold: the pods of one node at least; the API server's and the DNS service's addresses.
+_LONGEST_PREFIX: Final = {4: 28, 6: 124}
 _REGISTRY_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?")
 
 # Flags that winboot writes from other keys; saying them here would say it twice.
@@ -141,6 +169,10 @@ class Draft:
         level: Level = "warning" if warning else "error"
         return Complaint(place, dotted(path), wrong, expected, did_you_mean, level)
 
+    def wrong(self, path: PathParts, error: Wrong, *, key: bool = False) -> Complaint:
+        """What a kind of value says about the value (or the key) at a path."""
+        return self.at(path, error.wrong, error.expected, error.did_you_mean, key=key)
+
     def found(
         self, path: PathParts, findings: Iterable[Finding], *, key: bool = False
     ) -> Iterator[Complaint]:
@@ -181,9 +213,7 @@ def _runtime(draft: Draft) -> Iterator[Complaint]:
     if draft.version and draft.runtime.containerd:
         findings = compat.check_containerd(draft.facts, draft.runtime.containerd, draft.version)
         yield from draft.found(("runtime", "containerd"), findings)
-    image = draft.runtime.pause_image
-    if image is not None and not re.fullmatch(r"[a-z0-9][\w.:/-]*[:@][\w.:-]+", image):
-        yield draft.at(("runtime", "pause_image"), f"{image!r} names no tag", "host/path:tag")
+    yield from _pause_image(draft, draft.runtime.pause_image)
     if not draft.runtime.isolation:
         yield draft.at(("runtime", "isolation"), "no handler is left", "process, or process and hypervisor")
     if "hypervisor" in draft.runtime.isolation and draft.windows and "Hyper-V" not in draft.windows.features:
@@ -195,15 +225,43 @@ def _runtime(draft: Draft) -> Iterator[Complaint]:
             yield from _registry(draft, host, registry)
 
 
+def _pause_image(draft: Draft, image: str | None) -> Iterator[Complaint]:
+    path: PathParts = ("runtime", "pause_image")
+    if image is None:
+        return
+    if "/" in image and has_login(image):
+        yield draft.at(
+            path, "the image's host contains a user or a password", "runtime.registries: {host: …}"
+        )
+    elif not re.fullmatch(r"[a-z0-9][\w.:/-]*[:@][\w.:-]+", image, re.ASCII):
+        yield draft.at(path, f"{image!r} has no tag", "host/path:tag")
+
+
 def _registry(draft: Draft, host: str, registry: sections.Registry) -> Iterator[Complaint]:
     path: PathParts = ("runtime", "registries", host)
-    if not _REGISTRY_HOST.fullmatch(host) and host != "_default":
-        yield draft.at(path, f"{host!r} is no registry host", "host or host:port, without https://", key=True)
+    if "@" in host:
+        expected = "user and password: {env: NAME} under the host"
+        yield draft.at(path, "the key contains a user or a password", expected, key=True)
+    elif host != "_default" and not _is_registry_host(host):
+        yield draft.at(
+            path, f"{host!r} is not a registry host", "host or host:port, without https://", key=True
+        )
     if (registry.user is None) != (registry.password is None):
         missing = "password" if registry.password is None else "user"
         yield draft.at(path, f"credentials without a {missing}", "user and password together", key=True)
     if registry.password is not None and any(url.startswith("http:") for url in registry.mirrors):
         yield draft.at((*path, "mirrors"), "a password would go to a mirror in the clear", "https:// mirrors")
+
+
+def _is_registry_host(text: str) -> bool:
+    if not _REGISTRY_HOST.fullmatch(text):
+        return False
+    name, _, port = text.partition(":")
+    try:
+        host_name(name)
+    except Wrong:
+        return False
+    return not port or 0 < int(port) < 65536
 
 
 def _flags_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
@@ -221,8 +279,27 @@ def _flags_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
         for below, finding in compat.check_field(draft.facts, component, section.config, draft.version):
             yield from draft.found((name, "config", *below), [finding], key=True)
         yield from _owned_fields(draft, component, (name, "config"), section.config, "")
+        yield from _secrets_in(draft, (name, "config"), section.config)
 
     return check
+
+
+def _secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]:
+    """Credentials among the fields: the file is on the node's disk and in the script that is shown to people."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            below: PathParts = (*path, key)
+            if path[-1] == "staticPodURLHeader" and _SECRET_HEADER.search(key):
+                yield draft.at(
+                    below, "a credential would be in the script", "a source without login", key=True
+                )
+            else:
+                yield from _secrets_in(draft, below, item)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _secrets_in(draft, (*path, index), item)
+    elif isinstance(value, str) and "://" in value and has_login(value):
+        yield draft.at(path, "the address contains a user or a password", "an address without them")
 
 
 def _one_flag(
@@ -239,7 +316,9 @@ def _one_flag(
     if owned is not None:
         yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing here", key=True)
         return
-    if value is not None:
+    if value is not None and (bare == "manifest-url-header" or ("://" in value and has_login(value))):
+        yield draft.at(path, "a credential would be on the command line", "drop it", key=True)
+    elif value is not None:
         yield from draft.found(
             path, compat.check_flag(draft.facts, component, flag, value, draft.version), key=True
         )
@@ -280,13 +359,14 @@ def _network(draft: Draft) -> Iterator[Complaint]:
         return
     modes = networks.modes(network.cni)
     if network.mode is not None and network.mode not in modes:
-        expected = " | ".join(modes) or f"no mode: {network.cni} has one form"
+        expected = " | ".join(modes) or f"no mode: {network.cni} has only one"
         yield draft.at(("network", "mode"), repr(network.mode), expected, nearest(network.mode, modes))
     solution = draft.solution
     if solution is None:
         if network.managed_by is not None and network.mode in (None, *modes):
-            wrong = f"{network.cni} has no form that is managed by {network.managed_by}"
-            yield draft.at(("network", "managed_by"), wrong, "drop it")
+            wrong = f"{network.cni} cannot be managed by {network.managed_by}"
+            owners = dict.fromkeys(one.managed_by for one in networks.NETWORKS if one.cni == network.cni)
+            yield draft.at(("network", "managed_by"), wrong, " | ".join(owners))
         return
     if solution.later:
         yield draft.at(
@@ -333,7 +413,7 @@ def _network_name(draft: Draft, network: sections.Network, solution: networks.Ne
         if not solution.default_name and runs_proxy:
             yield draft.at(
                 ("network",),
-                "kube-proxy must know the HNS network, and cni: none does not say it",
+                "kube-proxy must know the HNS network, and cni: none does not name it",
                 "network_name: the name, or kube_proxy.managed_by: operator",
                 key=True,
             )
@@ -351,11 +431,9 @@ def _cluster(draft: Draft) -> Iterator[Complaint]:
     if cluster is None:
         return
     if cluster.ca is None and cluster.ca_hash is None:
-        yield draft.at(
-            ("cluster",), "nothing says whom to trust", "ca: {file: ca.crt} or ca_hash: sha256:…", key=True
-        )
+        yield draft.at(("cluster",), "no CA is given", "ca: {file: ca.crt} or ca_hash: sha256:…", key=True)
     if cluster.bootstrap_token == "mint" and cluster.kubeconfig is None:
-        wrong = "nobody can mint a token without a kubeconfig"
+        wrong = "without a kubeconfig no bootstrap token can be minted"
         expected = "kubeconfig: {file: ~/.kube/config}, or bootstrap_token: {env: NAME}"
         yield draft.at(("cluster",), wrong, expected, key=True, warning=True)
     named = {
@@ -364,6 +442,7 @@ def _cluster(draft: Draft) -> Iterator[Complaint]:
         "node_cidr": cluster.node_cidr,
     }
     yield from _overlaps(draft, named)
+    yield from _sizes(draft, named)
     yield from _server(draft, cluster, named)
     for key in ("pod_cidr", "service_cidr"):
         yield from _families(draft, key, named[key])
@@ -380,15 +459,26 @@ def _families(draft: Draft, key: str, cidrs: tuple[Any, ...]) -> Iterator[Compla
     path: PathParts = ("cluster", key)
     families = [cidr.version for cidr in cidrs]
     if not families:
-        yield draft.at(path, "no network stands here", "one network, or an IPv4 and an IPv6 one")
+        yield draft.at(path, "no network is given", "one network, or an IPv4 and an IPv6 one")
     elif families == [6]:
         yield draft.at(path, "IPv6 alone; Windows nodes need IPv4", "an IPv4 network, or both families")
     elif len(families) > 2 or len(set(families)) != len(families):
         yield draft.at(path, "two networks of one family", "one network, or an IPv4 and an IPv6 one")
     elif families == [6, 4]:
         yield draft.at(
-            path, "IPv6 stands first; the first family is the node's own", "the IPv4 network first"
+            path,
+            "the IPv6 network is first, but the first family is the node's own",
+            "the IPv4 network first",
         )
+
+
+def _sizes(draft: Draft, named: Mapping[str, tuple[Any, ...]]) -> Iterator[Complaint]:
+    for key in ("pod_cidr", "service_cidr"):
+        for cidr in named[key]:
+            longest = _LONGEST_PREFIX[cidr.version]
+            if cidr.prefixlen > longest:
+                wrong = f"{cidr} has only {cidr.num_addresses} addresses for the whole cluster"
+                yield draft.at(("cluster", key), wrong, f"a prefix of at most /{longest}")
 
 
 def _overlaps(draft: Draft, named: Mapping[str, tuple[Any, ...]]) -> Iterator[Complaint]:
@@ -479,12 +569,21 @@ def _service_names(draft: Draft, services: sections.Services) -> Iterator[Compla
 
 def _service_environment(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
     for service, variables in services.environment.items():
-        for name in variables:
+        for name, value in variables.items():
             path: PathParts = ("services", "environment", service, name)
+            if value is not None and _looks_secret(name, value):
+                wrong = "every user of the node can read this variable, and it looks like a credential"
+                yield draft.at(path, wrong, "a file that only the service can read", key=True)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 yield draft.at(path, repr(name), "a name of letters, digits and _", key=True)
             elif name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
                 yield draft.at(path, f"winboot sets {name} itself", "proxy", key=True)
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    if has_login(value) and ("://" in value or ":" in value.partition("@")[0]):
+        return True
+    return bool(value and _SECRET_VARIABLE.search(name) and not _PLACE_VARIABLE.search(name))
 
 
 def _node(draft: Draft) -> Iterator[Complaint]:
@@ -492,8 +591,8 @@ def _node(draft: Draft) -> Iterator[Complaint]:
     if node is None:
         return
     rules = draft.facts.section("label_rules")
-    for label in node.labels:
-        yield from _label(draft, label, rules)
+    for label, value in node.labels.items():
+        yield from _label(draft, label, value, rules)
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(node.taints):
         key, _, effect = taint.partition(":")
@@ -514,7 +613,22 @@ def _node(draft: Draft) -> Iterator[Complaint]:
             yield draft.at(path, wrong, "os=windows:NoSchedule among them", warning=True)
 
 
-def _label(draft: Draft, label: str, rules: Mapping[str, list[str]]) -> Iterator[Complaint]:
+def _label(
+    draft: Draft, label: str, value: str | None, rules: Mapping[str, list[str]]
+) -> Iterator[Complaint]:
+    path: PathParts = ("node", "labels", label)
+    try:
+        label_key(label)
+    except Wrong as error:
+        yield draft.wrong(path, error, key=True)
+        return
+    try:
+        label_value(value or "")
+    except Wrong as error:
+        yield draft.wrong(path, error)
+    if label in _KUBELET_LABELS:
+        yield draft.at(path, "the kubelet sets this label itself", "another label", key=True)
+        return
     prefix = label.rpartition("/")[0]
     reserved = prefix.split(".")[-2:] in (["kubernetes", "io"], ["k8s", "io"])
     # winboot sets labels through the API with the operator's rights, so even reserved ones could be written;
@@ -523,10 +637,8 @@ def _label(draft: Draft, label: str, rules: Mapping[str, list[str]]) -> Iterator
         prefix == space or prefix.endswith(f".{space}") for space in rules["namespaces"]
     )
     if reserved and not allowed:
-        wrong = f"{label} is in a name space that kubelets may not write to"
-        yield draft.at(
-            ("node", "labels", label), wrong, "a label of your own, such as example.com/name", key=True
-        )
+        wrong = f"{label} is in a namespace that kubelets may not write to"
+        yield draft.at(path, wrong, "another prefix, such as example.com/name", key=True)
 
 
 def _proxy(draft: Draft) -> Iterator[Complaint]:
@@ -535,15 +647,40 @@ def _proxy(draft: Draft) -> Iterator[Complaint]:
     if draft.proxy.no_proxy and not (draft.proxy.http or draft.proxy.https):
         yield draft.at(
             ("proxy", "no_proxy"),
-            "there is no proxy to be passed by",
+            "no proxy is set",
             "proxy.http or proxy.https",
             warning=True,
         )
     for index, entry in enumerate(draft.proxy.no_proxy):
-        if "://" in entry or " " in entry or "," in entry or not entry:
-            yield draft.at(("proxy", "no_proxy", index), repr(entry), "a host, .domain, address or network")
-        elif entry.startswith("*."):
-            yield draft.at(("proxy", "no_proxy", index), f"{entry!r}: no program reads the star", entry[1:])
+        path: PathParts = ("proxy", "no_proxy", index)
+        if entry.startswith("*."):
+            yield draft.at(path, f"{entry!r}: programs do not expand *", entry[1:])
+        elif has_login(entry):
+            yield draft.at(
+                path, "the entry contains a user or a password", "a host, .domain, address or network"
+            )
+        elif not _is_direct(entry):
+            yield draft.at(path, repr(entry), "a host, .domain, address or network")
+
+
+def _is_direct(entry: str) -> bool:
+    """A host, `.domain`, address, network, or one of the first two with a port; `*` alone means everything."""
+    if entry == "*":
+        return True
+    try:
+        ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        pass
+    else:
+        return True
+    name, colon, port = entry.removeprefix(".").partition(":")
+    if colon and not re.fullmatch(r"[0-9]{1,5}", port):
+        return False
+    try:
+        host_name(name)
+    except Wrong:
+        return False
+    return True
 
 
 def _windows(draft: Draft) -> Iterator[Complaint]:
@@ -557,6 +694,9 @@ def _windows(draft: Draft) -> Iterator[Complaint]:
             yield draft.at(
                 ("windows", "features", index), repr(feature), "the name Get-WindowsFeature prints"
             )
+    yield from _names_of_hosts(draft, windows)
+    if windows.features_source is not None:
+        yield from _windows_path(draft, ("windows", "features_source"), windows.features_source)
     ports = windows.dynamic_ports
     if ports is not None:
         yield from _dynamic_ports(draft, ports, windows.excluded_ports)
@@ -570,6 +710,35 @@ def _windows(draft: Draft) -> Iterator[Complaint]:
         elif fix == "tcp-keepalive" and windows.keepalive is not None:
             wrong = f"{fix} sets what windows.keepalive says"
             yield draft.at(("windows", "known_fixes", index), wrong, "one of the two")
+
+
+def _names_of_hosts(draft: Draft, windows: sections.Windows) -> Iterator[Complaint]:
+    for index, server in enumerate(windows.time_servers):
+        name, comma, flags = server.partition(",")
+        path: PathParts = ("windows", "time_servers", index)
+        try:
+            host_name(name)
+        except Wrong as error:
+            yield draft.wrong(path, error)
+            continue
+        if comma and not _TIME_FLAGS.fullmatch(flags):
+            yield draft.at(path, f"{server!r} has unknown flags", "a host, or a host with flags such as ,0x8")
+    for index, suffix in enumerate(windows.dns_suffixes):
+        try:
+            host_name(suffix)
+        except Wrong as error:
+            yield draft.wrong(("windows", "dns_suffixes", index), error)
+
+
+def _windows_path(draft: Draft, path: PathParts, text: str) -> Iterator[Complaint]:
+    """A folder or file that the node reads: on a disk of its own, or on a share; WIM:C:\\x.wim:1 names an image in one."""
+    bare = re.sub(r"^wim:(.*):[0-9]+$", r"\1", text, flags=re.IGNORECASE)
+    if _FOLDER.fullmatch(bare) or _UNC.fullmatch(bare):
+        return
+    if "@" in text:
+        yield draft.at(path, "the path contains a user or a password", "\\\\server\\share\\folder")
+    else:
+        yield draft.at(path, f"{text!r} is not a Windows path", "D:\\folder or \\\\server\\share\\folder")
 
 
 def _dynamic_ports(
@@ -626,7 +795,9 @@ def _artifacts(draft: Draft) -> Iterator[Complaint]:
     if artifacts.crictl and draft.version:
         yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
     if draft.network and draft.network.cni == "azure" and artifacts.azure_cni is None:
-        yield draft.at(("artifacts",), "no version of Azure CNI is named", "azure_cni: its version", key=True)
+        yield draft.at(
+            ("artifacts",), "azure_cni is missing", "azure_cni: the version of Azure CNI", key=True
+        )
     if artifacts.calico is not None and draft.network is not None:
         if draft.network.cni != "calico":
             yield draft.at(
@@ -641,24 +812,22 @@ def _artifacts(draft: Draft) -> Iterator[Complaint]:
 
 def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
     path: PathParts = ("artifacts", "source")
-    if source == "upstream" or re.match(r"[A-Za-z]:\\", source) or source.startswith("\\\\"):
+    if source == "upstream":
         return
-    url = urlsplit(source)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        wrong = repr(source)
-        yield draft.at(
-            path,
-            wrong,
-            "upstream, an https:// address or a folder that the node reads",
-            nearest(source, ["upstream"]),
-        )
+    if source.startswith("\\\\") or re.match(r"[A-Za-z]:\\", source):
+        yield from _windows_path(draft, path, source)
         return
-    if url.username or url.password:
-        yield draft.at(path, "the address holds a user or a password", "an address without them")
+    try:
+        url = web_address(source, "upstream, an https:// address or a folder that the node reads")
+    except Wrong as error:
+        meant = nearest(source, ["upstream"])
+        yield draft.at(path, error.wrong, error.expected, meant or error.did_you_mean)
+        return
     dead = draft.facts.section("dead_hosts")
-    if any(url.hostname == host or url.hostname.endswith(f".{host}") for host in dead["hosts"]):
+    name = url.hostname or ""
+    if any(name == host or name.endswith(f".{host}") for host in dead["hosts"]):
         yield draft.at(
-            path, f"{url.hostname} answers no more: {dead['why']}", "upstream, or a mirror of your own"
+            path, f"{url.hostname} no longer answers: {dead['why']}", "upstream, or a mirror of your own"
         )
     if url.scheme == "http":
         yield draft.at(
@@ -678,8 +847,8 @@ def _steps(draft: Draft) -> Iterator[Complaint]:
             yield draft.at((*path, "name"), f"a second step {step.name!r}", "another name")
         seen.add(step.name)
         for block, file in step.files.items():
-            if not file.is_file():
-                yield draft.at((*path, block), f"{file} is no file", "a PowerShell file")
+            if not is_file(file):
+                yield draft.at((*path, block), f"there is no file {file}", "a PowerShell file")
 
 
 CHECKS: Final[tuple[Callable[[Draft], Iterator[Complaint]], ...]] = (

@@ -17,11 +17,10 @@ from winboot.profile.values import (
     Ips,
     MacPrefix,
     PatchVersion,
+    PlainVersion,
     Server,
     Sha256,
     TaintText,
-    label_key,
-    label_value,
 )
 from winboot.source import Wrong
 
@@ -43,7 +42,9 @@ Flags = dict[str, str | None]
 class Kubernetes(Model):
     """The version of everything that comes from Kubernetes itself."""
 
-    version: PatchVersion = Field(description="of kubelet, kube-proxy and kubectl, with its patch")
+    version: PatchVersion = Field(
+        description="the version of kubelet, kube-proxy and kubectl, with its patch, such as 1.36.2"
+    )
     overlay: LocalPath | None = Field(
         default=None,
         description="a file of newer compatibility facts, for a minor that winboot does not know yet",
@@ -152,8 +153,10 @@ class Registry(Model):
 class Log(Model):
     """How long logs of services are kept."""
 
-    max_size_mib: int = Field(default=50, ge=1, description="a service's log is turned over at this size")
-    max_files: int = Field(default=5, ge=1, description="how many old ones stay")
+    max_size_mib: int = Field(
+        default=50, ge=1, le=1_048_576, description="a service's log is rotated at this size"
+    )
+    max_files: int = Field(default=5, ge=1, le=1000, description="how many rotated logs are kept")
 
 
 class Runtime(Model):
@@ -251,14 +254,6 @@ class Node(Model):
         default=("os=windows:NoSchedule",), description="taints of the Node, key=value:Effect"
     )
 
-    @field_validator("labels")
-    @classmethod
-    def _labels_are_labels(cls, labels: dict[str, str | None]) -> dict[str, str | None]:
-        for key, value in labels.items():
-            label_key(key)
-            label_value(value or "")
-        return labels
-
 
 class Proxy(Model):
     """The HTTP proxy; set per service, so Windows needs no restart."""
@@ -291,8 +286,12 @@ class ExcludedPorts(Model):
 class KeepAlive(Model):
     """When Windows asks whether the other end of an idle connection is still there."""
 
-    time_ms: int = Field(default=60_000, ge=1_000, description="after so long without traffic, in ms")
-    interval_ms: int = Field(default=1_000, ge=100, description="so long between two questions, in ms")
+    time_ms: int = Field(
+        default=60_000, ge=1_000, le=4_294_967_295, description="after so long without traffic, in ms"
+    )
+    interval_ms: int = Field(
+        default=1_000, ge=100, le=4_294_967_295, description="the time between two probes, in ms"
+    )
 
 
 class Firewall(Model):
@@ -317,7 +316,7 @@ class Windows(Model):
     rename: bool = Field(
         default=True, description="give the machine its computer_name; never done to domain members"
     )
-    page_file_mib: Annotated[int, Field(ge=512)] | Literal["system"] = Field(
+    page_file_mib: Annotated[int, Field(ge=512, le=16_777_216)] | Literal["system"] = Field(
         default="system", description="size of the page file, or system (Windows sees to it)"
     )
     dynamic_ports: DynamicPorts | None = Field(
@@ -374,7 +373,7 @@ class Artifacts(Model):
     )
     cni_plugins: AnyVersion | None = Field(default=None, description="default 1.7.1")
     flannel: AnyVersion | None = Field(default=None, description="default 0.27.4")
-    flannel_cni: str | None = Field(default=None, description="default 1.7.1-flannel1")
+    flannel_cni: PlainVersion | None = Field(default=None, description="default 1.7.1-flannel1")
     azure_cni: AnyVersion | None = Field(default=None, description="needed for cni: azure")
     calico: AnyVersion | None = Field(
         default=None, description="cni: calico, managed_by: winboot: this version is installed and run"
@@ -382,7 +381,7 @@ class Artifacts(Model):
     crictl: AnyVersion | None = Field(
         default=None, description="default: the first patch of the Kubernetes minor"
     )
-    nssm: str | None = Field(default=None, description="default 2.24")
+    nssm: PlainVersion | None = Field(default=None, description="default 2.24")
     sha256: dict[str, Sha256 | None] = Field(
         default={}, description="file name → hash, and file!member → hash; `winboot init` fills it"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 
@@ -18,6 +18,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_HOST_LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_URL_PATH: Final = re.compile(r"[A-Za-z0-9._~!$&()*+,;=:@%/-]*")
 _MAC_PREFIX: Final = re.compile(r"[0-9A-Fa-f]{2}-[0-9A-Fa-f]{2}")
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>[A-Za-z]+)")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -27,9 +29,95 @@ def _text(value: Any, expected: str) -> str:
     if isinstance(value, str):
         return str(value)
     kind = (
-        "a map" if isinstance(value, dict) else "a list" if isinstance(value, list | tuple) else repr(value)
+        "a mapping"
+        if isinstance(value, dict)
+        else "a list"
+        if isinstance(value, list | tuple)
+        else repr(value)
     )
-    raise Wrong(f"{kind} stands here", expected=expected)
+    raise Wrong(f"found {kind}", expected=expected)
+
+
+def has_login(text: str) -> bool:
+    """Does an address say who logs in (`user:password@host`), with a scheme before it or not?"""
+    rest = text.partition("://")[2] or text.lstrip("\\/")
+    return "@" in re.split(r"[/\\?#]", rest)[0] or bool(re.match(r"[^/\s]*:[^/\s]*/[^\s]*@", rest))
+
+
+def refuse_login(text: str, expected: str) -> None:
+    """Raises Wrong for an address with a user or a password. The address is not shown: complaints end in CI logs."""
+    if has_login(text):
+        raise Wrong("the address contains a user or a password", expected=expected)
+    if "?" in text or "#" in text:
+        # What stands there is often a token (a SAS signature), and paths are appended to these addresses.
+        raise Wrong("the address has a query string or a fragment", expected=expected)
+
+
+def host_name(text: str) -> str:
+    """A valid host name or IP address (without brackets); raises Wrong."""
+    if not text:
+        raise Wrong("the host is empty", expected="a host name or an IP address")
+    if _is_address(text):
+        return text
+    labels = text.split(".")
+    if labels[-1].isascii() and labels[-1].isdigit():
+        # The resolvers of most systems would take 010.0.0.1 for 8.0.0.1, and 10.1 for 10.0.0.1.
+        raise Wrong(
+            f"{text!r} is not an IP address", expected="four numbers from 0 to 255 without leading zeros"
+        )
+    if len(text) > 253 or not all(map(_HOST_LABEL.fullmatch, labels)):
+        raise Wrong(f"{text!r} is not a host name", expected="letters, digits, - and ., or an IP address")
+    return text
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _host(value: Any) -> str:
+    """What a connection is made to: a host name or an IP address, nothing around it."""
+    expected = "a host name or an IP address alone; the port is connection.port"
+    text = _text(value, expected)
+    if has_login(text):
+        raise Wrong(
+            "the host contains a user or a password", expected="connection.user and connection.password"
+        )
+    if "://" in text:
+        parts = _split(text, expected)
+        raise Wrong(f"{text!r} is a URL", expected=expected, did_you_mean=parts.hostname or "")
+    bare = text.strip("[]")
+    if bare != text and _is_address(bare):
+        raise Wrong(f"{text!r} has brackets", expected=expected, did_you_mean=bare)
+    name, colon, port = text.rpartition(":")
+    if colon and port.isdecimal() and not _is_address(text):
+        raise Wrong(f"{text!r} contains a port", expected=expected, did_you_mean=name.strip("[]"))
+    return host_name(text)
+
+
+def _split(text: str, expected: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.hostname
+    except ValueError:
+        raise Wrong(repr(text), expected=expected) from None
+    return parts
+
+
+def web_address(text: str, expected: str) -> SplitResult:
+    """The parts of an http or https address without a login, query or fragment; raises Wrong."""
+    refuse_login(text, expected)
+    url = _split(text, expected)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise Wrong(repr(text), expected=expected)
+    host_name(url.hostname)
+    if not _URL_PATH.fullmatch(url.path):
+        raise Wrong(f"{text!r} has characters that no URL has", expected=expected)
+    _check_port(text)
+    return url
 
 
 def _version(value: Any) -> Version:
@@ -99,34 +187,36 @@ def _one_or_many(value: Any) -> Any:
 
 def _server(value: Any) -> str:
     text = _text(value, "the address of the API server, https://host:port")
-    url = urlsplit(text)
-    if url.username or url.password:
-        raise Wrong("the address holds a user or a password", expected="https://host:port alone")
-    if url.scheme != "https" or not url.hostname:
-        raise Wrong(repr(text), expected="https://host:port")
-    if url.path.strip("/") or url.query or url.fragment:
+    url = web_address(text, "https://host:port")
+    if url.scheme != "https":
+        meant = f"https://{url.netloc}"
+        raise Wrong(f"{text!r} is not encrypted", expected="https://host:port", did_you_mean=meant)
+    if url.path.strip("/"):
         raise Wrong(f"{text!r} has more than a host and a port", expected=f"https://{url.netloc}")
-    _check_port(text)
     return text.rstrip("/")
 
 
 def _http_url(value: Any) -> str:
     text = _text(value, "an http or https address")
-    url = urlsplit(text)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise Wrong(repr(text), expected="an address that starts with http:// or https://")
-    if url.username or url.password:
-        # Not shown: it would stand in service environments, readable by every user of the machine.
-        raise Wrong("the address holds a user or a password", expected="an address without them")
-    _check_port(text)
+    web_address(text, "an address that starts with http:// or https://, without user, password and query")
     return text
 
 
 def _check_port(text: str) -> None:
     try:
-        _ = urlsplit(text).port
+        valid = urlsplit(text).port != 0
     except ValueError:
-        raise Wrong(f"{text!r} has no such port", expected="a port from 1 to 65535") from None
+        valid = False
+    if not valid:
+        raise Wrong(f"{text!r} has no valid port", expected="a port from 1 to 65535")
+
+
+def _plain_name(value: Any) -> str:
+    """A version that is part of a file name and an address: no slashes, no dots in a row."""
+    text = _text(value, "a version such as 1.7.1-flannel1")
+    if not re.fullmatch(r"v?[0-9]+(\.[0-9]+)+([-+.][A-Za-z0-9]+)*", text, re.ASCII):
+        raise Wrong(repr(text), expected="a version such as 1.7.1-flannel1")
+    return text
 
 
 def node_name(value: Any) -> str:
@@ -186,7 +276,24 @@ def _mac_prefix(value: Any) -> str:
     text = _text(value, "two bytes, such as 0E-2A")
     if not _MAC_PREFIX.fullmatch(text):
         raise Wrong(repr(text), expected="two bytes, such as 0E-2A")
+    if int(text[:2], 16) & 1:
+        # The lowest bit of the first byte marks a group address (IEEE 802); no adapter may have one.
+        meant = f"{int(text[:2], 16) & ~1:02X}{text[2:].upper()}"
+        raise Wrong(f"{text!r} begins a multicast address", expected="an even first byte", did_you_mean=meant)
     return text.upper()
+
+
+def _fingerprint(value: Any) -> str:
+    text = _text(value, "sha256: and 64 hexadecimal digits")
+    digits = text.removeprefix("sha256:").replace(":", "").lower()
+    if len(digits) == 40 and re.fullmatch("[0-9a-f]+", digits):
+        raise Wrong(
+            f"{text!r} is a SHA-1 thumbprint",
+            expected="the SHA-256 of the certificate; `winboot ping` shows it",
+        )
+    if not _SHA256.fullmatch(digits):
+        raise Wrong(repr(text), expected="sha256: and 64 hexadecimal digits; `winboot ping` shows it")
+    return f"sha256:{digits}"
 
 
 def _schema(**schema: Any) -> WithJsonSchema:
@@ -209,4 +316,7 @@ HttpUrl = Annotated[str, PlainValidator(_http_url), _schema(pattern="^https?://"
 NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
 TaintText = Annotated[str, PlainValidator(_taint), _schema()]
 Sha256 = Annotated[str, PlainValidator(_sha256), _schema(pattern="^(sha256:)?[0-9A-Fa-f]{64}$")]
+Host = Annotated[str, PlainValidator(_host), _schema()]
+Fingerprint = Annotated[str, PlainValidator(_fingerprint), _schema()]
+PlainVersion = Annotated[str, PlainValidator(_plain_name), _schema()]
 MacPrefix = Annotated[str, PlainValidator(_mac_prefix), _schema()]
