@@ -544,7 +544,8 @@ class _Reader:
         file = connection.tls.ca.file if connection.tls and connection.tls.ca else None
         if file is not None and not is_file(file):
             place = locate(merged, ("connection", "tls", "ca", "file"))
-            self._complain(place, "connection.tls.ca.file", f"there is no file {file}", "a PEM file")
+            # `render` does without it.
+            self._warn(place, "connection.tls.ca.file", f"there is no file {file}", "a PEM file")
 
     def _check_ssh(self, connection: Connection, merged: Table) -> None:
         if connection.port in (5985, 5986):

@@ -163,7 +163,6 @@ BAD = [
     ("win-1: {connection: {poll_s: .nan}}", "a number above 0 to 600"),
     ("win-1: {connection: {tls: {fingerprint: abc}}}", "64 hexadecimal digits"),
     ("win-1: {connection: {tls: {fingerprint: " + "ab" * 20 + "}}}", "is a SHA-1 thumbprint"),
-    ("win-1: {connection: {tls: {ca: {file: no.pem}}}}", "there is no file"),
     ('win-1: {connection: {user: "a\\0b"}}', "control character U+0000"),
     # Networks that there are not
     ("win-1: {network: {cni: flannel, mode: hostgw}}", "did you mean 'host-gw'"),
@@ -347,3 +346,15 @@ def test_every_choice_of_a_network_is_good_or_has_a_complaint(cni: str, tmp_path
             found = check_inventory(an_inventory(tmp_path, text))
 
             assert all(one.place for one in found), network
+
+
+def test_a_file_that_is_missing_is_a_warning_at_its_place(tmp_path: Path) -> None:
+    """`render` does without the CA of WinRM; every command that contacts a machine does not."""
+    text = "groups:\n  p: {profile: profile.yaml, os: '2022', hosts: {win-1: {connection: {tls: {ca: {file: no.pem}}}}}}\n"
+
+    found = check_inventory(an_inventory(tmp_path, text))
+
+    warned = [str(one) for one in found if one.path == "connection.tls.ca.file" and one.level == "warning"]
+    assert len(warned) == 1
+    assert "inventory.yaml:2:" in warned[0]
+    assert "there is no file" in warned[0]
