@@ -89,11 +89,15 @@ class Detached:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The last event of a pipeline; `reason` is `complete`, `reboot`, `detached`, `superseded` or `held`."""
+    """The last event of a pipeline; `reason` is `complete`, `reboot`, `detached`, `superseded`, `held` or `failed`.
+
+    `problem` comes with `failed`: what kept the run from beginning or going on, outside of any step.
+    """
 
     run: str
     reason: str
     message: str = ""
+    problem: Problem | None = None
 
 
 Event = RunStarted | StepDone | RebootWanted | Detached | RunEnded
@@ -204,7 +208,10 @@ def _from(data: _Fields) -> Event | None:
             )
         case "done":
             return RunEnded(
-                run=data.text("run"), reason=data.text("reason"), message=data.text("message", "")
+                run=data.text("run"),
+                reason=data.text("reason"),
+                message=data.text("message", ""),
+                problem=_problem(data.inner("problem")),
             )
     return None
 

@@ -19,6 +19,7 @@ HINTS: Final[Mapping[str, str]] = {
     "DefaultRoutes": "Keep the gateway on one adapter: HNS follows the wrong one otherwise.",
     "DetachedFailed": "When the cause is mended, run the same command again.",
     "DiskSpace": "Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.",
+    "DiskFull": "Make room on that volume, then run the same command again: what is done stays done.",
     "DownloadFailed": "Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.",
     "FeatureBlocked": (
         "Restart the machine to finish pending servicing; see to free space on C: and the system partition."
@@ -27,8 +28,14 @@ HINTS: Final[Mapping[str, str]] = {
         r"Set windows.features_source to a share with sources\sxs of this build, "
         "or allow Windows Update for repair content."
     ),
+    "FileInUse": (
+        "A virus scanner, a backup or a log shipper holds it: exclude the folder there, and run the same command again."
+    ),
     "FolderLeft": (
         "A process still uses it, or it holds image layers: restart the machine and run the same command again."
+    ),
+    "FormerLost": (
+        r"Put the file back from a backup of your own, then delete the step's notes in C:\ProgramData\winboot\former."
     ),
     "HashMismatch": (
         "This is not the file that the profile describes: check version, mirror and proxy, "
@@ -92,6 +99,7 @@ HINTS: Final[Mapping[str, str]] = {
     "PendingReboot": "Nothing to do: the run goes on after the restart.",
     "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
     "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
+    "RunFailed": "Run the same command again; if it stays so, report it with the node's journal.",
     "SecretMissing": "Check the references in the profile (env, file, command, mint).",
     "ServiceControl": (
         "Look the code up with `net helpmsg`. 1072: the service is marked for deletion; "

@@ -106,6 +106,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
 _DRIVER: Final = {
     "ChangeFailed": "whatever the change of a step failed with",
     "LookFailed": "whatever the look of a step failed with",
+    "RunFailed": "whatever kept a run from beginning or going on, outside of any step",
 }
 
 

@@ -233,6 +233,13 @@ class Drive:
             )
         self.tally.pipelines += 1
         self.tally.steps.extend(steps)
+        if ended.problem is not None:
+            # Outside of any step: what the run needs itself, such as its fence, could not be read or written.
+            raise NodeFailed(
+                f"{self.node}: {ended.problem.id}: {ended.problem.message}",
+                hint=ended.problem.hint,
+                node=self.node,
+            )
         return Pass(started, tuple(steps), ended, reboot, detached)
 
     def _open(self) -> Transport:

@@ -16,7 +16,7 @@ function Get-NodeIp { '10.0.1.11' }
 function Get-Fence { if ($script:World.superseded) { 8 } else { 7 } }
 function Test-Fence { (Get-Fence) -eq 7 }
 function Get-HolderText { 'somebody else' }
-function Write-Journal { param([string]$Line) }
+function Write-Journal { param([string]$Line, $Waiting) }
 function Save-RebootMark { param([string[]]$Steps) $script:World.rebootOf = $Steps -join ',' }
 """
 

@@ -182,7 +182,11 @@ class Boot:
             if not files.exists(path):
                 continue
             if not goal:
-                files.delete(path)
+                # A directory goes only when it is empty (MoveFileExW, MOVEFILE_DELAY_UNTIL_REBOOT).
+                if not files.is_directory(path):
+                    files.delete(path)
+                elif not files.list(path):
+                    files.delete_directory(path)
             else:
                 overwrite = goal.startswith("!")
                 files.move(path, goal.lstrip("!").removeprefix("\\??\\"), overwrite=overwrite)

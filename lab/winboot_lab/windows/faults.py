@@ -4,6 +4,8 @@ machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
 machine.faults.before_command("Register-ScheduledTask", machine.power_off)
 machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
 machine.faults.disk_full(free=1_000_000)  .disk_slow(0.2)   a full disk, a slow disk
+machine.faults.hold(path, 0.3, share="Read")                a file that another program has open for so long
+machine.faults.scan(40, 0.3, share="Read")                  the same, for whatever the 40th file operation touches
 machine.faults.skew(-600)                                   a clock that is ten minutes late
 machine.faults.policy(key, name, "DWord", 1)                a Group Policy that holds a value
 machine.faults.policy_without_local_rules("Domain")         a Group Policy that ignores local firewall rules
@@ -17,6 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.files import share_mask
 from winboot_lab.windows.programs_api import Died
 from winboot_lab.windows.registry import POLICIES, Data, Kind
 
@@ -28,6 +32,16 @@ if TYPE_CHECKING:
     from winboot_lab.windows.session import Session
 
 Strike = Callable[[], None]
+
+_READ = 1
+# A holder outside the model: a virus scanner, a backup, an indexer. No process of the machine has this id.
+_SOMEBODY = 0
+
+# Primitives that open, rename or delete a file, and so meet the sharing modes of those who have it open.
+TOUCHING = frozenset(
+    f"file.{verb}"
+    for verb in ("read", "write", "append", "open", "delete", "delete-directory", "move", "copy", "replace")
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +57,15 @@ class _Ambush:
     command: str = ""
 
 
+@dataclass(slots=True)
+class _Scan:
+    """Another program opens what the `left`th file operation from now on touches."""
+
+    left: int
+    seconds: float | None
+    share: str
+
+
 class Faults:
     """What is arranged to go wrong on one machine."""
 
@@ -51,6 +74,11 @@ class Faults:
         self._deaths: dict[str, _Death] = {}
         self._statements: list[_Ambush] = []
         self._commands: list[_Ambush] = []
+        self._scans: list[_Scan] = []
+        # How many file operations there were, for whoever wants to strike at each of them.
+        self.touches = 0
+        # What was opened by hold or scan: the path and the share mode.
+        self.held: list[tuple[str, str]] = []
         self._held: set[tuple[str, str]] = set()
         self.comes_back = True
 
@@ -76,6 +104,28 @@ class Faults:
     def disk_slow(self, seconds: float) -> None:
         """Each file operation takes so long."""
         self._machine.hardware.disk_delay = seconds
+
+    def hold(self, path: str, seconds: float | None = None, *, share: str = "Read") -> bool:
+        """Another program has the file open for reading, for so long (None: until the machine goes down).
+
+        `share` names what it lets others do meanwhile, as FileShare and CreateFile's dwShareMode do: who lacks `Delete`
+        stops every rename, delete and replace, who lacks `Write` every write, `None` reads too
+        (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew, dwShareMode). False when it is absent, or
+        open in a way that lets nobody in.
+        """
+        files = self._machine.files
+        try:
+            opened = files.open(path, "Open", _READ, share_mask(share), pid=_SOMEBODY)
+        except Failure:
+            return False
+        self.held.append((opened.path, share))
+        if seconds is not None:
+            self._machine.after(seconds, lambda: files.close(opened.handle))
+        return True
+
+    def scan(self, call: int, seconds: float | None, *, share: str = "Read") -> None:
+        """Before the `call`th file operation from now on, another program opens the files it is about (see `hold`)."""
+        self._scans.append(_Scan(call, seconds, share))
 
     def skew(self, seconds: float) -> None:
         """The machine's clock is off by so much; waiting is not affected."""
@@ -110,8 +160,30 @@ class Faults:
         """A cmdlet or primitive is about to run."""
         lower = command.lower()
         self._spring(self._commands, lambda ambush: ambush.command == lower)
+        if lower in TOUCHING:
+            self._touch(parameters)
         if lower.startswith("file.") and self._machine.hardware.disk_delay:
             session.wait(self._machine.hardware.disk_delay)
+
+    def _touch(self, parameters: Mapping[str, Plain]) -> None:
+        self.touches += 1
+        for scan in list(self._scans):
+            scan.left -= 1
+            if scan.left > 0:
+                continue
+            self._scans.remove(scan)
+            for name in ("path", "source", "destination"):
+                for path in self._files_of(parameters.get(name)):
+                    self.hold(path, scan.seconds, share=scan.share)
+
+    def _files_of(self, path: Plain) -> list[str]:
+        """The file itself; of a folder the first file below it."""
+        files = self._machine.files
+        if not isinstance(path, str) or path.startswith("\\\\"):
+            return []
+        if not files.is_directory(path):
+            return [path] if files.exists(path) else []
+        return [below for below, node in files.walk(path) if not node.directory][:1]
 
     def _spring(self, ambushes: list[_Ambush], fits: Callable[[_Ambush], bool]) -> None:
         for ambush in [a for a in ambushes if fits(a)]:

@@ -539,8 +539,14 @@ class Files:
         made.attributes = node.attributes
 
     def replace(self, source: str, destination: str, backup: str | None, token: Token = SYSTEM_TOKEN) -> None:
-        """Put `source` in the place of `destination`, which keeps its rules; the old file becomes `backup`."""
+        """Put `source` in the place of `destination`, which keeps its rules; the old file becomes `backup`.
+
+        The replacement is opened without any sharing, what it replaces with all of it
+        (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-replacefilew): any reader of `source` is in the way.
+        """
         spelled, node = self._need_file(source)
+        if node.opened:
+            raise io_failure(0x20, spelled)
         goal, old = self._need_file(destination)
         self._may_delete(goal, old, token)
         if backup is not None:

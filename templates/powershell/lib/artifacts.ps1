@@ -37,15 +37,29 @@ function Install-OneArtifact {
     $archive = "$folder\$($Artifact.file)"
     if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
     $unpacked = "$folder\$($Artifact.name)-unpacked"
-    if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
+    Remove-Folder $unpacked
     [void][IO.Directory]::CreateDirectory($unpacked)
     $paths = @($Artifact.members | ForEach-Object { $_.path })
-    if ($paths -contains $Artifact.file) { [IO.File]::Copy($archive, "$unpacked\$paths") }
-    else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
+    if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
+    else {
+        # A slow disk with a scanner on it unpacks a megabyte in a second.
+        $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
+        [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
+    }
     $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
     Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
-    [IO.Directory]::Delete($unpacked, $true)
-    [IO.File]::Delete($archive)
+    # All is in place: what a scanner still reads is deleted by a later run.
+    try {
+        Remove-Folder $unpacked -Tries 4
+        Remove-File $archive -Tries 4
+    }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Remove-Folder {
+    # Deletes a folder with all that is in it; an absent one is fine.
+    param([string]$Path, [int]$Tries = 9)
+    Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
 }
 
 function Install-Member {
@@ -70,17 +84,16 @@ function Receive-Artifact {
     $part = "$Path.part"
     for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
         # The first attempts go on where an earlier one ended, the last ones start anew.
-        if ($attempt -gt 2) { [IO.File]::Delete($part) }
+        if ($attempt -gt 2) { Remove-File $part }
         if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
         Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
     }
-    [IO.File]::Delete($Path)
-    [IO.File]::Move($part, $Path)
+    Move-FileOver -From $part -To $Path
 }
 
 function Receive-Rest {
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
-    if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
+    if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
     # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
     $request = [Net.WebRequest]::Create($Url)
@@ -93,8 +106,9 @@ function Receive-Rest {
         try {
             # 206: the server goes on where we ask.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
-            $file = [IO.File]::Open($Path, $mode, 'Write')
-            try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
+            $body = $response.GetResponseStream()
+            $file = Open-FlushedFile $Path $mode
+            try { $body.CopyTo($file) } finally { $file.Dispose() }
         }
         finally { $response.Close() }
     }

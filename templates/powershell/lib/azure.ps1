@@ -36,7 +36,7 @@ function Clear-AzureState {
     $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
     Stop-RunningService 'kubelet'
     Remove-PodNetwork $Network
-    foreach ($path in Get-AzureStateFile $Folders) { [IO.File]::Delete($path) }
+    foreach ($path in Get-AzureStateFile $Folders) { Remove-File $path }
     if ($All) { return }
     foreach ($name in $running) { Start-CurrentService $name }
 }

@@ -19,18 +19,24 @@ function Set-BootTask {
 function Restore-BootTask {
     param([object]$Former)
     Remove-Task $Former.name
-    [IO.File]::Delete((Get-StatePath 'boot.ps1'))
+    Remove-File (Get-StatePath 'boot.ps1')
 }
 
 function Invoke-Boot {
-    Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) }
-    [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
-    Clear-OldFile
-    Remove-CutRun
-    foreach ($step in $script:Run.Steps) {
-        try { [void]@(Invoke-Block $step 'Boot') }
-        catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
-    }
+    # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
+    # this is when scanners and agents are busiest.
+    Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
+    Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+    Invoke-BootWork '' { Clear-OldFile }
+    foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
+    Invoke-BootWork '' { Remove-CutRun }
+}
+
+function Invoke-BootWork {
+    # One piece of that. Why it failed is in the journal.
+    param([string]$Name, $Work)
+    try { [void]@(& $Work) }
+    catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
 }
 
 function Remove-CutRun {

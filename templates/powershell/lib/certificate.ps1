@@ -56,7 +56,7 @@ function Set-Credential {
     Save-CreatedFile $Credential.kubeconfig
     Remove-OldFile $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
     }
     $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
     Save-CreatedFile $Credential.bootstrap_path

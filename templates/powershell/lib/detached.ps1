@@ -62,7 +62,7 @@ function Invoke-Detached {
         Write-StateJson "detached\$id.json" $status
     }
     finally { if ($lock) { Exit-Run $lock } }
-    [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
+    Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
     Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 

@@ -9,6 +9,8 @@ function New-Run {
         # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
         Step = ''; Fence = 0; Sequence = 0
+        # Lines of the journal that could not be written yet.
+        Journal = [Collections.Generic.List[string]]::new()
     }
 }
 
@@ -22,8 +24,8 @@ function Invoke-Block {
 
 function Invoke-Look {
     # What is fine goes out in one batch at the end: the fewest messages.
-    $script:Run.Fence = Get-Fence
     $quiet = [Collections.Generic.List[string]]::new()
+    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
     New-RunEvent
     foreach ($step in $script:Run.Steps) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
@@ -36,20 +38,30 @@ function Invoke-Look {
 }
 
 function Invoke-Locked {
+    # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
     param($Work)
-    # Taking the mutex would supersede it.
-    $running = Get-RunningDetached
     $lock = $null
-    # The lock is given back whatever happens after it was taken.
     try {
+        # Taking the mutex would supersede it.
+        $running = Get-RunningDetached
         if (-not $running) { $lock = Enter-Run }
         New-RunEvent
         if ($running) { New-DetachedEvent $running $running.step; return }
         if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
         & $Work
         Clear-OldFile
+        Save-Journal $script:Run.Journal -Tries 6
     }
+    catch { New-FailedEnd $_ }
     finally { if ($lock) { Exit-Run $lock } }
+}
+
+function New-FailedEnd {
+    # The last event of a run that could not begin or go on, with the reason.
+    param($Caught)
+    $script:Run.Cache = @{}
+    if ($script:Run.Sequence -eq 0) { New-RunEvent }
+    New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
 }
 
 function Invoke-Step {
@@ -85,7 +97,7 @@ function Get-ForgottenStep {
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { @{ Name = $name; Values = {}; Undo = { Restore-FormerValue } } }
+        if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
     }
 }
 
@@ -168,6 +180,7 @@ function Get-UndoResult {
     $result = New-Result
     try {
         $script:Run.Step = $Step.Name
+        Assert-NothingAbove $Step
         $hadFormer = Test-FormerValue
         foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
         if ($hadFormer -and $null -eq $result.Detached) {
@@ -177,6 +190,14 @@ function Get-UndoResult {
     }
     catch { Set-Failure $Step $result $_ 'ChangeFailed' }
     $result
+}
+
+function Assert-NothingAbove {
+    # An undo goes the other way: what builds on a step goes before it, or the step stays and so do its notes.
+    param($Step)
+    $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
+        Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
+    if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
 }
 
 function Read-Difference {
@@ -237,7 +258,7 @@ function New-EventLine {
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
     $line = ConvertTo-AsciiJson $all
-    if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
+    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
     $line
 }
 

@@ -5,16 +5,118 @@ function Get-TextHash {
 }
 
 function Get-PathHash {
+    # SHA-256 of a file; nothing when it is absent.
     param([string]$Path)
-    if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
+    if (-not [IO.File]::Exists($Path)) { return }
+    $found = @{ Hash = $null }
+    Invoke-Patient -File $Path -Work {
+        $stream = Open-SharedFile $Path
+        try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
+    }
+    [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
+}
+
+function Invoke-Patient {
+    # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
+    # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
+    # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
+    param([string]$File, [scriptblock]$Work, [int]$Tries = 9)
+    for ($try = 1; $true; $try++) {
+        try { return (& $Work) }
+        catch [IO.IOException], [UnauthorizedAccessException] {
+            $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
+            if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+            # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
+            $held = @(32, 33, 1175, 1176) -contains $code
+            # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
+            $perhaps = @(2, 5) -contains $code
+            if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
+            if ($try -ge $Tries) {
+                if (-not $held) { throw }
+                Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+            }
+        }
+        Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
+    }
+}
+
+function Open-SharedFile {
+    # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
+    param([string]$Path)
+    [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
+}
+
+function Read-FileByte {
+    # The content of a file as one byte[]; nothing when it is absent.
+    param([string]$Path)
+    # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
+    for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
+        if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
+        Start-Sleep -Milliseconds 50
+    }
+    $content = [IO.MemoryStream]::new()
+    Invoke-Patient -File $Path -Work {
+        $content.SetLength(0)
+        $stream = Open-SharedFile $Path
+        try { $stream.CopyTo($content) } finally { $stream.Dispose() }
+    }
+    , $content.ToArray()
 }
 
 function Read-FileText {
     # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
     # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
-    if (-not [IO.File]::Exists($Path)) { return $null }
-    [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path))
+    $bytes = Read-FileByte $Path
+    if ($null -eq $bytes) { return $null }
+    [Text.Encoding]::UTF8.GetString($bytes)
+}
+
+function Open-FlushedFile {
+    # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
+    # as texts they fit another constructor as well.
+    param([string]$Path, [string]$Mode)
+    [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
+}
+
+function Write-FileByte {
+    # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
+    # next must not survive a power cut that this does not.
+    param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+        $stream = Open-FlushedFile $Path $Mode
+        try {
+            $stream.Write($Bytes, 0, $Bytes.Length)
+            $stream.Flush($true)
+        }
+        finally { $stream.Dispose() }
+    }
+}
+
+function Copy-WholeFile {
+    # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
+    param([string]$From, [string]$To)
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
+    $part = "$To.winboot-new"
+    Invoke-Patient -File $From -Work {
+        $source = Open-SharedFile $From
+        try {
+            $target = Open-FlushedFile $part 'Create'
+            try {
+                $source.CopyTo($target)
+                $target.Flush($true)
+            }
+            finally { $target.Dispose() }
+        }
+        finally { $source.Dispose() }
+    }
+    Move-FileOver -From $part -To $To
+}
+
+function ConvertTo-FileByte {
+    # UTF-8 without a byte order mark, as one byte[].
+    param([string]$Text)
+    , [Text.UTF8Encoding]::new($false).GetBytes($Text)
 }
 
 function Get-FileDifference {
@@ -39,65 +141,136 @@ function Set-FileText {
 
 function Write-FileText {
     # Written beside and renamed: a power cut leaves the old file or the new one.
-    param([string]$Path, [string]$Text, [switch]$Private)
+    param([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
-    [IO.File]::WriteAllText($beside, '')
-    if ($Private) { Set-PrivateAccess $beside }
-    [IO.File]::WriteAllText($beside, $Text)
+    if ($Private) {
+        Write-FileByte $beside ([byte[]]@()) -Tries $Tries
+        Set-PrivateAccess $beside
+    }
+    Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
     # Replace is one step, but keeps the access rules of the old file.
-    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
-    else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
+    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+    else {
+        Invoke-Patient -File $Path -Tries $Tries -Work {
+            # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
+            if ([IO.File]::Exists($Path)) {
+                Clear-ReadOnly $Path
+                [IO.File]::Replace($beside, $Path, [NullString]::Value)
+            }
+            else { [IO.File]::Move($beside, $Path) }
+        }
+    }
+}
+
+function Clear-ReadOnly {
+    # Windows neither replaces nor deletes a file that is read-only.
+    param([string]$Path)
+    if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
+}
+
+function Remove-File {
+    # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
+    param([string]$Path, [int]$Tries = 9)
+    if (-not [IO.File]::Exists($Path)) { return }
+    try {
+        Invoke-Patient -File $Path -Tries $Tries -Work {
+            Clear-ReadOnly $Path
+            [IO.File]::Delete($Path)
+        }
+    }
+    catch [UnauthorizedAccessException] {
+        $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
+        Add-OldFile $waiting
+        Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
+    }
 }
 
 function Move-FileOver {
-    # A program that runs cannot be overwritten, but renamed.
-    param([string]$From, [string]$To)
-    $old = "$To.winboot-old"
-    if ([IO.File]::Exists($To)) {
-        Remove-OldFile $old
-        [IO.File]::Move($To, $old)
+    # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
+    # the old file is in its place again; after a power cut Clear-OldFile puts it there.
+    param([string]$From, [string]$To, [int]$Tries = 9)
+    if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
+    if (-not [IO.File]::Exists($To)) {
+        Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
+        return
     }
-    [IO.File]::Move($From, $To)
+    $old = "$To.winboot-old"
     Remove-OldFile $old
+    if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
+    # The mark goes with the success: with it, a file whose place is empty is put back there.
+    Add-OldFile "$old|$To"
+    Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
+    try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
+    catch {
+        Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
+        throw
+    }
+    Remove-OldFile $old
+    if ([IO.File]::Exists($old)) { Add-OldFile $old }
 }
 
 function Remove-OldFile {
-    # What still runs waits for Clear-OldFile.
+    # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
-    try { [IO.File]::Delete($Path) }
-    catch [UnauthorizedAccessException] {
-        $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
-        [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n")
-        [IO.File]::Move($Path, $waiting)
+    try {
+        Clear-ReadOnly $Path
+        [IO.File]::Delete($Path)
     }
+    catch [IO.IOException], [UnauthorizedAccessException] { return }
+}
+
+function Add-OldFile {
+    # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
+    param([string]$Line)
+    Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
 }
 
 function Clear-OldFile {
+    # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
     $list = Get-StatePath 'old-files.txt'
-    if (-not [IO.File]::Exists($list)) { return }
-    $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
-            if (-not [IO.File]::Exists($path)) { continue }
-            try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
-        })
-    if (-not $left) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
+    try {
+        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
+        if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+    }
+    # The list itself is held, or the disk is full: what it names goes another time.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-OldFile {
+    # The lines of that list, the last one for each file.
+    $lines = [ordered]@{}
+    foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+        if ($line) { $lines[$line.Split('|')[0]] = $line }
+    }
+    $lines.Values
+}
+
+function Complete-OldFile {
+    # Whether the file of such a line is gone now.
+    param([string]$Line)
+    $path, $place = $Line.Split('|')
+    if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
+        try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
+    }
+    Remove-OldFile $path
+    -not [IO.File]::Exists($path)
 }
 
 function Save-FormerFile {
+    # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
     param([string]$Path)
+    if (Test-FormerNote 'File' $Path) { return }
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
-        if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
-        else { $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())" }
+        if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String((Read-FileByte $Path)) }
+        else {
+            $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
+            Copy-WholeFile -From $Path -To $former.kept
+        }
     }
-    $before = @(Get-FormerLine).Count
     Save-FormerValue 'File' $Path $former
-    # Only by the first note: a later call would copy our own file.
-    if ($former.kept -and @(Get-FormerLine).Count -gt $before) {
-        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
-        [IO.File]::Copy($Path, $former.kept, $true)
-    }
 }
 
 function Set-PrivateAccess {
@@ -115,14 +288,16 @@ function Set-PrivateAccess {
 }
 
 function Restore-File {
+    # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
     param([object]$Former)
     if ($null -ne $Former.bytes) {
         $beside = $Former.path + '.winboot-new'
-        [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
+        Write-FileByte $beside ([Convert]::FromBase64String($Former.bytes))
         Move-FileOver -From $beside -To $Former.path
     }
-    elseif ($null -ne $Former.kept) { if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path } }
-    else { Remove-OldFile $Former.path }
+    elseif ($null -eq $Former.kept) { Remove-File $Former.path }
+    elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
+    else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
 }
 
 function Set-PrivateFolder {

@@ -5,24 +5,31 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-    $path = Get-FormerPath
-    if (-not [IO.File]::Exists($path)) { return }
-    foreach ($line in [IO.File]::ReadAllLines($path)) {
+    # The notes of the current step: kind, key and value each.
+    foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
     }
 }
 
+function Test-FormerNote {
+    # Whether the current step has a note of this thing.
+    param([string]$Kind, [string]$Key)
+    foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
+    $false
+}
+
 function Save-FormerValue {
-    # Later ones would hold our own values.
+    # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
-    foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
+    if (Test-FormerNote $Kind $Key) { return }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
     # On a line of its own, whatever became of the last one.
-    [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")
+    Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
 }
 
 function Test-FormerValue {
+    # Whether the current step has any note.
     [IO.File]::Exists((Get-FormerPath))
 }
 
@@ -38,5 +45,5 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
-    [IO.File]::Delete((Get-FormerPath))
+    Remove-File (Get-FormerPath)
 }

@@ -14,7 +14,7 @@ function Get-StorePath {
 
 function Read-StoreEntry {
     param([string]$Path)
-    $lines = [IO.File]::ReadAllLines($Path) + @('', '')
+    $lines = @("$(Read-FileText $Path)" -split '\r?\n') + @('', '')
     @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
@@ -74,7 +74,7 @@ function Set-Reservation {
     [void](Assert-Known '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want it back, so it is not noted.
-    foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
+    foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { Remove-File $entry.path }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known $reservation.address
         $path = Get-StorePath $Store $address

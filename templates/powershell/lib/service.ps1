@@ -140,7 +140,7 @@ function Start-CurrentService {
         if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
     }
     Wait-ServiceState $Name 'Running' -Seconds 60
-    [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
+    Remove-File (Get-StatePath "restart-$Name.json")
 }
 
 function Wait-ServiceState {

@@ -12,34 +12,75 @@ function Initialize-StateFolder {
 }
 
 function Remove-StateFolder {
+    # What another program holds open goes when the machine restarts: the work is done, and nobody comes by again.
     $folder = Get-StatePath
-    if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
+    if (-not [IO.Directory]::Exists($folder)) { return }
+    $waiting = @(Get-OldFile | ForEach-Object { $_.Split('|')[0] })
+    try { Invoke-Patient -File $folder -Work { [IO.Directory]::Delete($folder, $true) } }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+        $left = [IO.Directory]::GetFileSystemEntries($folder, '*', 'AllDirectories')
+        # What lies deeper goes first.
+        $waiting += @($left | Sort-Object -Property Length -Descending) + $folder
+    }
+    if ($waiting) { Remove-AtRestart $waiting }
+}
+
+function Remove-AtRestart {
+    # Windows deletes these files and empty folders before anything opens them, as MoveFileEx arranges it: pairs of a
+    # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+    param([string[]]$Path)
+    $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
+    $pairs = @(Read-Registry $manager 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
+    foreach ($one in $Path) { $pairs += @("\??\$one", '') }
+    Write-Registry $manager 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
 }
 
 function Write-Journal {
-    param([string]$Line)
-    $path = Get-StatePath 'journal.jsonl'
-    if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
-    if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
-        $older = Get-StatePath 'journal.1.jsonl'
-        [IO.File]::Delete($older)
-        [IO.File]::Move($path, $older)
+    # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
+    param([string]$Line, $Waiting = [Collections.Generic.List[string]]::new())
+    $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
+    # Once it could not be written, nobody waits for it again at each line.
+    Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+}
+
+function Save-Journal {
+    # Writes the lines that wait for the journal. It never ends a run.
+    param($Waiting, [int]$Tries)
+    if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
+    try {
+        Limit-Journal
+        $text = ($Waiting -join "`n") + "`n"
+        $path = Get-StatePath 'journal.jsonl'
+        Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
+        $Waiting.Clear()
     }
-    [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+        if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
+    }
+}
+
+function Limit-Journal {
+    # A journal that is full gives its name to the next.
+    $path = Get-StatePath 'journal.jsonl'
+    if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
+    $older = Get-StatePath 'journal.1.jsonl'
+    Remove-File $older -Tries 1
+    Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson {
     # Nothing when it is absent or was cut off in mid-write.
     param([string]$Name)
-    $path = Get-StatePath $Name
-    if (-not [IO.File]::Exists($path)) { return }
-    try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
+    $text = Read-FileText (Get-StatePath $Name)
+    if (-not $text) { return }
+    try { ConvertFrom-Json -InputObject $text }
     catch [ArgumentException] { return }
 }
 
 function Write-StateJson {
-    param([string]$Name, $Value)
-    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+    # Keeps a value as a JSON file of the state folder.
+    param([string]$Name, $Value, [int]$Tries = 9)
+    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
 }
 
 function Get-Fence {
