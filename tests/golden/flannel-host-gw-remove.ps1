@@ -350,7 +350,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #region Library: how it is done. Functions that the steps above use, directly or through another.
 function Restore-BootTask([object]$Former) {
   Remove-Task $Former.name
-  [IO.File]::Delete((Get-StatePath 'boot.ps1'))
+  Remove-File (Get-StatePath 'boot.ps1')
 }
 
 # The network that Calico's agent makes, and the host's endpoint in it.
@@ -429,7 +429,7 @@ function Invoke-Detached {
     Write-StateJson "detached\$id.json" $status
   }
   finally { if ($lock) { Exit-Run $lock } }
-  [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
+  Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 
@@ -525,6 +525,8 @@ function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
     # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
     Step = ''; Fence = 0; Sequence = 0
+    # Lines of the journal that could not be written yet.
+    Journal = [Collections.Generic.List[string]]::new()
   }
 }
 
@@ -536,19 +538,28 @@ function Invoke-Block($Step, [string]$Block) {
 }
 
 function Invoke-Locked($Work) {
-  # Taking the mutex would supersede it.
-  $running = Get-RunningDetached
+  # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
   $lock = $null
-  # The lock is given back whatever happens after it was taken.
   try {
+    # Taking the mutex would supersede it.
+    $running = Get-RunningDetached
     if (-not $running) { $lock = Enter-Run }
     New-RunEvent
     if ($running) { New-DetachedEvent $running $running.step; return }
     if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
     & $Work
     Clear-OldFile
+    Save-Journal $script:Run.Journal -Tries 6
   }
+  catch { New-FailedEnd $_ }
   finally { if ($lock) { Exit-Run $lock } }
+}
+
+function New-FailedEnd($Caught) {
+  # The last event of a run that could not begin or go on, with the reason.
+  $script:Run.Cache = @{}
+  if ($script:Run.Sequence -eq 0) { New-RunEvent }
+  New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
 }
 
 function Invoke-Step($Steps, $Drive) {
@@ -583,7 +594,7 @@ function Get-ForgottenStep {
   $known = @($script:Run.Steps | ForEach-Object { $_.Name })
   foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
     $name = [IO.Path]::GetFileNameWithoutExtension($path)
-    if ($known -notcontains $name) { @{ Name = $name; Values = {}; Undo = { Restore-FormerValue } } }
+    if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
   }
 }
 
@@ -612,6 +623,7 @@ function Get-UndoResult($Step) {
   $result = New-Result
   try {
     $script:Run.Step = $Step.Name
+    Assert-NothingAbove $Step
     $hadFormer = Test-FormerValue
     foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
     if ($hadFormer -and $null -eq $result.Detached) {
@@ -621,6 +633,13 @@ function Get-UndoResult($Step) {
   }
   catch { Set-Failure $Step $result $_ 'ChangeFailed' }
   $result
+}
+
+function Assert-NothingAbove($Step) {
+  # An undo goes the other way: what builds on a step goes before it, or the step stays and so do its notes.
+  $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
+    Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
+  if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
 }
 
 function New-RunEvent {
@@ -653,7 +672,7 @@ function New-EventLine($Fields) {
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
   $line = ConvertTo-AsciiJson $all
-  if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
+  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
   $line
 }
 
@@ -699,48 +718,211 @@ function Get-TextHash([string]$Text) {
   [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
 }
 
-function Write-FileText([string]$Path, [string]$Text, [switch]$Private) {
+function Invoke-Patient([string]$File, [scriptblock]$Work, [int]$Tries = 9) {
+  # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
+  # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
+  # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
+  for ($try = 1; $true; $try++) {
+    try { return (& $Work) }
+    catch [IO.IOException], [UnauthorizedAccessException] {
+      $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
+      if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+      # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
+      $held = @(32, 33, 1175, 1176) -contains $code
+      # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
+      $perhaps = @(2, 5) -contains $code
+      if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
+      if ($try -ge $Tries) {
+        if (-not $held) { throw }
+        Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+      }
+    }
+    Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
+  }
+}
+
+function Open-SharedFile([string]$Path) {
+  # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
+  [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
+}
+
+function Read-FileByte([string]$Path) {
+  # The content of a file as one byte[]; nothing when it is absent.
+  # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
+  for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
+    if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
+    Start-Sleep -Milliseconds 50
+  }
+  $content = [IO.MemoryStream]::new()
+  Invoke-Patient -File $Path -Work {
+    $content.SetLength(0)
+    $stream = Open-SharedFile $Path
+    try { $stream.CopyTo($content) } finally { $stream.Dispose() }
+  }
+  , $content.ToArray()
+}
+
+function Read-FileText([string]$Path) {
+  # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
+  # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
+  $bytes = Read-FileByte $Path
+  if ($null -eq $bytes) { return $null }
+  [Text.Encoding]::UTF8.GetString($bytes)
+}
+
+function Open-FlushedFile([string]$Path, [string]$Mode) {
+  # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
+  # as texts they fit another constructor as well.
+  [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
+}
+
+function Write-FileByte([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9) {
+  # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
+  # next must not survive a power cut that this does not.
+  Invoke-Patient -File $Path -Tries $Tries -Work {
+    $stream = Open-FlushedFile $Path $Mode
+    try {
+      $stream.Write($Bytes, 0, $Bytes.Length)
+      $stream.Flush($true)
+    }
+    finally { $stream.Dispose() }
+  }
+}
+
+function Copy-WholeFile([string]$From, [string]$To) {
+  # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
+  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
+  $part = "$To.winboot-new"
+  Invoke-Patient -File $From -Work {
+    $source = Open-SharedFile $From
+    try {
+      $target = Open-FlushedFile $part 'Create'
+      try {
+        $source.CopyTo($target)
+        $target.Flush($true)
+      }
+      finally { $target.Dispose() }
+    }
+    finally { $source.Dispose() }
+  }
+  Move-FileOver -From $part -To $To
+}
+
+function ConvertTo-FileByte([string]$Text) {
+  # UTF-8 without a byte order mark, as one byte[].
+  , [Text.UTF8Encoding]::new($false).GetBytes($Text)
+}
+
+function Write-FileText([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9) {
   # Written beside and renamed: a power cut leaves the old file or the new one.
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
-  [IO.File]::WriteAllText($beside, '')
-  if ($Private) { Set-PrivateAccess $beside }
-  [IO.File]::WriteAllText($beside, $Text)
+  if ($Private) {
+    Write-FileByte $beside ([byte[]]@()) -Tries $Tries
+    Set-PrivateAccess $beside
+  }
+  Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
   # Replace is one step, but keeps the access rules of the old file.
-  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
-  else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
+  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+  else {
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+      # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
+      if ([IO.File]::Exists($Path)) {
+        Clear-ReadOnly $Path
+        [IO.File]::Replace($beside, $Path, [NullString]::Value)
+      }
+      else { [IO.File]::Move($beside, $Path) }
+    }
+  }
 }
 
-function Move-FileOver([string]$From, [string]$To) {
-  # A program that runs cannot be overwritten, but renamed.
-  $old = "$To.winboot-old"
-  if ([IO.File]::Exists($To)) {
-    Remove-OldFile $old
-    [IO.File]::Move($To, $old)
+function Clear-ReadOnly([string]$Path) {
+  # Windows neither replaces nor deletes a file that is read-only.
+  if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
+}
+
+function Remove-File([string]$Path, [int]$Tries = 9) {
+  # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
+  if (-not [IO.File]::Exists($Path)) { return }
+  try {
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+      Clear-ReadOnly $Path
+      [IO.File]::Delete($Path)
+    }
   }
-  [IO.File]::Move($From, $To)
+  catch [UnauthorizedAccessException] {
+    $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
+    Add-OldFile $waiting
+    Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
+  }
+}
+
+function Move-FileOver([string]$From, [string]$To, [int]$Tries = 9) {
+  # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
+  # the old file is in its place again; after a power cut Clear-OldFile puts it there.
+  if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
+  if (-not [IO.File]::Exists($To)) {
+    Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
+    return
+  }
+  $old = "$To.winboot-old"
   Remove-OldFile $old
+  if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
+  # The mark goes with the success: with it, a file whose place is empty is put back there.
+  Add-OldFile "$old|$To"
+  Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
+  try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
+  catch {
+    Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
+    throw
+  }
+  Remove-OldFile $old
+  if ([IO.File]::Exists($old)) { Add-OldFile $old }
 }
 
 function Remove-OldFile([string]$Path) {
-  # What still runs waits for Clear-OldFile.
+  # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
   if (-not [IO.File]::Exists($Path)) { return }
-  try { [IO.File]::Delete($Path) }
-  catch [UnauthorizedAccessException] {
-    $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
-    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n")
-    [IO.File]::Move($Path, $waiting)
+  try {
+    Clear-ReadOnly $Path
+    [IO.File]::Delete($Path)
   }
+  catch [IO.IOException], [UnauthorizedAccessException] { return }
+}
+
+function Add-OldFile([string]$Line) {
+  # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
+  Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
 }
 
 function Clear-OldFile {
+  # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
   $list = Get-StatePath 'old-files.txt'
-  if (-not [IO.File]::Exists($list)) { return }
-  $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
-      if (-not [IO.File]::Exists($path)) { continue }
-      try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
-    })
-  if (-not $left) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
+  try {
+    $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
+    if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+  }
+  # The list itself is held, or the disk is full: what it names goes another time.
+  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-OldFile {
+  # The lines of that list, the last one for each file.
+  $lines = [ordered]@{}
+  foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+    if ($line) { $lines[$line.Split('|')[0]] = $line }
+  }
+  $lines.Values
+}
+
+function Complete-OldFile([string]$Line) {
+  # Whether the file of such a line is gone now.
+  $path, $place = $Line.Split('|')
+  if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
+    try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
+  }
+  Remove-OldFile $path
+  -not [IO.File]::Exists($path)
 }
 
 function Set-PrivateAccess([string]$Path) {
@@ -757,13 +939,15 @@ function Set-PrivateAccess([string]$Path) {
 }
 
 function Restore-File([object]$Former) {
+  # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
   if ($null -ne $Former.bytes) {
     $beside = $Former.path + '.winboot-new'
-    [IO.File]::WriteAllBytes($beside, [Convert]::FromBase64String($Former.bytes))
+    Write-FileByte $beside ([Convert]::FromBase64String($Former.bytes))
     Move-FileOver -From $beside -To $Former.path
   }
-  elseif ($null -ne $Former.kept) { if ([IO.File]::Exists($Former.kept)) { Move-FileOver -From $Former.kept -To $Former.path } }
-  else { Remove-OldFile $Former.path }
+  elseif ($null -eq $Former.kept) { Remove-File $Former.path }
+  elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
+  else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
 }
 
 function Set-PrivateFolder([string]$Path) {
@@ -802,15 +986,15 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-  $path = Get-FormerPath
-  if (-not [IO.File]::Exists($path)) { return }
-  foreach ($line in [IO.File]::ReadAllLines($path)) {
+  # The notes of the current step: kind, key and value each.
+  foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
     # Half a line: the machine went down, and the change was not made.
     if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
   }
 }
 
 function Test-FormerValue {
+  # Whether the current step has any note.
   [IO.File]::Exists((Get-FormerPath))
 }
 
@@ -826,7 +1010,7 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
-  [IO.File]::Delete((Get-FormerPath))
+  Remove-File (Get-FormerPath)
 }
 
 # For writing Windows has no cmdlet.
@@ -1521,31 +1705,70 @@ function Initialize-StateFolder {
 }
 
 function Remove-StateFolder {
+  # What another program holds open goes when the machine restarts: the work is done, and nobody comes by again.
   $folder = Get-StatePath
-  if ([IO.Directory]::Exists($folder)) { [IO.Directory]::Delete($folder, $true) }
+  if (-not [IO.Directory]::Exists($folder)) { return }
+  $waiting = @(Get-OldFile | ForEach-Object { $_.Split('|')[0] })
+  try { Invoke-Patient -File $folder -Work { [IO.Directory]::Delete($folder, $true) } }
+  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+    $left = [IO.Directory]::GetFileSystemEntries($folder, '*', 'AllDirectories')
+    # What lies deeper goes first.
+    $waiting += @($left | Sort-Object -Property Length -Descending) + $folder
+  }
+  if ($waiting) { Remove-AtRestart $waiting }
 }
 
-function Write-Journal([string]$Line) {
-  $path = Get-StatePath 'journal.jsonl'
-  if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
-  if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
-    $older = Get-StatePath 'journal.1.jsonl'
-    [IO.File]::Delete($older)
-    [IO.File]::Move($path, $older)
+function Remove-AtRestart([string[]]$Path) {
+  # Windows deletes these files and empty folders before anything opens them, as MoveFileEx arranges it: pairs of a
+  # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+  $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
+  $pairs = @(Read-Registry $manager 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
+  foreach ($one in $Path) { $pairs += @("\??\$one", '') }
+  Write-Registry $manager 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
+}
+
+function Write-Journal([string]$Line, $Waiting = [Collections.Generic.List[string]]::new()) {
+  # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
+  $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
+  # Once it could not be written, nobody waits for it again at each line.
+  Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+}
+
+function Save-Journal($Waiting, [int]$Tries) {
+  # Writes the lines that wait for the journal. It never ends a run.
+  if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
+  try {
+    Limit-Journal
+    $text = ($Waiting -join "`n") + "`n"
+    $path = Get-StatePath 'journal.jsonl'
+    Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
+    $Waiting.Clear()
   }
-  [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
+  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+    if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
+  }
+}
+
+function Limit-Journal {
+  # A journal that is full gives its name to the next.
+  $path = Get-StatePath 'journal.jsonl'
+  if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
+  $older = Get-StatePath 'journal.1.jsonl'
+  Remove-File $older -Tries 1
+  Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson([string]$Name) {
   # Nothing when it is absent or was cut off in mid-write.
-  $path = Get-StatePath $Name
-  if (-not [IO.File]::Exists($path)) { return }
-  try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
+  $text = Read-FileText (Get-StatePath $Name)
+  if (-not $text) { return }
+  try { ConvertFrom-Json -InputObject $text }
   catch [ArgumentException] { return }
 }
 
-function Write-StateJson([string]$Name, $Value) {
-  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+function Write-StateJson([string]$Name, $Value, [int]$Tries = 9) {
+  # Keeps a value as a JSON file of the state folder.
+  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
 }
 
 function Get-Fence {

@@ -269,7 +269,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   if (Test-CurrentCertificate $client) { Get-FileAbsence $bootstrap 'no longer needed' }
 }; Change = {
   Wait-Registration @wanted -ClientCertificate $client -Seconds 300
-  [IO.File]::Delete($bootstrap)
+  Remove-File $bootstrap
 } }
 
 @{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
@@ -370,7 +370,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   Set-RenderedFile $files
   foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
     Save-FormerFile $path
-    [IO.File]::Delete($path)
+    Remove-File $path
   }
 } }
 
@@ -454,15 +454,28 @@ function Install-OneArtifact($Artifact) {
   $archive = "$folder\$($Artifact.file)"
   if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
   $unpacked = "$folder\$($Artifact.name)-unpacked"
-  if ([IO.Directory]::Exists($unpacked)) { [IO.Directory]::Delete($unpacked, $true) }
+  Remove-Folder $unpacked
   [void][IO.Directory]::CreateDirectory($unpacked)
   $paths = @($Artifact.members | ForEach-Object { $_.path })
-  if ($paths -contains $Artifact.file) { [IO.File]::Copy($archive, "$unpacked\$paths") }
-  else { [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds 300) }
+  if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
+  else {
+    # A slow disk with a scanner on it unpacks a megabyte in a second.
+    $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
+    [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
+  }
   $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
   Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
-  [IO.Directory]::Delete($unpacked, $true)
-  [IO.File]::Delete($archive)
+  # All is in place: what a scanner still reads is deleted by a later run.
+  try {
+    Remove-Folder $unpacked -Tries 4
+    Remove-File $archive -Tries 4
+  }
+  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Remove-Folder([string]$Path, [int]$Tries = 9) {
+  # Deletes a folder with all that is in it; an absent one is fine.
+  Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
 }
 
 function Install-Member($Member, [string]$Folder) {
@@ -485,16 +498,15 @@ function Receive-Artifact($Artifact, [string]$Path) {
   $part = "$Path.part"
   for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
     # The first attempts go on where an earlier one ended, the last ones start anew.
-    if ($attempt -gt 2) { [IO.File]::Delete($part) }
+    if ($attempt -gt 2) { Remove-File $part }
     if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
     Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
   }
-  [IO.File]::Delete($Path)
-  [IO.File]::Move($part, $Path)
+  Move-FileOver -From $part -To $Path
 }
 
 function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last) {
-  if ($Url -notmatch '^https?://') { [IO.File]::Copy($Url, $Path, $true); return }
+  if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
   # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
   [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
   $request = [Net.WebRequest]::Create($Url)
@@ -507,8 +519,9 @@ function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last
     try {
       # 206: the server goes on where we ask.
       $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
-      $file = [IO.File]::Open($Path, $mode, 'Write')
-      try { $response.GetResponseStream().CopyTo($file) } finally { $file.Dispose() }
+      $body = $response.GetResponseStream()
+      $file = Open-FlushedFile $Path $mode
+      try { $body.CopyTo($file) } finally { $file.Dispose() }
     }
     finally { $response.Close() }
   }
@@ -537,14 +550,19 @@ function Set-BootTask {
 }
 
 function Invoke-Boot {
-  Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) }
-  [void](New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) })
-  Clear-OldFile
-  Remove-CutRun
-  foreach ($step in $script:Run.Steps) {
-    try { [void]@(Invoke-Block $step 'Boot') }
-    catch { [void](New-EventLine @{ event = 'boot-failed'; step = $step.Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
-  }
+  # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
+  # this is when scanners and agents are busiest.
+  Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
+  Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+  Invoke-BootWork '' { Clear-OldFile }
+  foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
+  Invoke-BootWork '' { Remove-CutRun }
+}
+
+function Invoke-BootWork([string]$Name, $Work) {
+  # One piece of that. Why it failed is in the journal.
+  try { [void]@(& $Work) }
+  catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
 }
 
 function Remove-CutRun {
@@ -616,7 +634,7 @@ function Set-Credential($Credential) {
   Save-CreatedFile $Credential.kubeconfig
   Remove-OldFile $Credential.kubeconfig
   if ([IO.Directory]::Exists($Credential.pki)) {
-    foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { [IO.File]::Delete($path) }
+    foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
   }
   $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
   Save-CreatedFile $Credential.bootstrap_path
@@ -713,7 +731,7 @@ function Invoke-Detached {
     Write-StateJson "detached\$id.json" $status
   }
   finally { if ($lock) { Exit-Run $lock } }
-  [IO.File]::Delete((Get-StatePath "detached\$id.ps1"))
+  Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
   Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
 }
 
@@ -830,6 +848,8 @@ function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
     # Answers that cost something: read once, forgotten after each change.
     Cache = @{}
     Step = ''; Fence = 0; Sequence = 0
+    # Lines of the journal that could not be written yet.
+    Journal = [Collections.Generic.List[string]]::new()
   }
 }
 
@@ -842,8 +862,8 @@ function Invoke-Block($Step, [string]$Block) {
 
 function Invoke-Look {
   # What is fine goes out in one batch at the end: the fewest messages.
-  $script:Run.Fence = Get-Fence
   $quiet = [Collections.Generic.List[string]]::new()
+  try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
   New-RunEvent
   foreach ($step in $script:Run.Steps) {
     $watch = [Diagnostics.Stopwatch]::StartNew()
@@ -856,19 +876,28 @@ function Invoke-Look {
 }
 
 function Invoke-Locked($Work) {
-  # Taking the mutex would supersede it.
-  $running = Get-RunningDetached
+  # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
   $lock = $null
-  # The lock is given back whatever happens after it was taken.
   try {
+    # Taking the mutex would supersede it.
+    $running = Get-RunningDetached
     if (-not $running) { $lock = Enter-Run }
     New-RunEvent
     if ($running) { New-DetachedEvent $running $running.step; return }
     if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
     & $Work
     Clear-OldFile
+    Save-Journal $script:Run.Journal -Tries 6
   }
+  catch { New-FailedEnd $_ }
   finally { if ($lock) { Exit-Run $lock } }
+}
+
+function New-FailedEnd($Caught) {
+  # The last event of a run that could not begin or go on, with the reason.
+  $script:Run.Cache = @{}
+  if ($script:Run.Sequence -eq 0) { New-RunEvent }
+  New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
 }
 
 function Invoke-Step($Steps, $Drive) {
@@ -1007,7 +1036,7 @@ function New-EventLine($Fields) {
   $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
   foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
   $line = ConvertTo-AsciiJson $all
-  if ($script:Run.Mode -ne 'Look') { Write-Journal $line }
+  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
   $line
 }
 
@@ -1057,14 +1086,109 @@ function Get-TextHash([string]$Text) {
 }
 
 function Get-PathHash([string]$Path) {
-  if ([IO.File]::Exists($Path)) { (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash.ToLowerInvariant() }
+  # SHA-256 of a file; nothing when it is absent.
+  if (-not [IO.File]::Exists($Path)) { return }
+  $found = @{ Hash = $null }
+  Invoke-Patient -File $Path -Work {
+    $stream = Open-SharedFile $Path
+    try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
+  }
+  [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
+}
+
+function Invoke-Patient([string]$File, [scriptblock]$Work, [int]$Tries = 9) {
+  # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
+  # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
+  # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
+  for ($try = 1; $true; $try++) {
+    try { return (& $Work) }
+    catch [IO.IOException], [UnauthorizedAccessException] {
+      $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
+      if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+      # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
+      $held = @(32, 33, 1175, 1176) -contains $code
+      # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
+      $perhaps = @(2, 5) -contains $code
+      if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
+      if ($try -ge $Tries) {
+        if (-not $held) { throw }
+        Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+      }
+    }
+    Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
+  }
+}
+
+function Open-SharedFile([string]$Path) {
+  # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
+  [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
+}
+
+function Read-FileByte([string]$Path) {
+  # The content of a file as one byte[]; nothing when it is absent.
+  # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
+  for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
+    if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
+    Start-Sleep -Milliseconds 50
+  }
+  $content = [IO.MemoryStream]::new()
+  Invoke-Patient -File $Path -Work {
+    $content.SetLength(0)
+    $stream = Open-SharedFile $Path
+    try { $stream.CopyTo($content) } finally { $stream.Dispose() }
+  }
+  , $content.ToArray()
 }
 
 function Read-FileText([string]$Path) {
   # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
   # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
-  if (-not [IO.File]::Exists($Path)) { return $null }
-  [Text.Encoding]::UTF8.GetString([IO.File]::ReadAllBytes($Path))
+  $bytes = Read-FileByte $Path
+  if ($null -eq $bytes) { return $null }
+  [Text.Encoding]::UTF8.GetString($bytes)
+}
+
+function Open-FlushedFile([string]$Path, [string]$Mode) {
+  # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
+  # as texts they fit another constructor as well.
+  [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
+}
+
+function Write-FileByte([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9) {
+  # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
+  # next must not survive a power cut that this does not.
+  Invoke-Patient -File $Path -Tries $Tries -Work {
+    $stream = Open-FlushedFile $Path $Mode
+    try {
+      $stream.Write($Bytes, 0, $Bytes.Length)
+      $stream.Flush($true)
+    }
+    finally { $stream.Dispose() }
+  }
+}
+
+function Copy-WholeFile([string]$From, [string]$To) {
+  # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
+  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
+  $part = "$To.winboot-new"
+  Invoke-Patient -File $From -Work {
+    $source = Open-SharedFile $From
+    try {
+      $target = Open-FlushedFile $part 'Create'
+      try {
+        $source.CopyTo($target)
+        $target.Flush($true)
+      }
+      finally { $target.Dispose() }
+    }
+    finally { $source.Dispose() }
+  }
+  Move-FileOver -From $part -To $To
+}
+
+function ConvertTo-FileByte([string]$Text) {
+  # UTF-8 without a byte order mark, as one byte[].
+  , [Text.UTF8Encoding]::new($false).GetBytes($Text)
 }
 
 function Get-FileDifference([string]$Path, $Text, [switch]$Disrupts) {
@@ -1084,63 +1208,130 @@ function Set-FileText([string]$Path, [string]$Text) {
   Write-FileText $Path $Text
 }
 
-function Write-FileText([string]$Path, [string]$Text, [switch]$Private) {
+function Write-FileText([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9) {
   # Written beside and renamed: a power cut leaves the old file or the new one.
   [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
   $beside = "$Path.winboot-new"
-  [IO.File]::WriteAllText($beside, '')
-  if ($Private) { Set-PrivateAccess $beside }
-  [IO.File]::WriteAllText($beside, $Text)
+  if ($Private) {
+    Write-FileByte $beside ([byte[]]@()) -Tries $Tries
+    Set-PrivateAccess $beside
+  }
+  Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
   # Replace is one step, but keeps the access rules of the old file.
-  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path }
-  else { [IO.File]::Replace($beside, $Path, [NullString]::Value) }
+  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+  else {
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+      # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
+      if ([IO.File]::Exists($Path)) {
+        Clear-ReadOnly $Path
+        [IO.File]::Replace($beside, $Path, [NullString]::Value)
+      }
+      else { [IO.File]::Move($beside, $Path) }
+    }
+  }
 }
 
-function Move-FileOver([string]$From, [string]$To) {
-  # A program that runs cannot be overwritten, but renamed.
-  $old = "$To.winboot-old"
-  if ([IO.File]::Exists($To)) {
-    Remove-OldFile $old
-    [IO.File]::Move($To, $old)
+function Clear-ReadOnly([string]$Path) {
+  # Windows neither replaces nor deletes a file that is read-only.
+  if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
+}
+
+function Remove-File([string]$Path, [int]$Tries = 9) {
+  # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
+  if (-not [IO.File]::Exists($Path)) { return }
+  try {
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+      Clear-ReadOnly $Path
+      [IO.File]::Delete($Path)
+    }
   }
-  [IO.File]::Move($From, $To)
+  catch [UnauthorizedAccessException] {
+    $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
+    Add-OldFile $waiting
+    Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
+  }
+}
+
+function Move-FileOver([string]$From, [string]$To, [int]$Tries = 9) {
+  # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
+  # the old file is in its place again; after a power cut Clear-OldFile puts it there.
+  if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
+  if (-not [IO.File]::Exists($To)) {
+    Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
+    return
+  }
+  $old = "$To.winboot-old"
   Remove-OldFile $old
+  if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
+  # The mark goes with the success: with it, a file whose place is empty is put back there.
+  Add-OldFile "$old|$To"
+  Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
+  try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
+  catch {
+    Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
+    throw
+  }
+  Remove-OldFile $old
+  if ([IO.File]::Exists($old)) { Add-OldFile $old }
 }
 
 function Remove-OldFile([string]$Path) {
-  # What still runs waits for Clear-OldFile.
+  # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
   if (-not [IO.File]::Exists($Path)) { return }
-  try { [IO.File]::Delete($Path) }
-  catch [UnauthorizedAccessException] {
-    $waiting = "$Path-$([Guid]::NewGuid().ToString('N'))"
-    [IO.File]::AppendAllText((Get-StatePath 'old-files.txt'), "$waiting`n")
-    [IO.File]::Move($Path, $waiting)
+  try {
+    Clear-ReadOnly $Path
+    [IO.File]::Delete($Path)
   }
+  catch [IO.IOException], [UnauthorizedAccessException] { return }
+}
+
+function Add-OldFile([string]$Line) {
+  # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
+  Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
 }
 
 function Clear-OldFile {
+  # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
   $list = Get-StatePath 'old-files.txt'
-  if (-not [IO.File]::Exists($list)) { return }
-  $left = @(foreach ($path in [IO.File]::ReadAllLines($list)) {
-      if (-not [IO.File]::Exists($path)) { continue }
-      try { [IO.File]::Delete($path) } catch [UnauthorizedAccessException] { $path }
-    })
-  if (-not $left) { [IO.File]::Delete($list) } else { [IO.File]::WriteAllLines($list, [string[]]$left) }
+  try {
+    $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
+    if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+  }
+  # The list itself is held, or the disk is full: what it names goes another time.
+  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-OldFile {
+  # The lines of that list, the last one for each file.
+  $lines = [ordered]@{}
+  foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+    if ($line) { $lines[$line.Split('|')[0]] = $line }
+  }
+  $lines.Values
+}
+
+function Complete-OldFile([string]$Line) {
+  # Whether the file of such a line is gone now.
+  $path, $place = $Line.Split('|')
+  if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
+    try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
+  }
+  Remove-OldFile $path
+  -not [IO.File]::Exists($path)
 }
 
 function Save-FormerFile([string]$Path) {
+  # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
+  if (Test-FormerNote 'File' $Path) { return }
   $former = @{ path = $Path; bytes = $null; kept = $null }
   if ([IO.File]::Exists($Path)) {
-    if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String([IO.File]::ReadAllBytes($Path)) }
-    else { $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())" }
+    if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String((Read-FileByte $Path)) }
+    else {
+      $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
+      Copy-WholeFile -From $Path -To $former.kept
+    }
   }
-  $before = @(Get-FormerLine).Count
   Save-FormerValue 'File' $Path $former
-  # Only by the first note: a later call would copy our own file.
-  if ($former.kept -and @(Get-FormerLine).Count -gt $before) {
-    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($former.kept))
-    [IO.File]::Copy($Path, $former.kept, $true)
-  }
 }
 
 function Set-PrivateAccess([string]$Path) {
@@ -1266,20 +1457,25 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-  $path = Get-FormerPath
-  if (-not [IO.File]::Exists($path)) { return }
-  foreach ($line in [IO.File]::ReadAllLines($path)) {
+  # The notes of the current step: kind, key and value each.
+  foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
     # Half a line: the machine went down, and the change was not made.
     if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
   }
 }
 
+function Test-FormerNote([string]$Kind, [string]$Key) {
+  # Whether the current step has a note of this thing.
+  foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
+  $false
+}
+
 function Save-FormerValue([string]$Kind, [string]$Key, $Value) {
-  # Later ones would hold our own values.
-  foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return } }
+  # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
+  if (Test-FormerNote $Kind $Key) { return }
   $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
   # On a line of its own, whatever became of the last one.
-  [IO.File]::AppendAllText((Get-FormerPath), "`n$note`n")
+  Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
 }
 
 # Puts back what the machine had while somebody makes a network on its adapter.
@@ -1406,7 +1602,7 @@ function Get-StorePath([string]$Store, [string]$Address) {
 }
 
 function Read-StoreEntry([string]$Path) {
-  $lines = [IO.File]::ReadAllLines($Path) + @('', '')
+  $lines = @("$(Read-FileText $Path)" -split '\r?\n') + @('', '')
   @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
@@ -1447,7 +1643,7 @@ function Set-Reservation([string]$Store, $Reservations) {
   [void](Assert-Known '<<pod_cidr>>')
   [void][IO.Directory]::CreateDirectory($Store)
   # Nobody would want it back, so it is not noted.
-  foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { [IO.File]::Delete($entry.path) }
+  foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { Remove-File $entry.path }
   foreach ($reservation in $Reservations) {
     $address = Assert-Known $reservation.address
     $path = Get-StorePath $Store $address
@@ -2467,7 +2663,7 @@ function Start-CurrentService([string]$Name) {
     if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
   }
   Wait-ServiceState $Name 'Running' -Seconds 60
-  [IO.File]::Delete((Get-StatePath "restart-$Name.json"))
+  Remove-File (Get-StatePath "restart-$Name.json")
 }
 
 function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
@@ -2523,27 +2719,48 @@ function Initialize-StateFolder {
   foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
 }
 
-function Write-Journal([string]$Line) {
-  $path = Get-StatePath 'journal.jsonl'
-  if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
-  if ([IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt 1MB) {
-    $older = Get-StatePath 'journal.1.jsonl'
-    [IO.File]::Delete($older)
-    [IO.File]::Move($path, $older)
+function Write-Journal([string]$Line, $Waiting = [Collections.Generic.List[string]]::new()) {
+  # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
+  $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
+  # Once it could not be written, nobody waits for it again at each line.
+  Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+}
+
+function Save-Journal($Waiting, [int]$Tries) {
+  # Writes the lines that wait for the journal. It never ends a run.
+  if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
+  try {
+    Limit-Journal
+    $text = ($Waiting -join "`n") + "`n"
+    $path = Get-StatePath 'journal.jsonl'
+    Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
+    $Waiting.Clear()
   }
-  [IO.File]::AppendAllText($path, ('{{"at":"{0:o}","event":{1}}}' -f [DateTime]::UtcNow, $Line) + "`n")
+  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+    if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
+  }
+}
+
+function Limit-Journal {
+  # A journal that is full gives its name to the next.
+  $path = Get-StatePath 'journal.jsonl'
+  if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
+  $older = Get-StatePath 'journal.1.jsonl'
+  Remove-File $older -Tries 1
+  Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson([string]$Name) {
   # Nothing when it is absent or was cut off in mid-write.
-  $path = Get-StatePath $Name
-  if (-not [IO.File]::Exists($path)) { return }
-  try { ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($path)) }
+  $text = Read-FileText (Get-StatePath $Name)
+  if (-not $text) { return }
+  try { ConvertFrom-Json -InputObject $text }
   catch [ArgumentException] { return }
 }
 
-function Write-StateJson([string]$Name, $Value) {
-  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress)
+function Write-StateJson([string]$Name, $Value, [int]$Tries = 9) {
+  # Keeps a value as a JSON file of the state folder.
+  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
 }
 
 function Get-Fence {
