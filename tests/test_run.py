@@ -11,7 +11,7 @@ import pytest
 from winboot.errors import ConnectionLost, Interrupted, LoginRefused, NodeFailed, Superseded, Unreachable
 from winboot.events import Event
 from winboot.journal import Journal
-from winboot.run import Drive, Patience, Stop
+from winboot.run import Patience, ScriptRunner, Stop
 from winboot.script import Helpers
 from winboot.secret import Secret
 
@@ -97,11 +97,11 @@ class Machine:
 
 
 @pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
-    """Builds a Drive over a Machine, with a patience that costs the test no time."""
+def drive(tmp_path: Path) -> Iterator[Callable[..., ScriptRunner]]:
+    """Builds a ScriptRunner over a Machine, with a patience that costs the test no time."""
     journal = Journal(tmp_path / "n1.jsonl")
 
-    def build(machine: Machine, *, stop: Stop | None = None, **patience: float) -> Drive:
+    def build(machine: Machine, *, stop: Stop | None = None, **patience: float) -> ScriptRunner:
         quick = {
             "poll": 0.0,
             "reconnect": 5.0,
@@ -109,7 +109,7 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
             "detached_margin": 5.0,
             "held": 5.0,
         } | patience
-        return Drive(
+        return ScriptRunner(
             "n1",
             "the script",
             HELPERS,
@@ -124,7 +124,7 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
     journal.close()
 
 
-def test_a_look_costs_one_session_and_one_pipeline(drive: Callable[..., Drive]) -> None:
+def test_a_look_costs_one_session_and_one_pipeline(drive: Callable[..., ScriptRunner]) -> None:
     """The second run of a healthy node is the protocol's floor."""
     machine = Machine("complete")
     node = drive(machine)
@@ -134,7 +134,7 @@ def test_a_look_costs_one_session_and_one_pipeline(drive: Callable[..., Drive]) 
     assert (machine.sessions, machine.modes, done.to_change) == (1, ["Look"], ())
 
 
-def test_look_and_change_share_one_session(drive: Callable[..., Drive]) -> None:
+def test_look_and_change_share_one_session(drive: Callable[..., ScriptRunner]) -> None:
     """The change pipeline runs in the pool that the look opened."""
     machine = Machine("complete", "complete")
     node = drive(machine)
@@ -145,7 +145,7 @@ def test_look_and_change_share_one_session(drive: Callable[..., Drive]) -> None:
     assert (machine.sessions, machine.modes) == (1, ["Look", "Change"])
 
 
-def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[..., Drive]) -> None:
+def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[..., ScriptRunner]) -> None:
     """After a changed boot id the very same text goes on."""
     machine = Machine("reboot", "complete", boots=("b1", "b2"))
     node = drive(machine)
@@ -156,7 +156,9 @@ def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[.
     assert machine.scripts == ["the script", "the script"]
 
 
-def test_a_machine_that_answers_with_the_old_boot_id_is_still_waited_for(drive: Callable[..., Drive]) -> None:
+def test_a_machine_that_answers_with_the_old_boot_id_is_still_waited_for(
+    drive: Callable[..., ScriptRunner],
+) -> None:
     """A port that answers proves nothing: the machine may not have gone down yet."""
     machine = Machine("reboot", "complete", boots=("b1", "b1", "b2"))
     answers = iter(["b1", "b1", "b2"])
@@ -176,7 +178,7 @@ def test_a_machine_that_answers_with_the_old_boot_id_is_still_waited_for(drive: 
     assert done.started.boot_id == "b2"
 
 
-def test_a_machine_that_never_comes_back_is_named_so(drive: Callable[..., Drive]) -> None:
+def test_a_machine_that_never_comes_back_is_named_so(drive: Callable[..., ScriptRunner]) -> None:
     """The wait for a restart is bounded."""
     machine = Machine("reboot", boots=("b1", "b1"))
 
@@ -184,7 +186,7 @@ def test_a_machine_that_never_comes_back_is_named_so(drive: Callable[..., Drive]
         drive(machine, restart=0.0).change({}, {})
 
 
-def test_a_lost_connection_is_followed_by_the_same_pass(drive: Callable[..., Drive]) -> None:
+def test_a_lost_connection_is_followed_by_the_same_pass(drive: Callable[..., ScriptRunner]) -> None:
     """The pass is looked at again from the start; nothing is remembered here."""
     machine = Machine(ConnectionLost("cut", hint=""), "complete")
     node = drive(machine)
@@ -192,17 +194,17 @@ def test_a_lost_connection_is_followed_by_the_same_pass(drive: Callable[..., Dri
     node.change({}, {})
 
     assert machine.modes == ["Change", "Change"]
-    assert node.tally.reconnects == 1
+    assert node.record.reconnects == 1
 
 
-def test_output_that_ends_early_counts_as_a_lost_connection(drive: Callable[..., Drive]) -> None:
+def test_output_that_ends_early_counts_as_a_lost_connection(drive: Callable[..., ScriptRunner]) -> None:
     """Without the closing event nothing is known of the rest."""
     machine = Machine("cut", "complete")
 
     assert drive(machine).look({}).ended.reason == "complete"
 
 
-def test_a_refused_login_is_not_tried_again(drive: Callable[..., Drive]) -> None:
+def test_a_refused_login_is_not_tried_again(drive: Callable[..., ScriptRunner]) -> None:
     """A second try with the same password locks accounts."""
     machine = Machine(LoginRefused("no", hint=""), "complete")
 
@@ -211,17 +213,17 @@ def test_a_refused_login_is_not_tried_again(drive: Callable[..., Drive]) -> None
     assert machine.sessions == 1
 
 
-def test_a_detached_run_is_waited_for_outside_the_session(drive: Callable[..., Drive]) -> None:
+def test_a_detached_run_is_waited_for_outside_the_session(drive: Callable[..., ScriptRunner]) -> None:
     """The controller leaves the session, comes back, and runs the same text again."""
     machine = Machine("detached", "detached", "complete")
     node = drive(machine)
 
     node.change({}, {})
 
-    assert (node.tally.detached, machine.closed, machine.sessions) == (1, 2, 3)
+    assert (node.record.detached, machine.closed, machine.sessions) == (1, 2, 3)
 
 
-def test_a_detached_run_past_its_time_fails_the_node(drive: Callable[..., Drive]) -> None:
+def test_a_detached_run_past_its_time_fails_the_node(drive: Callable[..., ScriptRunner]) -> None:
     """The run's own timeout and a margin bound the wait."""
     machine = Machine("detached", "detached", "detached")
 
@@ -229,21 +231,21 @@ def test_a_detached_run_past_its_time_fails_the_node(drive: Callable[..., Drive]
         drive(machine, detached_margin=-1.0).change({}, {})
 
 
-def test_a_superseded_run_ends_with_its_own_exit_code(drive: Callable[..., Drive]) -> None:
+def test_a_superseded_run_ends_with_its_own_exit_code(drive: Callable[..., ScriptRunner]) -> None:
     """The older of two runs stops at once."""
     with pytest.raises(Superseded) as caught:
         drive(Machine("superseded")).change({}, {})
     assert caught.value.exit_code == 75
 
 
-def test_a_held_node_is_waited_for_and_then_worked_on(drive: Callable[..., Drive]) -> None:
+def test_a_held_node_is_waited_for_and_then_worked_on(drive: Callable[..., ScriptRunner]) -> None:
     """The other run may end in time."""
     machine = Machine("held", "complete")
 
     assert drive(machine).change({}, {}).ended.reason == "complete"
 
 
-def test_a_script_that_wants_a_restart_again_and_again_is_stopped(drive: Callable[..., Drive]) -> None:
+def test_a_script_that_wants_a_restart_again_and_again_is_stopped(drive: Callable[..., ScriptRunner]) -> None:
     """Twenty restarts prove that something is wrong with the step, not with the machine."""
     machine = Machine(*["reboot"] * 30, boots=tuple(f"b{n}" for n in range(40)))
 
@@ -251,7 +253,7 @@ def test_a_script_that_wants_a_restart_again_and_again_is_stopped(drive: Callabl
         drive(machine).change({}, {})
 
 
-def test_a_stop_request_ends_the_run_between_events(drive: Callable[..., Drive]) -> None:
+def test_a_stop_request_ends_the_run_between_events(drive: Callable[..., ScriptRunner]) -> None:
     """Ctrl-C is answered at the next event, with the exit code for it."""
     stop = Stop()
     stop.request()
@@ -260,7 +262,7 @@ def test_a_stop_request_ends_the_run_between_events(drive: Callable[..., Drive])
         drive(Machine("complete"), stop=stop).look({})
 
 
-def test_a_secret_never_reaches_the_journal(drive: Callable[..., Drive], tmp_path: Path) -> None:
+def test_a_secret_never_reaches_the_journal(drive: Callable[..., ScriptRunner], tmp_path: Path) -> None:
     """Even a script that repeats a secret cannot put it into the journal."""
     secret = Secret('to"ken-123')
     machine = Machine("complete")
@@ -274,3 +276,48 @@ def test_a_secret_never_reaches_the_journal(drive: Callable[..., Drive], tmp_pat
     drive(machine).change({}, {"t": secret})
 
     assert "ken-123" not in (tmp_path / "n1.jsonl").read_text()
+
+
+def test_a_machine_that_was_never_reached_fails_at_once(drive: Callable[..., ScriptRunner]) -> None:
+    """A wrong address must not cost ten minutes a host; what was reached once is waited for."""
+    machine = Machine(Unreachable("no answer", hint=""), "complete")
+
+    with pytest.raises(Unreachable):
+        drive(machine).look({})
+    assert machine.sessions == 1
+
+
+def test_a_machine_that_was_reached_is_waited_for(drive: Callable[..., ScriptRunner]) -> None:
+    machine = Machine("complete", Unreachable("no answer", hint=""), "complete")
+    node = drive(machine)
+
+    node.look({})
+    node.change({}, {})
+
+    assert node.record.reconnects == 1
+
+
+@pytest.mark.parametrize("foreign", [{"run": "another"}, {"v": 2}])
+def test_lines_of_another_run_or_version_are_noise(
+    foreign: dict[str, object], drive: Callable[..., ScriptRunner]
+) -> None:
+    """A detached task of an older run may still write; a newer script may mean something else by the same words."""
+    machine = Machine("complete")
+    original = machine.run
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        step = {
+            "v": 1,
+            "run": arguments["RunId"],
+            "event": "step",
+            "seq": 7,
+            "step": "two",
+            "state": "failed",
+            "ms": 1,
+        }
+        yield json.dumps(step | foreign)
+        yield from original(script, arguments, secrets)
+
+    machine.run = run  # type: ignore[method-assign]
+
+    assert [step.step for step in drive(machine).look({}).steps] == ["one"]

@@ -77,7 +77,7 @@ class Patience:
 
 
 @dataclass(slots=True)
-class Tally:
+class RunRecord:
     """What a node's run cost and met; filled while it goes on."""
 
     pipelines: int = 0
@@ -104,7 +104,7 @@ class Pass:
         return tuple(step for step in self.steps if step.state not in ("ok", "skipped"))
 
 
-class Drive:
+class ScriptRunner:
     """The run of one script on one node. Not shared between threads; `close` when done."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Drive:
         stop: Stop,
     ) -> None:
         self.node = node
-        self.tally = Tally()
+        self.record = RunRecord()
         self._script = script
         self._helpers = helpers
         self._connect = connect
@@ -184,7 +184,7 @@ class Drive:
     def _persist(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         """One pass, tried again after errors that a new connection can cure, for `patience.reconnect` seconds."""
         deadline = time.monotonic() + self._patience.reconnect
-        reached = self.tally.pipelines > 0
+        reached = self.record.pipelines > 0
         while True:
             self._check_stop()
             try:
@@ -194,7 +194,7 @@ class Drive:
                 reached = reached or isinstance(error, ConnectionLost)
                 if not error.worth_retrying or not reached or time.monotonic() >= deadline:
                     raise
-                self.tally.reconnects += 1
+                self.record.reconnects += 1
                 self._listener.say(self.node, f"connection lost ({error.problem}); going on")
                 self._pause(self._patience.poll)
 
@@ -217,7 +217,7 @@ class Drive:
             match event:
                 case RunStarted():
                     # At once: whoever approves certificates meanwhile asks for the machine's name and address.
-                    started = self.tally.started = event
+                    started = self.record.started = event
                 case StepDone():
                     steps.append(event)
                 case RebootWanted():
@@ -231,8 +231,8 @@ class Drive:
             raise ConnectionLost(
                 f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node
             )
-        self.tally.pipelines += 1
-        self.tally.steps.extend(steps)
+        self.record.pipelines += 1
+        self.record.steps.extend(steps)
         if ended.problem is not None:
             # Outside of any step: what the run needs itself, such as its fence, could not be read or written.
             raise NodeFailed(
@@ -254,7 +254,7 @@ class Drive:
 
     def _restart(self, done: Pass) -> None:
         """Restart the machine and wait until its boot id has changed: a port that answers proves nothing."""
-        self.tally.reboots += 1
+        self.record.reboots += 1
         names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
         self._listener.say(self.node, f"restarting for {names}")
         try:
@@ -294,7 +294,7 @@ class Drive:
             raise NodeFailed(f"{self.node}: the script ended as detached and names no run", node=self.node)
         run = done.detached
         if run.id not in until:
-            self.tally.detached += 1
+            self.record.detached += 1
             until[run.id] = time.monotonic() + run.timeout_s + self._patience.detached_margin
         if time.monotonic() > until[run.id]:
             raise NodeFailed(

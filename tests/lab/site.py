@@ -43,7 +43,7 @@ from winboot.cluster.lightkube import LightkubeCluster
 from winboot.errors import ConnectionLost, ScriptFailed, Unreachable
 from winboot.events import Event
 from winboot.inventory import load_inventory
-from winboot.join import Options, World, join, survey
+from winboot.join import Options, RunContext, join, survey
 from winboot.report import NodeReport, Report
 from winboot.run import Patience, Stop
 from winboot.secret import Secret
@@ -211,7 +211,7 @@ class Controller:
         self.scripts: list[str] = []
         self.run = uuid.uuid4().hex[:12]
         self.stop = LabStop(self)
-        self.world = World(
+        self.context = RunContext(
             connect=lambda spec: Direct(self, spec),
             cluster=lambda spec: Inside(self),
             listener=self.ears,
@@ -223,11 +223,11 @@ class Controller:
 
     def join(self, **options: Any) -> Report:
         """`winboot join`, on the lab's time."""
-        return join(self.site.specs(), self.world, self._options(**options))
+        return join(self.site.specs(), self.context, self._options(**options))
 
     def plan(self, **options: Any) -> Report:
         """`winboot plan`."""
-        return survey(self.site.specs(), self.world, self._options(**options))
+        return survey(self.site.specs(), self.context, self._options(**options))
 
     @property
     def journal(self) -> Path:

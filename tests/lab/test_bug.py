@@ -16,14 +16,14 @@ def test_a_bug_at_one_node_costs_the_others_nothing(tmp_path: Path, monkeypatch:
     """Its traceback stands in the journal, and nowhere else."""
     site = Site(tmp_path, NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2022", "10.0.1.12"))
     controller = site.controller()
-    usual = controller.world.connect
+    usual = controller.context.connect
 
     def connect(spec: NodeSpec) -> Transport:
         if spec.node.name == "win-2":
             raise LookupError("what nobody thought of")
         return usual(spec)
 
-    monkeypatch.setattr(controller, "world", replace(controller.world, connect=connect))
+    monkeypatch.setattr(controller, "context", replace(controller.context, connect=connect))
 
     report = controller.join()
 

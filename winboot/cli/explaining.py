@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from winboot.join import Task
+from winboot.fleet import PreparedNode
 
 
-def explanation(task: Task) -> str:
+def explanation(prepared: PreparedNode) -> str:
     """One node's plan in words."""
-    spec = task.spec
+    spec = prepared.spec
     lines = [
         f"# {spec.node.name}: profile {spec.profile.name}, Kubernetes {spec.kubernetes.version}, "
         f"Windows Server {spec.machine.os}, {spec.network.solution.what}",
-        f"# plan {task.plan.digest[:12]}, script {task.script.size_bytes / 1024:.0f} KiB",
+        f"# plan {prepared.plan.digest[:12]}, script {prepared.script.size_bytes / 1024:.0f} KiB",
         "",
     ]
-    for step in task.plan.steps:
+    for step in prepared.plan.steps:
         lines.append(f"{step.name}: {step.why}")
         lines.extend(f"    writes {path}" for path in step.files(spec))
         lines.extend(f"    takes the secret {name}, beside the script" for name in step.secrets(spec))
-    if task.plan.left_out:
-        lines.append(f"left out: {', '.join(task.plan.left_out)}")
+    if prepared.plan.left_out:
+        lines.append(f"left out: {', '.join(prepared.plan.left_out)}")
     return "\n".join(lines)

@@ -25,7 +25,7 @@ from winboot.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from winboot.join import Options, World
+    from winboot.join import Options, RunContext
     from winboot.spec import NodeSpec
 
 
@@ -81,26 +81,26 @@ def _run(
     specs = load_targets(inventory, limit)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
-        run_context(specs, listener) as (world, tuned),
+        run_context(specs, listener) as (context, tuned),
     ):
-        chosen = _existing(specs, world) if command == "repair" else specs
-        result = join_nodes(chosen, world, tuned(options), command=command)
+        chosen = _existing(specs, context) if command == "repair" else specs
+        result = join_nodes(chosen, context, tuned(options), command=command)
     show(result, output)
     save(result, report)
     if result.exit_code:
-        typer.echo(f"journal: {world.journals / world.run}", err=True)
-    raise typer.Exit(EXIT_INTERRUPTED if world.stop.requested else result.exit_code)
+        typer.echo(f"journal: {context.journals / context.run}", err=True)
+    raise typer.Exit(EXIT_INTERRUPTED if context.stop.requested else result.exit_code)
 
 
-def _existing(specs: Sequence[NodeSpec], world: World) -> list[NodeSpec]:
+def _existing(specs: Sequence[NodeSpec], context: RunContext) -> list[NodeSpec]:
     """The machines whose Node exists; the others are named, because leaving them out in silence would surprise."""
     found = []
     for spec in specs:
-        cluster = world.cluster(spec)
+        cluster = context.cluster(spec)
         if cluster is not None and cluster.node(spec.node.name) is not None:
             found.append(spec)
         else:
-            world.listener.say(
+            context.listener.say(
                 spec.node.name, "left alone: the cluster has no Node of this name (join makes one)"
             )
     return found

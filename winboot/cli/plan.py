@@ -38,9 +38,9 @@ def plan(
     options = Options(only=words(only), skip=words(skip), workers=workers)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
-        run_context(specs, listener) as (world, tuned),
+        run_context(specs, listener) as (context, tuned),
     ):
-        result = survey(specs, world, tuned(options))
+        result = survey(specs, context, tuned(options))
     show(result, output, differences=True)
     save(result, report)
-    raise typer.Exit(EXIT_INTERRUPTED if world.stop.requested else result.exit_code)
+    raise typer.Exit(EXIT_INTERRUPTED if context.stop.requested else result.exit_code)

@@ -24,7 +24,7 @@ from winboot.source import nearest
 if TYPE_CHECKING:
     from winboot.cluster.base import Cluster
     from winboot.inventory import Inventory, Machine
-    from winboot.join import Options, World
+    from winboot.join import Options, RunContext
     from winboot.run import Listener
     from winboot.spec import NodeSpec
     from winboot.transport.base import Transport
@@ -110,14 +110,14 @@ class Clusters:
 
 
 @contextmanager
-def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple[World, Tune]]:
-    """The world of one run. Ctrl-C and SIGTERM ask the nodes' work to stop at its next safe point."""
-    from winboot.join import World
+def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple[RunContext, Tune]]:
+    """The context of one run. Ctrl-C and SIGTERM ask the nodes' work to stop at its next safe point."""
+    from winboot.join import RunContext
     from winboot.journal import default_folder
     from winboot.run import Stop
 
     stop, clusters = Stop(), Clusters()
-    world = World(
+    context = RunContext(
         connect=open_transport,
         cluster=clusters,
         listener=listener,
@@ -128,7 +128,7 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
     )
     try:
         with _signals(stop.request):
-            yield world, lambda options: _tuned(options, specs)
+            yield context, lambda options: _tuned(options, specs)
     finally:
         clusters.close()
 

@@ -26,16 +26,16 @@ def play(nodes: int, reports: Path) -> int:
         typer.echo(
             f"demo: lab up with {', '.join(f'{p.name} (Windows Server {p.release})' for p in lab.plans)}"
         )
-        with progress(Output.table, names) as listener, run_context(specs, listener) as (world, tuned):
-            planned = survey(specs, world, tuned(Options()))
+        with progress(Output.table, names) as listener, run_context(specs, listener) as (context, tuned):
+            planned = survey(specs, context, tuned(Options()))
         typer.echo("\n# winboot plan")
         show(planned, Output.table)
-        with progress(Output.table, names) as listener, run_context(specs, listener) as (world, tuned):
-            first = join(specs, world, tuned(Options()))
+        with progress(Output.table, names) as listener, run_context(specs, listener) as (context, tuned):
+            first = join(specs, context, tuned(Options()))
         typer.echo("\n# winboot join")
         show(first, Output.table)
-        with progress(Output.table, names) as listener, run_context(specs, listener) as (world, tuned):
-            second = join(specs, world, tuned(Options()))
+        with progress(Output.table, names) as listener, run_context(specs, listener) as (context, tuned):
+            second = join(specs, context, tuned(Options()))
         typer.echo("\n# winboot join, again")
         show(second, Output.table)
         for name, report in (("plan", planned), ("join", first), ("second-join", second)):

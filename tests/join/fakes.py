@@ -1,0 +1,279 @@
+"""A cluster and a machine that answer at once: the join's own decisions, without a lab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.config.scene import a_spec
+from winboot.cluster.base import Drained, ExpectedNode, NodeFacts, NodeWish, Token, Verdict, Wait
+from winboot.compat.version import Version
+from winboot.errors import ClusterError
+from winboot.events import Difference, Event
+from winboot.fleet import Options, RunContext
+from winboot.join import join, survey
+from winboot.plan import make_plan
+from winboot.report import NodeReport
+from winboot.run import Patience, Stop
+from winboot.secret import Secret
+from winboot.spec import NodeSpec, Taint
+from winboot.steps import STEPS
+
+UUID = "4c4c4544-0042-3510-8033-b5c04f4e4d32"
+STARTING = Taint("winboot.io/starting", "", "NoSchedule")
+QUICK = Patience(poll=0.0, reconnect=0.0, restart=5.0, detached_margin=5.0, held=5.0)
+
+
+def a_node(**changes: Any) -> NodeFacts:
+    """A live Node that is Ready, on the fake machine."""
+    node = NodeFacts(
+        name="win-1",
+        version="1",
+        ready=True,
+        reason="KubeletReady",
+        message="",
+        system_uuid=UUID,
+        pod_cidrs=("10.244.1.0/24",),
+        labels={},
+        annotations={},
+        taints=(),
+        addresses=(),
+        kubelet_version="v1.36.4",
+        operating_system="windows",
+    )
+    return replace(node, **changes)
+
+
+@dataclass
+class FakeCluster:
+    """Answers from its fields, and keeps what it was asked in `calls`."""
+
+    node_facts: NodeFacts | None = None
+    server: str = "1.36.4"
+    # What the Node is after so many seconds of waiting: it is Ready at once by default.
+    becomes: NodeFacts | None = field(default_factory=a_node)
+    pods_left: tuple[tuple[str, str], ...] = ()
+    # Methods that fail, and with what.
+    fails: Mapping[str, Exception] = field(default_factory=dict)
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    expected: list[ExpectedNode] = field(default_factory=list)
+
+    def _call(self, name: str, *details: Any) -> None:
+        self.calls.append((name, *details))
+        if name in self.fails:
+            raise self.fails[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The calls that change something, in order."""
+        return [call[0] for call in self.calls if call[0] not in ("node", "version", "wait_ready")]
+
+    def version(self) -> Version:
+        self._call("version")
+        return Version.parse(self.server)
+
+    def server_time(self) -> datetime:
+        return datetime.now(UTC)
+
+    def node(self, name: str) -> NodeFacts | None:
+        self._call("node", name)
+        return self.node_facts
+
+    def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
+        self._call("wait_ready", name)
+        return self.becomes
+
+    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
+        self._call("mint_token", node)
+        return Token("abcdef", Secret("abcdef.0123456789abcdef"), datetime(2030, 1, 1, 12, 0, tzinfo=UTC))
+
+    def forget_token(self, token: str) -> None:
+        self._call("forget_token", token)
+
+    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
+        self._call("forget_tokens", node)
+        return ()
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        self.expected.append(expected)
+        return ()
+
+    def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
+        self._call("change_node", name)
+        return (Difference("node label pool", None, "windows"),)
+
+    def lift_taint(self, name: str, key: str) -> bool:
+        self._call("lift_taint", key)
+        return True
+
+    def cordon(self, name: str) -> bool:
+        self._call("cordon")
+        return True
+
+    def uncordon(self, name: str) -> bool:
+        self._call("uncordon")
+        return True
+
+    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
+        self._call("drain")
+        return Drained((), self.pods_left)
+
+
+@dataclass
+class Found:
+    """What a look finds at one step."""
+
+    step: str
+    what: str = "thing"
+    is_: str | None = None
+    want: str | None = "there"
+    flags: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """As it stands in an event."""
+        return {"what": self.what, "is": self.is_, "want": self.want, **dict.fromkeys(self.flags, True)}
+
+
+class FakeMachine:
+    """Runs winboot's script by its arguments alone: every step is `ok` but those that a look finds to differ.
+
+    A change mends them, unless `needs_drain` names the step and nobody has drained; `during` runs in mid-change.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[str],
+        *found: Found,
+        needs_drain: str = "",
+        fails_at: str = "",
+        during: Callable[[], None] = lambda: None,
+        smbios_uuid: str = UUID,
+        node_ip: str = "10.0.1.11",
+    ) -> None:
+        self.steps = list(steps)
+        self.found = list(found)
+        self.needs_drain = needs_drain
+        self.fails_at = fails_at
+        self.during = during
+        self.smbios_uuid = smbios_uuid
+        self.node_ip = node_ip
+        self.modes: list[str] = []
+        self.facts: list[Mapping[str, Any]] = []
+        self.secrets: list[dict[str, str]] = []
+
+    def run(self, script: str, arguments: Mapping[str, Any], secrets: Mapping[str, Secret]) -> Iterator[str]:
+        mode, facts = arguments["Mode"], arguments["Facts"]
+        self.modes.append(mode)
+        self.facts.append(facts)
+        self.secrets.append({name: secret.reveal() for name, secret in secrets.items()})
+        base = {"v": 1, "run": arguments["RunId"]}
+        yield json.dumps(
+            base
+            | {"event": "run", "seq": 1, "boot_id": "b1", "smbios_uuid": self.smbios_uuid, "build": "20348.1"}
+            | {"computer_name": "WIN-1", "fence": 1, "node_ip": self.node_ip}
+        )
+        if mode == "Change":
+            self.during()
+        for step in self.steps:
+            yield json.dumps(
+                base | {"event": "step", "seq": 2, "step": step, "ms": 1} | self._state(step, mode, facts)
+            )
+        yield json.dumps(base | {"event": "done", "seq": 9, "reason": "complete", "message": ""})
+
+    def _state(self, step: str, mode: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        found = [one for one in self.found if one.step == step]
+        differences = [one.data for one in found]
+        if not found:
+            return {"state": "ok", "differences": [], "problem": None}
+        if mode == "Look":
+            return {"state": "would-change", "differences": differences, "problem": None}
+        if step == self.needs_drain and facts["NodeIsLive"] and not facts["Drained"]:
+            problem = {"id": "NeedsDrain", "message": "this would disturb a live node"}
+            return {"state": "blocked", "differences": differences, "problem": problem}
+        if step == self.fails_at:
+            problem = {"id": "ChangeFailed", "message": "no"}
+            return {"state": "failed", "differences": differences, "problem": problem}
+        self.found = [one for one in self.found if one.step != step]
+        return {"state": "changed", "differences": differences, "problem": None}
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+class Silent:
+    """A listener that keeps what the controller says."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def event(self, node: str, event: Event) -> None:
+        """Nobody asks."""
+
+    def say(self, node: str, text: str) -> None:
+        self.said.append(text)
+
+
+class Scene:
+    """One host, its machine and its cluster, and the commands on them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *found: Found,
+        cluster: FakeCluster | None = None,
+        host: str = "{address: 10.0.1.11}",
+        profile: str = "",
+        **machine: Any,
+    ) -> None:
+        self.folder = folder
+        self.spec = _complete(a_spec(folder, profile=profile, host=host))
+        self.cluster = cluster or FakeCluster()
+        steps = [step.name for step in make_plan(self.spec, STEPS, only=(), skip=()).node_side]
+        self.machine = FakeMachine(steps, *found, **machine)
+        self.listener = Silent()
+        self.stop = Stop()
+
+    def join(self, **options: Any) -> NodeReport:
+        """`winboot join`."""
+        (report,) = join([self.spec], self._context(), Options(patience=QUICK, workers=1, **options)).nodes
+        return report
+
+    def plan(self) -> NodeReport:
+        """`winboot plan`."""
+        (report,) = survey([self.spec], self._context(), Options(patience=QUICK, workers=1)).nodes
+        return report
+
+    def _context(self) -> RunContext:
+        return RunContext(
+            connect=lambda spec: self.machine,  # type: ignore[arg-type, return-value]  # as much as a join asks of it
+            cluster=lambda spec: self.cluster,  # type: ignore[arg-type, return-value]
+            listener=self.listener,
+            journals=self.folder / "journals",
+            run="r1",
+            holder="me@laptop",
+            stop=self.stop,
+        )
+
+
+def _complete(spec: NodeSpec) -> NodeSpec:
+    """The spec with every hash: nothing of it is downloaded here."""
+    return replace(
+        spec,
+        artifacts=tuple(
+            replace(one, sha256="0" * 64, members=tuple(replace(m, sha256="0" * 64) for m in one.members))
+            for one in spec.artifacts
+        ),
+    )
+
+
+def states(report: NodeReport) -> dict[str, str]:
+    """Each step that is not `ok`, and how it ended."""
+    return {step.name: step.state for step in report.steps if step.state != "ok"}
+
+
+CUT = ClusterError("the API server is away", hint="")

@@ -1,0 +1,82 @@
+"""Labels and taints, Ready, and last the startup taint; and whose names a certificate may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.config.scene import a_spec
+from tests.join.fakes import CUT, STARTING, FakeCluster, Scene, a_node, states
+from winboot.admission import expected_node
+from winboot.events import RunStarted
+
+SAID = RunStarted("r", "b", "u", "20348.1", "WIN-OLDNAME", 1, node_ip="10.0.1.99")
+
+
+def test_labels_that_failed_keep_the_node_closed(tmp_path: Path) -> None:
+    """Pods would come to a node without the labels and taints that tell whose it is."""
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,)), fails={"change_node": CUT}))
+
+    report = scene.join()
+
+    assert states(report) == {"node-labels": "failed", "startup-taint": "blocked"}
+    assert "lift_taint" not in scene.cluster.names
+
+
+def test_a_node_that_does_not_become_ready_keeps_its_startup_taint(tmp_path: Path) -> None:
+    unwell = a_node(
+        ready=False, reason="KubeletNotReady", message="cni config uninitialized", taints=(STARTING,)
+    )
+    scene = Scene(tmp_path, cluster=FakeCluster(unwell, becomes=unwell))
+
+    report = scene.join()
+
+    (failed,) = [step for step in report.steps if step.name == "startup-taint"]
+    assert failed.state == "failed"
+    assert failed.problem is not None
+    assert "KubeletNotReady: cni config uninitialized" in failed.problem.message
+    assert (report.ready, "lift_taint" in scene.cluster.names) == (False, False)
+
+
+def test_a_ready_node_without_the_taint_is_left_as_it_is(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node()))
+
+    assert states(scene.join()) == {"node-labels": "changed"}
+    assert not {"lift_taint", "uncordon"} & set(scene.cluster.names)
+
+
+def test_a_cordon_of_ours_that_was_left_is_lifted(tmp_path: Path) -> None:
+    ours = a_node(unschedulable=True, annotations={"winboot.io/cordoned": "true"})
+    scene = Scene(tmp_path, cluster=FakeCluster(ours))
+
+    scene.join()
+
+    assert "uncordon" in scene.cluster.names
+
+
+def test_a_certificate_may_have_the_address_of_the_inventory_and_no_other(tmp_path: Path) -> None:
+    """Where the inventory names it, what the machine says does not count."""
+    spec = a_spec(tmp_path, host="{address: win-1.example.com, node_ip: 10.0.1.11}")
+
+    assert expected_node(spec, SAID, None).addresses == {"10.0.1.11"}
+
+
+def test_else_it_may_have_the_address_that_the_machine_says(tmp_path: Path) -> None:
+    """What winboot connects to is a name, or belongs to a NAT: it is in no certificate."""
+    for address in ("win-1.example.com", "192.168.7.7"):
+        spec = a_spec(tmp_path, host=f"{{address: {address}}}")
+
+        assert expected_node(spec, SAID, None).addresses == {"10.0.1.99"}
+        assert expected_node(spec, None, None).addresses == frozenset()
+
+
+def test_its_names_are_the_nodes_the_wanted_and_the_present_computer_name(tmp_path: Path) -> None:
+    spec = a_spec(
+        tmp_path,
+        host="{address: 10.0.1.11, computer_name: WIN-NEW, certificate_names: [a.internal, 3.4.5.6]}",
+    )
+
+    node = expected_node(spec, SAID, "system:bootstrap:abcdef")
+
+    assert node.names == {"win-1", "win-new", "win-oldname", "a.internal", "3.4.5.6"}
+    assert node.addresses == {"10.0.1.99", "a.internal", "3.4.5.6"}
+    assert node.requestors == {"system:bootstrap:abcdef"}

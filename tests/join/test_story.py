@@ -1,0 +1,113 @@
+"""A join's own decisions, held against a machine and a cluster that answer at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
+from winboot.errors import ConnectionLost
+
+TOKEN_STEP = "kubelet-credentials"
+
+
+def test_a_node_that_is_right_costs_one_look_and_no_token(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node()))
+
+    report = scene.join()
+
+    assert (report.outcome, report.ready, scene.machine.modes) == ("changed", True, ["Look"])
+    assert states(report) == {"node-labels": "changed"}
+    assert scene.cluster.names == ["change_node"]
+
+
+def test_a_bare_machine_is_changed_admitted_and_then_opened_for_pods(tmp_path: Path) -> None:
+    """The startup taint goes last, when the labels are there and the node is Ready."""
+    scene = Scene(tmp_path, Found("directories"))
+
+    report = scene.join()
+
+    assert (scene.machine.modes, report.ready) == (["Look", "Change"], True)
+    assert scene.cluster.names == ["change_node", "forget_tokens", "lift_taint", "uncordon"]
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"), [("1.35.9", "must not be newer"), ("1.40.0", "3 minors older")]
+)
+def test_a_kubelet_that_does_not_fit_the_api_server_is_not_installed(
+    server: str, reason: str, tmp_path: Path
+) -> None:
+    """The look has run, and nothing was changed: no secret made, no change begun."""
+    scene = Scene(tmp_path, Found(TOKEN_STEP), cluster=FakeCluster(server=server))
+
+    report = scene.join()
+
+    assert report.failure is not None
+    assert reason in report.failure.message
+    assert (scene.machine.modes, scene.cluster.names) == (["Look"], [])
+
+
+def test_a_ready_node_on_another_machine_keeps_its_name(tmp_path: Path) -> None:
+    other = a_node(system_uuid="00000000-0000-0000-0000-000000000001")
+    scene = Scene(tmp_path, Found("directories"), cluster=FakeCluster(other))
+
+    report = scene.join()
+
+    assert report.failure is not None
+    assert report.failure.name == "WrongMachine"
+    assert (scene.machine.modes, scene.cluster.names) == (["Look"], [])
+
+
+def test_a_node_that_is_not_ready_may_be_another_machine_now(tmp_path: Path) -> None:
+    """The machine was reinstalled or replaced: its name is free."""
+    gone = a_node(system_uuid="00000000-0000-0000-0000-000000000001", ready=False)
+
+    assert Scene(tmp_path, Found("directories"), cluster=FakeCluster(gone)).join().failure is None
+
+
+def test_a_node_whose_own_steps_are_not_done_stays_closed(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path,
+        Found("directories"),
+        fails_at="directories",
+        cluster=FakeCluster(a_node(taints=(STARTING,))),
+    )
+
+    report = scene.join()
+
+    assert states(report) == {"directories": "failed", "node-labels": "blocked", "startup-taint": "blocked"}
+    assert scene.cluster.names == []
+
+
+def test_what_the_plan_shows_is_what_differs_and_nothing_is_changed(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Found("directories"))
+
+    report = scene.plan()
+
+    assert states(report) == {
+        "directories": "would-change",
+        "node-labels": "would-change",
+        "startup-taint": "would-change",
+    }
+    assert scene.cluster.names == []
+
+
+def test_a_cluster_that_is_away_is_the_nodes_failure(tmp_path: Path) -> None:
+    report = Scene(tmp_path, cluster=FakeCluster(fails={"node": CUT})).join()
+
+    assert report.failure is not None
+    assert (report.failure.name, report.failure.exit_code) == ("ClusterError", 69)
+
+
+def test_an_error_in_mid_change_keeps_what_was_seen(tmp_path: Path) -> None:
+    """The report has the look's steps, and the failure."""
+
+    def cut() -> None:
+        raise ConnectionLost("cut", hint="")
+
+    report = Scene(tmp_path, Found("directories"), during=cut).join()
+
+    assert report.failure is not None
+    assert report.failure.name == "ConnectionLost"
+    assert states(report) == {"directories": "would-change"}

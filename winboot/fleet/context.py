@@ -1,0 +1,60 @@
+"""What a run is given: the options of the command line, the ways to machines and cluster, and the nodes' scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from winboot.cluster.base import Cluster
+from winboot.plan import Plan, make_plan
+from winboot.run import Listener, Patience, Stop
+from winboot.script import Script, render
+from winboot.spec import NodeSpec
+from winboot.steps import STEPS
+from winboot.transport.base import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asked for. Times are in seconds; `ready` bounds the wait for the Ready condition."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    drain: bool = False
+    take_over: bool = False
+    workers: int = 32
+    ready: float = 300.0
+    drain_timeout: float = 600.0
+    patience: Patience = field(default_factory=Patience)
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a run needs from outside: ways to the machines and the cluster, a listener, and a place for its journal."""
+
+    connect: Callable[[NodeSpec], Transport]
+    cluster: Callable[[NodeSpec], Cluster | None]
+    listener: Listener
+    journals: Path
+    run: str
+    holder: str
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedNode:
+    """One node with its plan and its script, as `render` and `check` show them."""
+
+    spec: NodeSpec
+    plan: Plan
+    script: Script
+
+
+def prepare(specs: Sequence[NodeSpec], options: Options) -> list[PreparedNode]:
+    """Plan and render every node; nothing is contacted. Raises UsageError and ScriptError."""
+    prepared = []
+    for spec in specs:
+        plan = make_plan(spec, STEPS, only=options.only, skip=options.skip)
+        prepared.append(PreparedNode(spec, plan, render(plan, spec)))
+    return prepared

@@ -1,0 +1,156 @@
+"""One node while it is worked on: its session, its journal, and what has happened so far."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+
+from winboot.cluster.base import Cluster, NodeFacts
+from winboot.errors import InternalError, WinbootError
+from winboot.events import StepDone
+from winboot.fleet.context import Options, RunContext
+from winboot.journal import Journal
+from winboot.plan import Plan
+from winboot.report import Failure, NodeReport, collect
+from winboot.run import Facts, Pass, RunRecord, ScriptRunner
+from winboot.script import Helpers, render
+from winboot.spec import NodeSpec
+
+
+class NodeRun:
+    """The work on one node. Costs next to nothing until `reported` is called: the script is rendered and the journal
+    opened only then, so that a thousand nodes may wait for their turn."""
+
+    def __init__(
+        self, spec: NodeSpec, plan: Plan, context: RunContext, options: Options, helpers: Helpers
+    ) -> None:
+        self.spec = spec
+        self.plan = plan
+        self.context = context
+        self.options = options
+        self.name = spec.node.name
+        self.cluster: Cluster | None = None
+        self.ready: bool | None = None
+        self.notes: list[str] = []
+        self._helpers = helpers
+        self._own_steps: list[StepDone] = []
+        self._journal: Journal | None = None
+        self._runner: ScriptRunner | None = None
+
+    def reported(self, work: Callable[[NodeRun], None]) -> NodeReport:
+        """Do the work; an error becomes this node's outcome and nobody else's, be it expected or a bug."""
+        clock = time.monotonic()
+        failure = None
+        try:
+            self._open()
+            work(self)
+        except WinbootError as error:
+            self._write("failed", {"name": type(error).__name__, "problem": error.problem})
+            failure = Failure.of(error)
+        except Exception as error:  # noqa: BLE001 - a bug at one node must not cost the others their report
+            failure = Failure.of(self._bug(error))
+        finally:
+            self._close()
+        return replace(self.report(failure), seconds=time.monotonic() - clock)
+
+    @property
+    def runner(self) -> ScriptRunner:
+        """Runs the node's script; there is one while the node is worked on."""
+        assert self._runner is not None
+        return self._runner
+
+    @property
+    def record(self) -> RunRecord:
+        """What the script has said so far; an empty one before it was started."""
+        return self._runner.record if self._runner is not None else RunRecord()
+
+    def connect_cluster(self) -> NodeFacts | None:
+        """Open the cluster and ask for the Node; without a kubeconfig only the machine's own side is done."""
+        self.cluster = self.context.cluster(self.spec)
+        if self.cluster is None:
+            self.notes.append(
+                "no cluster.kubeconfig in the profile: Ready, labels and taints were not looked at"
+            )
+            return None
+        node = self.cluster.node(self.name)
+        self.ready = node is not None and node.ready
+        return node
+
+    def look(self, node: NodeFacts | None) -> Pass:
+        """Run the script in mode Look."""
+        return self.runner.look(self.facts(node))
+
+    def is_live(self, node: NodeFacts | None) -> bool:
+        """Whether pods may run there: a Node that has lost its startup taint."""
+        return node is not None and not node.has_taint(self.spec.node.startup_taint.key)
+
+    def facts(self, node: NodeFacts | None, *, drained: bool = False) -> Facts:
+        """What the controller knows and the script does not."""
+        return {
+            "NodeIsLive": self.is_live(node),
+            "Drained": drained,
+            "TakeOver": self.options.take_over,
+            "Holder": self.context.holder,
+        }
+
+    def say(self, text: str) -> None:
+        """Tell the listener what the controller does for this node."""
+        self.context.listener.say(self.name, text)
+
+    def step(self, done: StepDone) -> None:
+        """Record a step that the controller did."""
+        self._own_steps.append(done)
+        self.context.listener.event(self.name, done)
+
+    def report(self, failure: Failure | None = None) -> NodeReport:
+        """What has happened so far, as this node's part of the report."""
+        record = self.record
+        whys = {step.name: step.why for step in self.plan.steps}
+        lost = (self._journal.problem,) if self._journal is not None and self._journal.problem else ()
+        return NodeReport(
+            node=self.name,
+            address=self.spec.machine.address,
+            os=self.spec.machine.os,
+            steps=collect([*record.steps, *self._own_steps], whys),
+            failure=failure,
+            reboots=record.reboots,
+            detached=record.detached,
+            reconnects=record.reconnects,
+            pipelines=record.pipelines,
+            ready=self.ready,
+            notes=(*self.notes, *lost),
+        )
+
+    def _open(self) -> None:
+        self._journal = Journal(self.context.journals / self.context.run / f"{self.name}.jsonl")
+        self._runner = ScriptRunner(
+            self.name,
+            render(self.plan, self.spec).text,
+            self._helpers,
+            lambda: self.context.connect(self.spec),
+            listener=self.context.listener,
+            journal=self._journal,
+            patience=self.options.patience,
+            stop=self.context.stop,
+        )
+
+    def _close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+        if self._journal is not None:
+            self._journal.close()
+
+    def _write(self, kind: str, data: dict[str, object]) -> None:
+        if self._journal is not None:
+            self._journal.write(kind, data)
+
+    def _bug(self, error: Exception) -> InternalError:
+        self._write("bug", {"traceback": "".join(traceback.format_exception(error))})
+        where = self._journal.path if self._journal is not None else "what this command printed"
+        return InternalError(
+            f"{self.name}: a bug in winboot itself: {type(error).__name__}: {error}",
+            hint=f"Report it with {where}; running the command again loses nothing.",
+            node=self.name,
+        )

@@ -1,0 +1,10 @@
+"""Make every machine of an inventory a Ready node of its cluster: `story` is the path, `secrets` what travels on it.
+
+What lies below: `winboot.drain` and `winboot.admission` (the cluster's side of a node), `winboot.fleet` (many nodes),
+`winboot.run` (the script on one of them).
+"""
+
+from winboot.fleet import Options, PreparedNode, RunContext, prepare
+from winboot.join.story import join, survey
+
+__all__ = ["Options", "PreparedNode", "RunContext", "join", "prepare", "survey"]

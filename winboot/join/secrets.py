@@ -1,0 +1,97 @@
+"""The secrets of the steps that differ: read or made only when a change needs them, and forgotten with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from winboot.cluster.base import Cluster, Token
+from winboot.errors import ClusterError, InvalidInput
+from winboot.events import StepDone
+from winboot.plan import Plan
+from winboot.secret import Secret
+from winboot.spec import NodeSpec
+from winboot.steps.kube_proxy_config import KUBECONFIG_SECRET, own_kubeconfig
+
+# Long enough for a machine that restarts twice, short enough to be worth little when found.
+TOKEN_LIFETIME: Final = timedelta(hours=2)
+BOOTSTRAP: Final = "bootstrap-token"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSecrets:
+    """Name → value, as the script wants them, and the user that the bootstrap token among them speaks as."""
+
+    values: Mapping[str, Secret]
+    requestor: str | None = None
+
+
+@contextmanager
+def change_secrets(
+    spec: NodeSpec,
+    plan: Plan,
+    differing: Sequence[StepDone],
+    cluster: Cluster | None,
+    note: Callable[[str], None],
+) -> Iterator[ChangeSecrets]:
+    """The secrets that the differing steps ask for. A token that was minted here is deleted at the end.
+
+    Another controller at the same node has a token of its own, which its kubelet may still need: only ours goes.
+    Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
+    """
+    names = secret_names(spec, plan, differing)
+    minted = _mint(spec, cluster) if BOOTSTRAP in names and spec.cluster.bootstrap_token == "mint" else None
+    try:
+        values = {name: _read(spec, name) for name in sorted(names) if minted is None or name != BOOTSTRAP}
+        if minted is not None:
+            values[BOOTSTRAP] = minted.value
+        yield ChangeSecrets(values, _requestor(values.get(BOOTSTRAP)))
+    finally:
+        if cluster is not None and minted is not None:
+            _forget(cluster, minted, note)
+
+
+def secret_names(spec: NodeSpec, plan: Plan, differing: Sequence[StepDone]) -> set[str]:
+    """The secrets that the differing steps ask for."""
+    names = {step.step for step in differing}
+    return {secret for step in plan.node_side if step.name in names for secret in step.secrets(spec)}
+
+
+def _requestor(token: Secret | None) -> str | None:
+    """https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/: the user of a token is its id."""
+    return None if token is None else f"system:bootstrap:{token.reveal().partition('.')[0]}"
+
+
+def _mint(spec: NodeSpec, cluster: Cluster | None) -> Token:
+    if cluster is None:
+        raise InvalidInput(
+            f"{spec.node.name}: a token must be minted, but the profile names no cluster.kubeconfig",
+            hint="Name one, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
+        )
+    return cluster.mint_token(node=spec.node.name, lifetime=TOKEN_LIFETIME)
+
+
+def _forget(cluster: Cluster, token: Token, note: Callable[[str], None]) -> None:
+    """Delete a token. That it could not be must not hide how the change ended; it expires by itself."""
+    try:
+        cluster.forget_token(token.id)
+    except ClusterError as error:
+        note(
+            f"the bootstrap token {token.id} was not deleted ({error.problem}); it expires at {token.expires:%H:%M} UTC"
+        )
+
+
+def _read(spec: NodeSpec, name: str) -> Secret:
+    node = spec.node.name
+    if name == BOOTSTRAP and spec.cluster.bootstrap_token != "mint":
+        return spec.cluster.bootstrap_token.read(f"{node}: cluster.bootstrap_token")
+    if name == KUBECONFIG_SECRET and spec.kube_proxy.kubeconfig is not None:
+        where = f"{node}: kube_proxy.kubeconfig"
+        return own_kubeconfig(spec.kube_proxy.kubeconfig.read(where), spec, where)
+    for registry in spec.runtime.registries:
+        if registry.secret == name and registry.credential is not None:
+            return registry.credential.read(f"{node}: runtime.registries.{registry.host}.credential")
+    raise InvalidInput(f"{node}: no reference says where the secret {name!r} is", hint="Check the profile.")
