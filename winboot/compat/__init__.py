@@ -8,7 +8,7 @@ winboot ships.
 from winboot.compat.explain import explain
 from winboot.compat.facts import Compat, load
 from winboot.compat.finding import Finding
-from winboot.compat.flags import check_field, check_flag, check_gate, move_flags
+from winboot.compat.flags import check_field, check_flag, check_gate, check_values, move_flags
 from winboot.compat.platform import (
     check_build,
     check_containerd,
@@ -39,6 +39,7 @@ __all__ = [
     "check_kubernetes",
     "check_pause_image",
     "check_skew",
+    "check_values",
     "containerd_config_version",
     "default_containerd",
     "default_pause_image",

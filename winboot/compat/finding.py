@@ -18,6 +18,8 @@ Reason = Literal[
     "fails-on-windows",
     "wrong-value",
     "locked",
+    "needs",
+    "unsafe",
     "no-effect",
     "moved",
     "unsupported",
@@ -40,7 +42,10 @@ class Finding:
     reason: str
     instead: str = ""
     source: str = ""
+    expected: str = ""
+    did_you_mean: str = ""
 
     def __str__(self) -> str:
+        expected = f"; expected {self.expected}" if self.expected else ""
         instead = f"; instead: {self.instead}" if self.instead else ""
-        return f"{self.about}: {self.reason}{instead}"
+        return f"{self.about}: {self.reason}{expected}{instead}"

@@ -7,14 +7,16 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from winboot.compat.facts import Compat, Facts
 from winboot.compat.finding import Finding
+from winboot.compat.values import WrongValue, seconds, wrong_values
 from winboot.compat.version import Version, minor_key
 from winboot.source import nearest
 
 Component = Literal["kubelet", "kube-proxy"]
+FieldPath: TypeAlias = tuple[str | int, ...]
 
 PRIORITY_CLASSES: Final = tuple(
     f"{name}_PRIORITY_CLASS"
@@ -23,7 +25,9 @@ PRIORITY_CLASSES: Final = tuple(
 # Read before the configuration file is, so they stay flags although a field of the same meaning exists: log levels, and
 # what tells kube-proxy to greet the service control manager (with the field alone it ends in error 1053).
 STAY_FLAGS: Final = frozenset({"v", "vmodule", "windows-service"})
-_DURATION: Final = re.compile(r"0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
+# From this minor on a program ends when a gate is on and one that it needs is off (component-base/featuregate,
+# featureGate.Validate, called in pkg/kubelet/apis/config/validation/validation.go; tried with 1.36.2).
+_NEEDS_SINCE: Final = "1.36"
 _TAINT: Final = re.compile(r"([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
 _BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
@@ -69,19 +73,51 @@ def check_flag(
     if entry["type"] == "gates":
         for gate, on in parsed.items():
             findings.extend(check_gate(compat, component, gate, on, version))
+        findings.extend(finding for _, finding in _unmet_needs(compat, parsed, version))
+    below = _fields(compat, component).get(entry.get("field", ""), {})
+    # A flag's text may be another form of what is a list of objects in the file (vmodule).
+    if below.get("type") != "list":
+        findings.extend(_wrong_value(about, one) for one in wrong_values(below, parsed))
     findings.extend(_value_rules(compat, about, entry.get("field") or name, parsed, version))
     return findings
 
 
 def check_field(
     compat: Compat, component: Component, config: Mapping[str, Any], version: Version
-) -> list[tuple[tuple[str, ...], Finding]]:
-    """Every field of a configuration that this version does not take, or that does nothing on Windows, with
-    its path.
+) -> list[tuple[FieldPath, Finding]]:
+    """Every field of a configuration that this version does not take, whose value it refuses, or that does nothing on
+    Windows, with its path.
 
     `config` is nested as in the file. A field whose own fields the data does not list is taken as it is.
     """
-    return list(_fields_in(compat, component, config, (), version))
+    return [*_fields_in(compat, component, config, (), version), *_together(component, config)]
+
+
+def check_values(
+    compat: Compat, component: Component, config: Mapping[str, Any], version: Version
+) -> list[tuple[FieldPath, Finding]]:
+    """The values alone that the program's decoder or validation refuses; it ends while it starts."""
+    gates = config.get("featureGates")
+    needs = _unmet_needs(compat, gates, version) if isinstance(gates, Mapping) else ()
+    return [
+        *_values_in(compat, component, config, ()),
+        *_together(component, config),
+        *((("featureGates", gate), finding) for gate, finding in needs),
+    ]
+
+
+def _values_in(
+    compat: Compat, component: Component, config: Mapping[str, Any], above: FieldPath
+) -> Iterator[tuple[FieldPath, Finding]]:
+    known = _fields(compat, component)
+    for key, value in config.items():
+        path = (*above, key)
+        dotted = ".".join(map(str, path))
+        entry = known.get(dotted, {})
+        for one in wrong_values(entry, value):
+            yield (*path, *one.below), _wrong_value(f"{component} configuration field {dotted}", one)
+        if isinstance(value, Mapping) and not entry.get("open"):
+            yield from _values_in(compat, component, value, path)
 
 
 def check_gate(
@@ -210,7 +246,7 @@ def parse_value(kind: str, text: str) -> Any:
         case "taints":
             return [_taint(part) for part in text.split(",") if part]
         case "duration":
-            if not _DURATION.fullmatch(text):
+            if seconds(text) is None:
                 raise ValueError(f"{text!r} is not a duration such as 10s or 1h30m")
             return text
         case "ip":
@@ -305,7 +341,7 @@ def _windows(compat: Compat, entry: Facts, about: str) -> Iterator[Finding]:
 
 def _fields_in(
     compat: Compat, component: Component, config: Mapping[str, Any], above: tuple[str, ...], version: Version
-) -> Iterator[tuple[tuple[str, ...], Finding]]:
+) -> Iterator[tuple[FieldPath, Finding]]:
     known = _fields(compat, component)
     for key, value in config.items():
         path = (*above, key)
@@ -323,6 +359,11 @@ def _fields_in(
             continue
         if value is None:
             continue  # removes what winboot would write
+        wrong = list(wrong_values(entry, value))
+        for one in wrong:
+            yield (*path, *one.below), _wrong_value(about, one)
+        if wrong:
+            continue
         for finding in [
             *_windows(compat, entry, about),
             *_value_rules(compat, about, dotted, value, version),
@@ -336,7 +377,7 @@ def _fields_in(
 
 def _gates_in(
     compat: Compat, component: Component, gates: Mapping[str, Any], above: tuple[str, ...], version: Version
-) -> Iterator[tuple[tuple[str, ...], Finding]]:
+) -> Iterator[tuple[FieldPath, Finding]]:
     for gate, value in gates.items():
         path = (*above, gate)
         if value is None:
@@ -351,6 +392,116 @@ def _gates_in(
             continue
         for finding in check_gate(compat, component, gate, value, version):
             yield path, finding
+    for gate, finding in _unmet_needs(compat, gates, version):
+        yield (*above, gate), finding
+
+
+def _unmet_needs(compat: Compat, given: Mapping[str, Any], version: Version) -> Iterator[tuple[str, Finding]]:
+    """Gates that would be on while one that they need is off, at the gate that is written down."""
+    minor = compat.line(version)
+    if minor_key(minor) < minor_key(_NEEDS_SINCE) or not given.keys().isdisjoint(("AllAlpha", "AllBeta")):
+        return
+    known: Mapping[str, Facts] = compat.section("gates")
+    source = compat.source("k8s-src")
+    for gate, entry in known.items():
+        for need in entry.get("needs", ()):
+            written = gate if given.get(gate) is True else need
+            if (
+                written in given
+                and _is_on(known, gate, given, minor)
+                and not _is_on(known, need, given, minor)
+            ):
+                reason = f"{gate} is on and needs {need}, which is off: the program would not start"
+                instead = f"{gate}: false too" if written == need else f"{need}: true too"
+                yield written, Finding("error", "needs", f"feature gate {written}", reason, instead, source)
+
+
+def _is_on(known: Mapping[str, Facts], gate: str, given: Mapping[str, Any], minor: str) -> bool:
+    """Is a gate on, as given or by its default? One that this minor does not have is off."""
+    entry = known.get(gate)
+    if entry is None or (entry.get("removed") and minor_key(minor) >= minor_key(entry["removed"])):
+        return False
+    stages = [row for row in entry["stages"] if minor_key(row[0]) <= minor_key(minor)]
+    if not stages:
+        return False
+    chosen = given.get(gate)
+    return chosen if isinstance(chosen, bool) else bool(stages[-1][2])
+
+
+def _wrong_value(about: str, wrong: WrongValue) -> Finding:
+    part = f" of {wrong.below[-1]!r}" if wrong.below else ""
+    reason = (
+        f"{wrong.wrong}{part} is not valid"
+        if not wrong.wrong.startswith(("found", "unknown"))
+        else wrong.wrong
+    )
+    return Finding(
+        "error", "wrong-value", about, reason, expected=wrong.expected, did_you_mean=wrong.did_you_mean
+    )
+
+
+def _together(component: Component, config: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Finding]]:
+    """Fields that are right by themselves and not together (ValidateKubeletConfiguration)."""
+    if component != "kubelet":
+        return
+    for rule in (_image_collection, _shutdown, _soft_eviction, _pulls, _log_query):
+        for field_name, reason, expected in rule(config):
+            about = f"kubelet configuration field {field_name}"
+            yield (field_name,), Finding("error", "wrong-value", about, reason, expected=expected)
+
+
+_Together: TypeAlias = Iterator[tuple[str, str, str]]
+
+
+def _image_collection(config: Mapping[str, Any]) -> _Together:
+    low, high = config.get("imageGCLowThresholdPercent"), config.get("imageGCHighThresholdPercent")
+    low_or_default, high_or_default = 80 if low is None else low, 85 if high is None else high
+    if not (isinstance(low_or_default, int) and isinstance(high_or_default, int)):
+        return
+    if low_or_default >= high_or_default:
+        name = "imageGCLowThresholdPercent" if low is not None else "imageGCHighThresholdPercent"
+        wrong = f"collection would begin at {high_or_default} % and end at {low_or_default} %"
+        yield name, wrong, "a low threshold below the high one (80 and 85 by default)"
+
+
+def _shutdown(config: Mapping[str, Any]) -> _Together:
+    total, critical = (
+        seconds(config.get(name, "0s")) for name in ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods")
+    )
+    if total is None or critical is None:
+        return
+    for name, value in (("shutdownGracePeriod", total), ("shutdownGracePeriodCriticalPods", critical)):
+        if 0 < value < 1:
+            yield name, "it is shorter than a second", "0s, or 1s or longer"
+    if critical > total:
+        name = "shutdownGracePeriodCriticalPods"
+        yield name, f"it is longer than shutdownGracePeriod ({total.normalize():f} s)", "a part of it"
+
+
+def _soft_eviction(config: Mapping[str, Any]) -> _Together:
+    """A soft threshold needs its grace period, and the other way round (pkg/kubelet/eviction/helpers.go)."""
+    soft, grace = (config.get(name) or {} for name in ("evictionSoft", "evictionSoftGracePeriod"))
+    if not (isinstance(soft, Mapping) and isinstance(grace, Mapping)):
+        return
+    for signal in soft:
+        if signal not in grace:
+            yield (
+                "evictionSoft",
+                f"{signal} has no grace period",
+                f"evictionSoftGracePeriod: {{{signal}: 1m}}",
+            )
+
+
+def _pulls(config: Mapping[str, Any]) -> _Together:
+    most = config.get("maxParallelImagePulls")
+    if config.get("serializeImagePulls") is True and isinstance(most, int) and most > 1:
+        wrong = f"{most} pulls at a time, and serializeImagePulls is true"
+        yield "maxParallelImagePulls", wrong, "1, or serializeImagePulls: false"
+
+
+def _log_query(config: Mapping[str, Any]) -> _Together:
+    if config.get("enableSystemLogQuery") is True and config.get("enableSystemLogHandler") is False:
+        yield "enableSystemLogQuery", "enableSystemLogHandler is false", "enableSystemLogHandler: true"
 
 
 def _unknown_field(compat: Compat, path: tuple[str, ...], about: str, known: Mapping[str, Facts]) -> Finding:
@@ -405,6 +556,7 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
     if key == "windows-priorityclass" and value not in PRIORITY_CLASSES:
         meant = nearest(str(value), PRIORITY_CLASSES) or "ABOVE_NORMAL_PRIORITY_CLASS"
         yield Finding("error", "wrong-value", about, f"{value!r} stops the kubelet", meant, source)
+    yield from _open_doors(about, key, value, source)
     if key == "resolvConf" and value:
         yield from _resolv_conf(compat, about, str(value), version)
     if key == "mode" and value != "kernelspace":
@@ -421,6 +573,19 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
     if key == "containerRuntimeEndpoint" and not str(value).startswith("npipe:"):
         reason = "containerd on Windows listens on a named pipe"
         yield Finding("error", "wrong-value", about, reason, "npipe:////./pipe/containerd-containerd", source)
+
+
+def _open_doors(about: str, key: str, value: Any, source: str) -> Iterator[Finding]:
+    """Settings with which a stranger who reaches the node's port can read pods, or run commands in them."""
+    if key == "authentication.anonymous.enabled" and value is True:
+        reason = "whoever reaches port 10250 is let in without a login"
+        yield Finding("warning", "unsafe", about, reason, "false", source)
+    if key == "authorization.mode" and value == "AlwaysAllow":
+        reason = "whoever logs in may run commands in every pod of the node"
+        yield Finding("warning", "unsafe", about, reason, "Webhook", source)
+    if key == "readOnlyPort" and value:
+        reason = "this port shows all pods without a login and without encryption"
+        yield Finding("warning", "unsafe", about, reason, "0", source)
 
 
 def _resolv_conf(compat: Compat, about: str, value: str, version: Version) -> Iterator[Finding]:

@@ -187,6 +187,8 @@ class Draft:
                 level=finding.level,
                 source=finding.source,
                 instead=finding.instead,
+                expected=finding.expected,
+                did_you_mean=finding.did_you_mean,
             )
 
 
@@ -277,7 +279,8 @@ def _flags_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
             yield from _one_flag(draft, component, path, flag, value)
             yield from _said_twice(draft, component, path, flag, section.config)
         for below, finding in compat.check_field(draft.facts, component, section.config, draft.version):
-            yield from draft.found((name, "config", *below), [finding], key=True)
+            path = (name, "config", *below)
+            yield from draft.found(path, [finding], key=not finding.expected)
         yield from _owned_fields(draft, component, (name, "config"), section.config, "")
         yield from _secrets_in(draft, (name, "config"), section.config)
 

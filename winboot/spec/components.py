@@ -60,7 +60,11 @@ def kubelet_config(
         "volumePluginDir": PLUGIN_FOLDER,
     }
     head = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
-    return {**head, **_composed("kubelet", profile, facts, _existing(facts, "kubelet", own, version))}
+    composed = _composed("kubelet", profile, facts, _existing(facts, "kubelet", own, version))
+    if composed.get("serializeImagePulls") is True and "maxParallelImagePulls" not in profile.kubelet.config:
+        # Ours goes with the user's choice: a kubelet that is told both does not start.
+        composed.pop("maxParallelImagePulls", None)
+    return {**head, **composed}
 
 
 def kubelet_arguments(

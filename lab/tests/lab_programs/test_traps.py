@@ -512,3 +512,51 @@ def test_the_node_ip_must_be_on_the_machine(node: Node) -> None:
 
     assert "not found in the host's network interfaces" in node.log("kubelet")
     assert IP == "10.0.0.21"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("maxPods", "sixty", "maxPods: 'sixty' is not valid, expected a whole number of at least 0"),
+        ("maxPods", -1, "maxPods: -1 is not valid"),
+        ("syncFrequency", "1 minute", "expected a duration such as 10s or 1h30m"),
+        ("systemReserved", {"memory": "2 GB"}, "systemReserved.memory"),
+        ("evictionHard", {"memory.available": "110%"}, "a percentage up to 100%"),
+        ("serializeImagePulls", "yes", "expected true or false"),
+    ],
+)
+def test_a_kubelet_ends_on_a_value_that_its_field_does_not_take(
+    node: Node, field: str, value: object, words: str
+) -> None:
+    """By its type or by its range; the service starts again and again, and no Node comes."""
+    prepared(node)
+    node.file(r"C:\var\lib\kubelet\config.yaml", {**KUBELET_CONFIG, field: value})
+
+    node.kubelet()
+    node.settle(3)
+
+    assert words in node.log("kubelet")
+    assert node.machine.services.need("kubelet").status == "Stopped"
+
+
+def test_a_kube_proxy_ends_on_a_value_that_its_field_does_not_take(node: Node) -> None:
+    """The same for its own configuration."""
+    prepared(node)
+    node.file(r"C:\k\kube-proxy.yaml", {**PROXY_CONFIG, "configSyncPeriod": 15})
+
+    node.kube_proxy()
+    node.settle(3)
+
+    assert "configSyncPeriod: 15 is not valid, expected a duration" in node.log("kube-proxy")
+
+
+def test_a_kubelet_ends_on_a_gate_that_is_on_while_the_one_it_needs_is_off() -> None:
+    """From 1.36 on; GracefulNodeShutdown alone looks as if it were of Linux only."""
+    node = prepared(Node(version="1.36.2"))
+    gates = {"featureGates": {"GracefulNodeShutdown": False}}
+    node.file(r"C:\var\lib\kubelet\config.yaml", {**KUBELET_CONFIG, **gates})
+
+    node.kubelet()
+    node.settle(3)
+
+    assert "WindowsGracefulNodeShutdown is on and needs GracefulNodeShutdown" in node.log("kubelet")

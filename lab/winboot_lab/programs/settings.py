@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import yaml
 
-from winboot.compat import Compat, check_gate
+from winboot.compat import Compat, check_gate, check_values
 from winboot.compat.flags import field_exists, flag_exists, normal, parse_value
 from winboot.compat.version import Version
 from winboot_lab.programs.base import GoError, Run
@@ -41,6 +41,7 @@ def load(run: Run, compat: Compat, component: Component, defaults: Mapping[str, 
     if "config" in flags:
         settings.config = _file(run, compat, component, flags.text("config"), version, settings.warnings)
     _lay_flags_over(compat, component, version, settings)
+    _check_values(compat, component, settings, version)
     for key, value in defaults.items():
         settings.config.setdefault(key, value)
     _check_gates(compat, component, settings, version)
@@ -133,6 +134,13 @@ def _put(target: dict[str, Any], path: list[str], value: Any) -> None:
             return
         target = below
     target[path[-1]] = value
+
+
+def _check_values(compat: Compat, component: Component, settings: Settings, version: Version) -> None:
+    """What the decoder refuses by its type, and the validation by its range: the program ends while it starts."""
+    for path, finding in check_values(compat, component, settings.config, version):
+        name = ".".join(map(str, path))
+        raise GoError(f"invalid configuration: {name}: {finding.reason}, expected {finding.expected}")
 
 
 def _check_gates(compat: Compat, component: Component, settings: Settings, version: Version) -> None:
