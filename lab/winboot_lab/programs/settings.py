@@ -140,7 +140,8 @@ def _check_values(compat: Compat, component: Component, settings: Settings, vers
     """What the decoder refuses by its type, and the validation by its range: the program ends while it starts."""
     for path, finding in check_values(compat, component, settings.config, version):
         name = ".".join(map(str, path))
-        raise GoError(f"invalid configuration: {name}: {finding.reason}, expected {finding.expected}")
+        expected = f", expected {finding.expected}" if finding.expected else ""
+        raise GoError(f"invalid configuration: {name}: {finding.reason}{expected}")
 
 
 def _check_gates(compat: Compat, component: Component, settings: Settings, version: Version) -> None:
