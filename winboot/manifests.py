@@ -56,22 +56,22 @@ def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
     objects = []
     if any(spec.kube_proxy.wanted and spec.kube_proxy.kubeconfig is None for spec in specs):
         objects.append(_binding("winboot:node-proxier", "system:node-proxier"))
-    if any(spec.network.solution.makes_own for spec in specs):
-        # The roles come with Calico's own manifests.
-        objects += [_binding(f"winboot:{role}", role) for role in ("calico-node", "calico-cni-plugin")]
-    if any(spec.network.net_conf is not None for spec in specs):
-        rules = [
-            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
-            {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-        ]
-        role = _object(f"{_RBAC}/v1", "ClusterRole", "winboot:flannel")
-        objects += [{**role, "rules": rules}, _binding("winboot:flannel", "winboot:flannel")]
+    rights = [spec.network.solution.rights for spec in specs if spec.network.solution.rights is not None]
+    for one in (one for at, one in enumerate(rights) if one not in rights[:at]):
+        objects += [_binding(f"winboot:{role}", role) for role in one.bound]
+        if one.name:
+            role = _object(f"{_RBAC}/v1", "ClusterRole", one.name)
+            objects += [{**role, "rules": [_plain(rule) for rule in one.rules]}, _binding(one.name, one.name)]
     if any(spec.network.routes for spec in specs):
         # A kubelet's certificate alone may read its own Node only (from 1.32 on).
         rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]
         role = _object(f"{_RBAC}/v1", "ClusterRole", "winboot:routes")
         objects += [{**role, "rules": rules}, _binding("winboot:routes", "winboot:routes")]
     return objects
+
+
+def _plain(rule: Mapping[str, Sequence[str]]) -> Object:
+    return {key: list(values) for key, values in rule.items()}
 
 
 def _binding(name: str, role: str) -> Object:

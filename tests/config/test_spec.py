@@ -253,7 +253,7 @@ def test_the_firewall_opens_what_the_node_offers(tmp_path: Path) -> None:
     """The kubelet always; kube-proxy's health and NodePorts by choice; VXLAN with an overlay."""
     profile = "network: {cni: flannel, mode: vxlan}\nwindows: {firewall: {node_ports: false}}"
 
-    rules = a_spec(tmp_path, profile=profile).windows.firewall
+    rules = a_spec(tmp_path, profile=profile).firewall
 
     assert [(rule.protocol, rule.ports) for rule in rules] == [
         ("TCP", "10250"),
@@ -264,7 +264,7 @@ def test_the_firewall_opens_what_the_node_offers(tmp_path: Path) -> None:
 
 def test_a_known_fix_brings_its_values_with_reason_and_source(tmp_path: Path) -> None:
     """Opt in, by name."""
-    fixes = a_spec(tmp_path, profile="windows: {known_fixes: [tcp-keepalive]}").windows.known_fixes
+    fixes = a_spec(tmp_path, profile="windows: {known_fixes: [tcp-keepalive]}").fixes
 
     assert [fix.name for fix in fixes] == ["KeepAliveTime", "KeepAliveInterval"]
     assert all(fix.reason and fix.source and fix.reboot for fix in fixes)

@@ -137,7 +137,7 @@ def with_all_fixes(release: Any) -> NodeSpec:
         if BUILDS[release] in pack["builds"]
         for value in pack["values"]
     ]
-    return replace(spec, windows=replace(spec.windows, known_fixes=tuple(fixes)))
+    return replace(spec, fixes=tuple(fixes))
 
 
 RELEASES: tuple[Any, ...] = ("2019", "2022", "2025")

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-NETWORKS = "flannel:host-gw, flannel:vxlan, win-bridge, win-overlay, azure, calico or none"
+from winboot import networks
+
+NETWORKS = networks.written_forms()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ from winboot.cluster.failures import reading, translated
 from winboot.compat.version import Version
 from winboot.errors import ClusterError
 from winboot.events import Difference
+from winboot.networks import NETWORKS
 from winboot.secret import Secret as HiddenText
 from winboot.spec import Taint
 
@@ -57,7 +58,10 @@ MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
 NODE_LABEL: Final = "winboot.io/node"
 FLANNEL_PLACES: Final = (("kube-flannel", "kube-flannel-cfg"), (SYSTEM, "kube-flannel-cfg"))
 # Which binding gives a program its rights; the names are those that `winboot manifests rbac` prints.
-BINDINGS: Final[Mapping[str, str]] = {"kube-proxy": "winboot:node-proxier", "flanneld": "winboot:flannel"}
+BINDINGS: Final[Mapping[str, str]] = {
+    "kube-proxy": "winboot:node-proxier",
+    **{one.agent_service: one.rights.name for one in NETWORKS if one.rights is not None and one.rights.name},
+}
 _TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
 _POLL_S: Final = 2.0
 _CONFLICTS: Final = 5  # tries of a patch that others overtake

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Final
 
 from winboot.errors import UsageError
 from winboot.networks.azure import AZURE_BRIDGE, AZURE_TUNNEL
-from winboot.networks.base import Choices, Known, Network
+from winboot.networks.base import Choices, Download, Known, Network
 from winboot.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
 from winboot.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
 from winboot.networks.others import NONE, OVN
 from winboot.networks.reference import WIN_BRIDGE, WIN_OVERLAY
 from winboot.source import nearest
 
-__all__ = ["NETWORKS", "Choices", "Known", "Network", "choose", "comparison", "explain", "modes"]
+__all__ = [
+    "AGENTS",
+    "CNIS",
+    "IPAMS",
+    "NETWORKS",
+    "NSSM_AGENTS",
+    "STEPS_AFTER",
+    "STEPS_BEFORE",
+    "Choices",
+    "Download",
+    "Known",
+    "Network",
+    "choose",
+    "comparison",
+    "download",
+    "explain",
+    "mode_list",
+    "modes",
+    "written_forms",
+]
 
 NETWORKS: Final[tuple[Network, ...]] = (
     FLANNEL_HOST_GW,
@@ -31,22 +51,59 @@ NETWORKS: Final[tuple[Network, ...]] = (
 )
 
 
+# What the profile may say below `network`, each once and in the order of NETWORKS.
+CNIS: Final = tuple(dict.fromkeys(one.cni for one in NETWORKS))
+IPAMS: Final = tuple(dict.fromkeys(ipam for one in NETWORKS for ipam in one.ipams))
+# Services of agents, those that need NSSM, and the steps of solutions, which come before and after the pod network.
+AGENTS: Final = tuple(dict.fromkeys(one.agent_service for one in NETWORKS if one.agent_service))
+NSSM_AGENTS: Final = tuple(dict.fromkeys(one.agent_service for one in NETWORKS if one.agent_nssm))
+STEPS_BEFORE: Final = tuple(dict.fromkeys(step for one in NETWORKS for step in one.steps_before))
+STEPS_AFTER: Final = tuple(dict.fromkeys(step for one in NETWORKS for step in one.steps_after))
+
+
 def modes(cni: str) -> tuple[str, ...]:
     """The modes of a CNI, the default first; empty where it has none."""
     return tuple(dict.fromkeys(one.mode for one in NETWORKS if one.cni == cni and one.mode))
 
 
 def choose(
-    cni: str, mode: str | None = None, managed_by: str | None = None, *, installs: bool = False
+    cni: str, mode: str | None = None, managed_by: str | None = None, *, named: Collection[str] = ()
 ) -> Network:
     """The solution for the profile's keys; what is None takes the first that fits. ValueError where nothing
-    fits. `installs`: the profile names the version of an agent that winboot shall bring."""
-    for network in NETWORKS:
-        if network.makes_own is not (installs and managed_by == "winboot"):
-            continue
-        if network.cni == cni and mode in (None, network.mode) and managed_by in (None, network.managed_by):
-            return network
-    raise ValueError(f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}")
+    fits. `named`: the keys below `artifacts` that the profile sets, which can choose a form of its own."""
+    fitting = [
+        one
+        for one in NETWORKS
+        if one.cni == cni
+        and mode in (None, one.mode)
+        and managed_by in (None, one.managed_by)
+        and (not one.chosen_by or (one.chosen_by in named and managed_by == one.managed_by))
+    ]
+    if not fitting:
+        raise ValueError(
+            f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}"
+        )
+    return next((one for one in fitting if one.chosen_by), fitting[0])
+
+
+def download(key: str) -> Download:
+    """The download whose version a key below `artifacts` names; KeyError for a key of no network's."""
+    return {one.key: one for network in NETWORKS for one in network.downloads}[key]
+
+
+def written_forms() -> str:
+    """What is offered, as `winboot init --network` takes it: `cni` or `cni:mode`, for people."""
+    forms = [
+        f"{one.cni}:{one.mode}" if len(modes(one.cni)) > 1 else one.cni for one in NETWORKS if not one.later
+    ]
+    shown = list(dict.fromkeys(forms))
+    return f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def mode_list() -> str:
+    """The modes of every CNI that has several, or one that must be known: `flannel: host-gw | vxlan; …`."""
+    shown = {one.cni: " | ".join(modes(one.cni)) for one in NETWORKS if one.mode}
+    return "; ".join(f"{cni}: {choices}" for cni, choices in shown.items())
 
 
 def explain(name: str) -> str:
@@ -84,8 +141,8 @@ def _lines(network: Network) -> list[str]:
         f"{network.id} (cni: {network.cni}{mode}, managed_by: {network.managed_by})",
         f"  {network.what}",
     ]
-    if network.makes_own:
-        lines.append(f"  chosen by       artifacts.{network.artifacts[0]}: its version")
+    if network.chosen_by:
+        lines.append(f"  chosen by       artifacts.{network.chosen_by}: its version")
     if network.later:
         lines.append(f"  not yet: {network.later}")
     if network.hns_type:

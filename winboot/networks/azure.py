@@ -1,23 +1,60 @@
-"""Azure CNI: the plugin makes the HNS network itself when the first pod arrives."""
+"""Azure CNI: the plugin makes the HNS network itself when the first pod arrives.
+
+What the plug-in reads: Azure/azure-container-networking, cni/netconfig.go and network/policy/policy_windows.go. What a
+node of Azure's own service gets: Azure/AgentBaker, staging/cse/windows/azurecnifunc.ps1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from winboot.networks.base import Choices, ClusterNeed, Data, HnsType, Known, Network, Owners
+from winboot.networks.base import (
+    Choices,
+    ClusterNeed,
+    Data,
+    Destination,
+    Download,
+    HnsType,
+    Network,
+    Owners,
+)
 from winboot.networks.policies import CAPABILITIES
 
-AZURE_DNS = "168.63.129.16"
+# The DNS of each virtual network, and the host's service for its machines.
+FABRIC = "168.63.129.16"
+IPAMS = ("azure-vnet-ipam", "azure-cns")
+# The whole virtual network, as with Azure's own service.
+_EXCEPTIONS: tuple[Destination, ...] = ("pods", "nodes", "services")
 
 
 def _policy(value: Mapping[str, Data]) -> Data:
     return {"Name": "EndpointPolicy", "Value": value}
 
 
+def _walls() -> list[Data]:
+    """Pods do not reach the host's service at the fabric's address: it hands out the settings of the machine's
+    extensions, secrets among them (the same rules as in AgentBaker azurecnifunc.ps1). DNS there stays open."""
+    blocked = {
+        "Type": "ACL",
+        "Protocols": "6",
+        "Action": "Block",
+        "Direction": "Out",
+        "RemoteAddresses": f"{FABRIC}/32",
+        "Priority": 200,
+        "RuleType": "Switch",
+    }
+    walls = [_policy({**blocked, "RemotePorts": port}) for port in ("80", "32526")]
+    # Everything else passes, as there.
+    rest = [
+        _policy({"Type": "ACL", "Action": "Allow", "Direction": way, "Priority": 65500})
+        for way in ("In", "Out")
+    ]
+    return [*walls, *rest]
+
+
 def _conf(choices: Choices, mode: str) -> Mapping[str, Data]:
-    exceptions: list[Data] = [Known("node_subnet"), *choices.pod_cidrs, *choices.service_cidrs]
-    arguments = [_policy({"Type": "OutBoundNAT", "ExceptionList": exceptions})]
+    arguments = [_policy({"Type": "OutBoundNAT", "ExceptionList": choices.nat_exceptions(_EXCEPTIONS)})]
     if not choices.dsr:
         # With direct server return the load balancer works at the port of the pod, and the route would lead
         # past it.
@@ -30,12 +67,12 @@ def _conf(choices: Choices, mode: str) -> Mapping[str, Data]:
         "mode": mode,
         "bridge": "azure0",
         "capabilities": CAPABILITIES,
-        "ipam": {"type": choices.ipam or "azure-vnet-ipam"},
+        "ipam": {"type": choices.ipam or IPAMS[0]},
         "dns": {
-            "Nameservers": [*choices.dns_service_ips, AZURE_DNS],
+            "Nameservers": [*choices.dns_service_ips, FABRIC],
             "Search": [f"svc.{choices.dns_domain}"],
         },
-        "AdditionalArgs": arguments,
+        "AdditionalArgs": [*arguments, *_walls()],
         "windowsSettings": {"enableLoopbackDSR": choices.dsr, "hnsTimeoutDurationInSeconds": 120},
     }
     return {"cniVersion": "0.3.0", "name": choices.network_name, "adapterName": "", "plugins": [plugin]}
@@ -67,10 +104,21 @@ AZURE_BRIDGE = Network(
     conf_file="10-azure.conflist",
     cni_conf=_bridge_conf,
     plugins=("azure-vnet", "azure-vnet-ipam"),
-    artifacts=("azure-cni",),
+    downloads=(Download("azure-cni", "azure_cni", "Azure CNI"),),
+    ipams=IPAMS,
+    exceptions=_EXCEPTIONS,
+    pods_in_node_network=True,
+    # Pods' addresses come from the virtual network: a cluster of this kind allocates no spec.podCIDR
+    # (Azure/aad-pod-identity#40).
+    pod_cidr=False,
     first_switch="ext",
+    steps_beside=("azure-state",),
+    no_proxy=(FABRIC,),
     fixes=("azure-remote-arp",),
-    dual_stack=True,
+    # IPv6 would need ipv6Mode with a second IPAM plug-in, azure-vnet-ipamv6, which reads the Node object with a
+    # kubeconfig of its own (cni/network/invoker_azure.go, ipam/manager.go); Azure's service takes azure-cns with an
+    # overlay instead.
+    dual_stack=False,
     needs=(
         ClusterNeed("secondary-addresses", "azure-vnet-ipam hands out the addresses Azure gave the adapter"),
         ClusterNeed(

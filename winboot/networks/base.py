@@ -1,13 +1,12 @@
-"""What a network solution is, as a value, and what it must be told.
+"""What a network solution is, as a value, and what it takes from a profile.
 
 A `Network` says who owns which piece on the node (winboot, the solution's agent, or an operator in the
 cluster) and carries the functions that turn the profile's choices into files. The files are data, not text:
 nested dicts and lists whose leaves may be `Known`, a value that exists only on the node.
 
 How a `Known` becomes text
-    On the node   `winboot.steps.texts` writes it as `<<pod_cidr>>` (its name, with `prefix` and `suffix`
-    around it);
-                  the library function Expand-Known finds the value out there and fills it in.
+    On the node   `winboot.steps.texts` writes it as `<<pod_cidr>>` (its name, with `prefix` and `suffix` around
+                  it); the library function Expand-Known finds the value out there and fills it in.
     In a preview  `str(known)` is `(known after join)`, with prefix and suffix around it.
 """
 
@@ -30,6 +29,7 @@ KnownName = Literal[
     "source_vip",  # overlay: the address kube-proxy answers from, reserved in the IPAM store
 ]
 
+SERVER_2019: Final = 17763
 NOT_YET: Final = "(known after join)"
 
 
@@ -52,6 +52,9 @@ Text: TypeAlias = "str | Known"
 # winboot creates and repairs it; the agent does (a service that winboot runs, or a plugin that it places); an
 # operator in the cluster does, or a person, and winboot only looks at it; or the solution has no such thing.
 Owner = Literal["winboot", "agent", "operator", "none"]
+# Where pods go: to pods of the cluster, to services, to the networks that the nodes are in (as the profile says them,
+# else the node's own), or to the node's own subnet.
+Destination = Literal["pods", "services", "nodes", "node_subnet"]
 HnsType = Literal["L2Bridge", "L2Tunnel", "Overlay", "Transparent"]
 
 
@@ -114,8 +117,85 @@ class Choices:
     node_name: str
     # Where things are on the node, by the names of `winboot.spec.Paths`.
     paths: Mapping[str, str]
+    # Where the nodes are, as far as the profile says it.
+    node_cidrs: tuple[str, ...] = ()
+    # Windows' build, 17763 for Windows Server 2019.
+    build: int = 0
     # Who hands out addresses, where that can be chosen; None for the solution's own way.
     ipam: str | None = None
+    # What the profile adds to the destinations that pods reach without NAT, and what it takes away.
+    nat_add: tuple[str, ...] = ()
+    nat_remove: tuple[str, ...] = ()
+
+    def nat_exceptions(self, own: Sequence[Destination]) -> list[Text]:
+        """The networks that pods reach without NAT: a solution's own with the profile's changes, in order."""
+        found = destinations(own, self.pod_cidrs, self.service_cidrs, self.node_cidrs)
+        kept = [one for one in found if destination_name(one) not in self.nat_remove]
+        exceptions = list(dict.fromkeys([*kept, *self.nat_add]))
+        return _widest(exceptions) if self.build == SERVER_2019 else exceptions
+
+
+def destinations(
+    kinds: Sequence[Destination], pods: Sequence[str], services: Sequence[str], nodes: Sequence[str]
+) -> list[Text]:
+    """The networks behind the names of `Network.exceptions`."""
+    networks: Mapping[Destination, Sequence[Text]] = {
+        "pods": pods,
+        "services": services,
+        "nodes": nodes or (Known("node_subnet"),),
+        "node_subnet": (Known("node_subnet"),),
+    }
+    return [network for kind in kinds for network in networks[kind]]
+
+
+def destination_name(value: Text) -> str:
+    """How the profile names an exception: a network, or `node_subnet` for the one that only the node knows."""
+    return value.name if isinstance(value, Known) else value
+
+
+def _widest(exceptions: Sequence[Text]) -> list[Text]:
+    """Of networks with one first address the one with the shortest prefix.
+
+    Windows Server 2019 drops the prefix lengths of exceptions and then what is there twice (Azure/AgentBaker
+    azurecnifunc.ps1, GetBroadestRangesForEachAddress).
+    """
+    lengths: dict[str, int] = {}
+    for one in exceptions:
+        if isinstance(one, str):
+            first, _, length = one.partition("/")
+            lengths[first] = min(int(length), lengths.get(first, 128))
+    return [one for one in exceptions if isinstance(one, Known) or _is_widest(one, lengths)]
+
+
+def _is_widest(cidr: str, lengths: Mapping[str, int]) -> bool:
+    first, _, length = cidr.partition("/")
+    return lengths[first] == int(length)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One download of a solution: `name` in the compatibility data, `key` below `artifacts` in the profile.
+
+    `version` is what is taken where the profile names none; without it the profile must. `title` is for people.
+    """
+
+    name: str
+    key: str
+    title: str
+    version: str = ""
+
+
+CNI_PLUGINS: Final = Download("cni-plugins", "cni_plugins", "the CNI plug-ins", "1.7.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What an agent may do with the node's certificate: ClusterRoles that come with the solution's own manifests
+    (`bound`), and the rules of a role of winboot's (`name`, as `winboot manifests rbac` prints it)."""
+
+    bound: tuple[str, ...] = ()
+    name: str = ""
+    rules: tuple[Mapping[str, Sequence[str]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,57 +216,96 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One network solution. `id` is what `explain network <id>` takes; `cni`, `mode` and `managed_by` are the
-    profile's keys.
+    """One network solution: all that winboot knows about it. docs/how-to-add-a-network.md goes through the fields.
 
-    cni_conf, net_conf, agent  make what winboot writes or runs; None where the solution has no such thing or
-    another
-                               owns it
-    default_name     of the HNS network; `{vni}` stands for the profile's VNI
-    host_endpoint    the endpoint of the host in the pod network; kube-proxy must know it. `{name}` is the
-    network's source_vip       kube-proxy needs an address of its own in the pod network; with
-    `source_vip_endpoint` it is the
-                     address of that endpoint, else it is reserved in the IPAM store
-    can_route        whether winboot may make the routes to the pods of other nodes (`network.routes: winboot`)
-    first_switch     an empty network that is made before the solution's plugin makes its own, so that the
-                     adapter is rewired at the join and not with the first pod
-    first_vni        the virtual network of that one, where it is an overlay
-    makes_own        its agent makes the pod network above the first switch, as soon as it runs
-    artifacts        names of the downloads that hold its programs
-    fixes            packs of registry values (names of the compatibility data) without which it does not work
-    features         what Windows must be able to do (names of the compatibility data)
-    later            why it is not offered yet; empty for all that are
+    `id` is what `winboot explain network <id>` takes; `cni`, `mode` and `managed_by` are the profile's keys.
     """
 
     id: str
     cni: str
     mode: str | None
+    # For a person who compares solutions: half a sentence.
     what: str
     hns_type: HnsType | None
+    # Of the HNS network; `{vni}` is replaced by the profile's VNI. Empty where only the user can know it.
     default_name: str
     owners: Owners
-    conf_file: str = ""
     managed_by: Literal["winboot", "operator"] = "winboot"
+    # The profile key below `artifacts` whose presence chooses this form before the others of its CNI.
+    chosen_by: str = ""
+    # What a person does who waits for a network that an operator owns: one or two sentences.
+    owner_hint: str = ""
+
+    # What winboot writes or runs; None where the solution has no such thing or somebody else owns it.
+    conf_file: str = ""
     cni_conf: Callable[[Choices], Mapping[str, Data]] | None = None
     net_conf: Callable[[Choices], Mapping[str, Data]] | None = None
     agent: Callable[[Choices], Agent] | None = None
-    reservations: tuple[Reservation, ...] = ()
+    # The service of `agent`, and whether it needs NSSM because it answers no service manager.
+    agent_service: str = ""
+    agent_nssm: bool = False
+    rights: Rights | None = None
+
+    # Steps that only this solution has: before the pod network is made; after it, and before CNI configuration and
+    # kube-proxy; and those that nothing waits for.
+    steps_before: tuple[str, ...] = ()
+    steps_after: tuple[str, ...] = ()
+    steps_beside: tuple[str, ...] = ()
+
+    # Files: CNI plug-ins, which go to one folder; other programs with their names in `winboot.spec.Paths`; and
+    # what they are downloaded with.
     plugins: tuple[str, ...] = ()
-    artifacts: tuple[str, ...] = ()
+    programs: tuple[tuple[str, str], ...] = ()
+    downloads: tuple[Download, ...] = ()
+
+    # Addresses. `pod_cidr`: whether anything on the node is made from spec.podCIDR, so that a join waits for it.
+    pod_cidr: bool = False
+    reservations: tuple[Reservation, ...] = ()
+    # IPAM plug-ins that the profile may choose from, the default first.
+    ipams: tuple[str, ...] = ()
+    # The endpoint of the host in the pod network, `{name}` being the network's; kube-proxy must know it.
     host_endpoint: str | None = None
+    # Whether kube-proxy needs an address in the pod network: that of `source_vip_endpoint`, which the network's
+    # owner makes, or one that is reserved in the IPAM store.
     source_vip: bool = False
     source_vip_endpoint: str | None = None
-    can_route: bool = False
+    # Whether the overlay gets the policy HostRoute, without which a node does not reach its own pods.
+    host_route: bool = False
+
+    # An empty network that is made before the solution makes its own, so that the adapter is rewired in a guarded
+    # run and not with the first pod; its VNI where it is an overlay.
     first_switch: str | None = None
     first_vni: int = 0
+    # Its agent makes the pod network above the first switch, as soon as it runs.
     makes_own: bool = False
-    fixes: tuple[str, ...] = ()
+
+    # Pods have addresses of the network that the nodes are in.
+    pods_in_node_network: bool = False
+    # Whether frames leave the machine with the MAC addresses of pods, which a hypervisor must allow.
+    pods_own_macs: bool = False
+    # Whether winboot may make the routes to the pods of other nodes (`network.routes: winboot`).
+    can_route: bool = False
+    # What must be reached without the HTTP proxy beside the cluster's own networks.
+    no_proxy: tuple[str, ...] = ()
     ports: tuple[PortRule, ...] = ()
+    # Names of the compatibility data: registry values without which it does not work; what Windows must be able to do.
+    fixes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     dual_stack: bool = False
+    # What a user of two families should know: what is wrong with it, for `winboot check`.
+    dual_stack_note: str = ""
+    # What pods reach without NAT, where winboot writes that down; and what of it cannot be taken away.
+    exceptions: tuple[Destination, ...] = ()
+    fixed_exceptions: tuple[Destination, ...] = ()
     needs: tuple[ClusterNeed, ...] = ()
+    # Why it is not offered yet; empty for all that are.
     later: str = ""
     source: str = ""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of the steps that only this solution has."""
+        return (*self.steps_before, *self.steps_after, *self.steps_beside)
 
     def host_endpoint_name(self, network_name: str) -> str | None:
         """The HNS endpoint through which the host itself speaks to pods, or None where there is none."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from winboot.networks.base import Agent, Choices, ClusterNeed, Data, Network, Owners, PortRule
+from winboot.networks.base import Agent, Choices, ClusterNeed, Data, Destination, Download, Network, Owners, PortRule, Rights
 
 _NODENAME_FILE = "C:/CalicoWindows/nodename"
 # Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read the resources of Calico's IPAM.
 _KUBECONFIG = r"C:\CalicoWindows\calico-kube-config"
+# `calico-node -startup` makes it after the network: a remote endpoint, third address of the node's block, with the
+# node's own address behind it (projectcalico/calico v3.32.0, dataplane_windows.go createAndAttachVxlanHostEP).
 _ENDPOINT = "Calico_ep"
+_SERVICE = "calico-node"
+# Felix adds the pools itself.
+_EXCEPTIONS: tuple[Destination, ...] = ("services",)
 
 
 def _policy(value: Mapping[str, Data]) -> Data:
@@ -48,7 +53,7 @@ def _conf(choices: Choices, nodename: str, kubeconfig: str) -> Mapping[str, Data
         "kubernetes": {"kubeconfig": kubeconfig},
         "ipam": {"type": "calico-ipam"},
         "policies": [
-            _policy({"Type": "OutBoundNAT", "ExceptionList": list(choices.service_cidrs)}),
+            _policy({"Type": "OutBoundNAT", "ExceptionList": choices.nat_exceptions(_EXCEPTIONS)}),
             *routes,
         ],
     }
@@ -84,6 +89,7 @@ CALICO_OPERATOR = Network(
         routes="operator",
         kube_proxy="operator",
     ),
+    owner_hint="Its pods bring it: kubectl get pods --namespace calico-system --output wide.",
     conf_file="10-calico.conflist",
     source_vip=True,
     source_vip_endpoint=_ENDPOINT,
@@ -118,8 +124,11 @@ CALICO_SERVICES = Network(
         routes="operator",
         kube_proxy="winboot",
     ),
+    owner_hint="Calico's Windows services bring it: install and start them (install-calico.ps1), "
+    r"with CNI_BIN_DIR C:\opt\cni\bin and CNI_CONF_DIR C:\etc\cni\net.d, then run the same command again.",
     conf_file="10-calico.conf",
     cni_conf=_by_hand_conf,
+    exceptions=_EXCEPTIONS,
     plugins=("calico", "calico-ipam"),
     source_vip=True,
     source_vip_endpoint=_ENDPOINT,
@@ -138,15 +147,17 @@ CALICO_SERVICES = Network(
 def _agent(choices: Choices) -> Agent:
     """calico-node makes the network and ends; then Felix, the same program, keeps routes and policies.
 
-    It answers no service manager. Where the first part fails the command ends, and NSSM begins again.
+    It answers no service manager. Where the first part fails the command ends, and NSSM begins again. The second
+    switch of the first part makes it clear the condition NetworkUnavailable, which some clouds set on a new Node
+    (v3.32.0: node-service.ps1, main.go `-complete-startup`).
     """
     program = choices.paths["calico_node"]
     return Agent(
-        service="calico-node",
+        service=_SERVICE,
         display="Calico network agent",
         program=choices.paths["cmd"],
         arguments={},
-        words=("/c", f"{program} -startup && {program} -felix"),
+        words=("/c", f"{program} -startup -complete-startup && {program} -felix"),
         runs=program,
         environment={
             "CALICO_DATASTORE_TYPE": "kubernetes",
@@ -185,11 +196,21 @@ CALICO_OWN = Network(
         routes="agent",
         kube_proxy="winboot",
     ),
+    chosen_by="calico",
     conf_file="10-calico.conf",
     cni_conf=_own_conf,
     agent=_agent,
+    agent_service=_SERVICE,
+    agent_nssm=True,
+    # The roles come with Calico's own manifests.
+    rights=Rights(bound=("calico-node", "calico-cni-plugin")),
+    steps_after=("calico-node",),
+    exceptions=_EXCEPTIONS,
     plugins=("calico", "calico-ipam"),
-    artifacts=("calico",),
+    programs=(("calico-node", "calico_node"),),
+    downloads=(Download("calico", "calico", "Calico"),),
+    # Calico's IPAM takes a block of its own pools for the node (startup_windows.go, EnsureBlock).
+    pod_cidr=False,
     source_vip=True,
     source_vip_endpoint=_ENDPOINT,
     # Without it the first overlay rewires the adapter while nobody watches over the address.

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.networks.base import (
+    CNI_PLUGINS,
     Agent,
     Choices,
     ClusterNeed,
     Data,
+    Download,
     Known,
     Network,
     Owners,
     PortRule,
     Reservation,
+    Rights,
 )
-from winboot.networks.policies import CAPABILITIES, CNI_VERSION, l2bridge_policies, overlay_policies
+from winboot.networks.policies import (
+    CAPABILITIES,
+    CNI_VERSION,
+    L2BRIDGE_EXCEPTIONS,
+    OVERLAY_EXCEPTIONS,
+    l2bridge_policies,
+    overlay_policies,
+)
 
 HEALTHZ_PORT = 8471
 
@@ -40,6 +50,21 @@ _NEEDS = (
     ),
 )
 _SOURCE = "https://github.com/flannel-io/flannel"
+_SERVICE = "flanneld"
+_STEPS = ("flanneld-config", "flanneld")
+_PROGRAMS = (("flanneld", "flanneld"),)
+_DOWNLOADS = (
+    CNI_PLUGINS,
+    Download("flannel-cni", "flannel_cni", "flannel's CNI plug-in", "1.7.1-flannel1"),
+    Download("flannel", "flannel", "flannel", "0.27.4"),
+)
+_RIGHTS = Rights(
+    name="winboot:flannel",
+    rules=(
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+    ),
+)
 
 
 def _conflist(choices: Choices, delegate: Mapping[str, Data]) -> Mapping[str, Data]:
@@ -87,7 +112,7 @@ def _vxlan_net_conf(choices: Choices) -> Mapping[str, Data]:
 
 def _agent(choices: Choices) -> Agent:
     return Agent(
-        service="flanneld",
+        service=_SERVICE,
         display="flannel network agent",
         program=choices.paths["flanneld"],
         arguments={
@@ -122,8 +147,18 @@ FLANNEL_HOST_GW = Network(
         ),
     ),
     plugins=("flannel", "win-bridge", "host-local"),
-    artifacts=("cni-plugins", "flannel-cni", "flannel"),
+    programs=_PROGRAMS,
+    downloads=_DOWNLOADS,
+    agent_service=_SERVICE,
+    agent_nssm=True,
+    rights=_RIGHTS,
+    steps_before=_STEPS,
+    pod_cidr=True,
     host_endpoint="{name}_ep",
+    pods_own_macs=True,
+    exceptions=L2BRIDGE_EXCEPTIONS,
+    # win-bridge would append it again, in a policy of its own (see policies.outbound_nat).
+    fixed_exceptions=("pods",),
     needs=(
         *_NEEDS,
         ClusterNeed("same-network", "host-gw routes reach only nodes of the same layer-2 network"),
@@ -149,8 +184,15 @@ FLANNEL_VXLAN = Network(
         ),
     ),
     plugins=("flannel", "win-overlay", "host-local"),
-    artifacts=("cni-plugins", "flannel-cni", "flannel"),
+    programs=_PROGRAMS,
+    downloads=_DOWNLOADS,
+    agent_service=_SERVICE,
+    agent_nssm=True,
+    rights=_RIGHTS,
+    steps_before=_STEPS,
+    pod_cidr=True,
     source_vip=True,
+    exceptions=OVERLAY_EXCEPTIONS,
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
     needs=_NEEDS,

@@ -19,6 +19,7 @@ NONE = Network(
         routes="operator",
         kube_proxy="winboot",
     ),
+    owner_hint="The profile says that somebody else brings the network, and gives its name.",
     dual_stack=True,
     needs=(
         ClusterNeed(

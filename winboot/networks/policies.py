@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from winboot.networks.base import Choices, Data, Known, Text
+from winboot.networks.base import Choices, Data, Destination, Known, Text
 
 CNI_VERSION = "1.0.0"
+L2BRIDGE_EXCEPTIONS: tuple[Destination, ...] = ("pods", "services", "node_subnet")
+OVERLAY_EXCEPTIONS: tuple[Destination, ...] = ("pods", "services")
 CAPABILITIES = {"portMappings": True, "dns": True}
 
 
@@ -25,8 +27,10 @@ def with_suffix(value: Text, suffix: str) -> Text:
 def outbound_nat(exceptions: Sequence[Text]) -> Data:
     """Pods reach the outside behind the node's address, except these destinations.
 
-    The first exception is flannel's Network word for word: win-bridge compares bytes, and adds a second
-    policy of this type where it does not find it, with which traffic to the outside breaks.
+    Behind flannel the plug-ins look for one network among them, byte for byte, and append a policy of the same type
+    for it where it is missing (containernetworking/plugins netconf_windows.go, ApplyOutboundNatPolicy). win-bridge
+    looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for this node's
+    subnet alone, so an overlay of flannel's always has a second policy, as with RKE2.
     """
     return _policy("OutBoundNAT", {"Exceptions": list(exceptions)})
 
@@ -44,11 +48,10 @@ def provider_address(address: Text) -> Data:
 def l2bridge_policies(choices: Choices) -> list[Data]:
     """What a pod on an L2 bridge needs: no NAT inside the cluster, services and its own node through the
     host. Of IPv4 alone: win-bridge gives a pod one address, and a policy of the other family has no place there."""
-    pods, services = _ipv4(choices.pod_cidrs), _ipv4(choices.service_cidrs)
-    inside: list[Text] = [*pods, *services, Known("node_subnet")]
+    exceptions = [one for one in choices.nat_exceptions(L2BRIDGE_EXCEPTIONS) if ":" not in str(one)]
     return [
-        outbound_nat(inside),
-        *(encapsulated_route(cidr) for cidr in services),
+        outbound_nat(exceptions),
+        *(encapsulated_route(cidr) for cidr in _ipv4(choices.service_cidrs)),
         encapsulated_route(with_suffix(choices.node_ip, "/32")),
     ]
 
@@ -61,7 +64,7 @@ def overlay_policies(choices: Choices) -> list[Data]:
     """What a pod on an overlay needs; its node is not among the exceptions, for an overlay cannot reach it
     anyway."""
     return [
-        outbound_nat([*choices.pod_cidrs, *choices.service_cidrs]),
+        outbound_nat(choices.nat_exceptions(OVERLAY_EXCEPTIONS)),
         *(encapsulated_route(cidr) for cidr in choices.service_cidrs),
         provider_address(choices.node_ip),
     ]

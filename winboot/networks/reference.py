@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.networks.base import (
+    CNI_PLUGINS,
     Choices,
     ClusterNeed,
     Data,
@@ -20,7 +21,14 @@ from winboot.networks.base import (
     PortRule,
     Reservation,
 )
-from winboot.networks.policies import CAPABILITIES, CNI_VERSION, l2bridge_policies, overlay_policies
+from winboot.networks.policies import (
+    CAPABILITIES,
+    CNI_VERSION,
+    L2BRIDGE_EXCEPTIONS,
+    OVERLAY_EXCEPTIONS,
+    l2bridge_policies,
+    overlay_policies,
+)
 
 _OWNERS = Owners(
     hns_network="winboot",
@@ -89,10 +97,14 @@ WIN_BRIDGE = Network(
         ),
     ),
     plugins=("win-bridge", "host-local"),
-    artifacts=("cni-plugins",),
+    downloads=(CNI_PLUGINS,),
+    pod_cidr=True,
     host_endpoint="{name}_ep",
+    pods_own_macs=True,
+    exceptions=L2BRIDGE_EXCEPTIONS,
     can_route=True,
     dual_stack=True,
+    dual_stack_note="the plug-in win-bridge gives a pod its IPv4 address alone; node, routes and services speak both",
     needs=(
         *_NEEDS,
         ClusterNeed("pod-routes", "every router (or cloud route table) leads a pod subnet to its node"),
@@ -117,8 +129,12 @@ WIN_OVERLAY = Network(
         ),
     ),
     plugins=("win-overlay", "host-local"),
-    artifacts=("cni-plugins",),
+    downloads=(CNI_PLUGINS,),
+    pod_cidr=True,
     source_vip=True,
+    # flanneld and Calico add it to theirs, too (flannel device_windows.go, Calico dataplane_windows.go).
+    host_route=True,
+    exceptions=OVERLAY_EXCEPTIONS,
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
     needs=(*_NEEDS, ClusterNeed("remote-subnets", "something writes the subnets of other nodes to HNS")),

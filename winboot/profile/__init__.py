@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from winboot import compat, networks
+from winboot import compat
 from winboot.compat import Compat, Version
 from winboot.errors import InvalidInput
 from winboot.model import Model, build
@@ -51,12 +51,7 @@ class Profile(Model):
     @property
     def solution(self) -> Network:
         """The network solution as a value."""
-        return networks.choose(
-            self.network.cni,
-            self.network.mode,
-            self.network.managed_by,
-            installs=self.network.cni == "calico" and self.artifacts.calico is not None,
-        )
+        return self.network.solution(self.artifacts)
 
 
 def load_profile(path: Path) -> Profile:

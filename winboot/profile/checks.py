@@ -16,6 +16,7 @@ from winboot import compat, networks
 from winboot.compat import Compat, Finding, Version
 from winboot.compat.flags import Component, normal
 from winboot.model import is_file
+from winboot.networks.base import destination_name, destinations
 from winboot.profile import sections
 from winboot.profile.values import NAME, has_login, host_name, label_key, label_value, web_address
 from winboot.source import Complaint, Level, Node, PathParts, Wrong, dotted, locate, nearest
@@ -139,14 +140,7 @@ class Draft:
         if self.network is None:
             return None
         try:
-            return networks.choose(
-                self.network.cni,
-                self.network.mode,
-                self.network.managed_by,
-                installs=self.network.cni == "calico"
-                and self.artifacts is not None
-                and self.artifacts.calico is not None,
-            )
+            return self.network.solution(self.artifacts)
         except ValueError:
             return None
 
@@ -347,7 +341,7 @@ def _owned_fields(
     for key, value in config.items():
         here = f"{above}.{key}" if above else key
         owned = OWNED_FIELDS[component].get(here)
-        if here in _UNKNOWN_NETWORK and draft.solution is not None and draft.solution.cni == "none":
+        if here in _UNKNOWN_NETWORK and draft.solution is not None and not draft.solution.default_name:
             # Nobody but the user knows what the network is that somebody else brings.
             continue
         if owned is not None:
@@ -379,18 +373,62 @@ def _network(draft: Draft) -> Iterator[Complaint]:
     yield from _network_name(draft, network, solution)
     if network.routes == "winboot" and not solution.can_route:
         wrong = f"{solution.id} leaves no routes to winboot"
-        yield draft.at(("network", "routes"), wrong, "drop it; only win-bridge has this choice", key=True)
-    if network.ipam is not None and network.cni != "azure":
+        able = _names(one for one in networks.NETWORKS if one.can_route)
+        yield draft.at(("network", "routes"), wrong, f"drop it; only {able} has this choice", key=True)
+    if network.ipam is not None and network.ipam not in solution.ipams:
         wrong = f"{solution.id} hands out addresses in its own way"
-        yield draft.at(("network", "ipam"), wrong, "drop it; only azure has this choice", key=True)
-    if draft.dual_stack and not solution.dual_stack:
-        wrong = f"{solution.id} carries IPv4 alone"
-        yield draft.at(("cluster", "pod_cidr"), wrong, "one IPv4 network, or win-bridge, azure or none")
-    elif draft.dual_stack and solution.cni == "win-bridge":
-        wrong = (
-            "the plug-in win-bridge gives a pod its IPv4 address alone; node, routes and services speak both"
-        )
-        yield draft.at(("cluster", "pod_cidr"), wrong, "azure where pods need IPv6", warning=True)
+        able = _names(one for one in networks.NETWORKS if one.ipams)
+        yield draft.at(("network", "ipam"), wrong, f"drop it; only {able} has this choice", key=True)
+    yield from _two_families(draft, solution)
+    yield from _nat_exceptions(draft, network.nat_exceptions, solution)
+
+
+def _names(solutions: Iterable[networks.Network]) -> str:
+    """Their `cni`, each once: `win-bridge or none`."""
+    names = list(dict.fromkeys(one.cni for one in solutions))
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def _two_families(draft: Draft, solution: networks.Network) -> Iterator[Complaint]:
+    if not draft.dual_stack:
+        return
+    path: PathParts = ("cluster", "pod_cidr")
+    able = [one for one in networks.NETWORKS if one.dual_stack]
+    if not solution.dual_stack:
+        yield draft.at(path, f"{solution.id} carries IPv4 alone", f"one IPv4 network, or {_names(able)}")
+    elif solution.dual_stack_note:
+        whole = _names(one for one in able if not one.dual_stack_note)
+        expected = f"{whole} where pods need IPv6"
+        yield draft.at(path, solution.dual_stack_note, expected, warning=True)
+
+
+def _nat_exceptions(
+    draft: Draft, wanted: sections.NatExceptions, solution: networks.Network
+) -> Iterator[Complaint]:
+    path: PathParts = ("network", "nat_exceptions")
+    cluster = draft.cluster
+    if cluster is None or not (wanted.add or wanted.remove):
+        return
+    if not solution.exceptions:
+        wrong = f"the CNI configuration of {solution.id} is not winboot's"
+        yield draft.at(path, wrong, "drop it, and change it where its owner keeps it", key=True)
+        return
+    nets = [[str(one) for one in cidrs] for cidrs in (cluster.pod_cidr, cluster.service_cidr, cluster.node_cidr)]
+    own = [destination_name(one) for one in destinations(solution.exceptions, *nets)]
+    fixed = [destination_name(one) for one in destinations(solution.fixed_exceptions, *nets)]
+    for index, cidr in enumerate(wanted.add):
+        if str(cidr) in own and str(cidr) not in wanted.remove:
+            yield draft.at((*path, "add", index), f"{cidr} is an exception already", "drop it", warning=True)
+        elif cidr.version == 6 and not solution.dual_stack:
+            yield draft.at((*path, "add", index), f"{solution.id} carries IPv4 alone", "an IPv4 network")
+    for index, name in enumerate(wanted.remove):
+        if name in fixed:
+            wrong = f"{solution.id} needs {name} among them: its plug-in would add it again"
+            yield draft.at((*path, "remove", index), wrong, "drop it")
+        elif name not in own:
+            expected = " | ".join(one for one in own if one not in fixed)
+            wrong = f"{name} is no exception of {solution.id}"
+            yield draft.at((*path, "remove", index), wrong, expected, nearest(name, own))
 
 
 def _vxlan(draft: Draft, network: sections.Network, solution: networks.Network) -> Iterator[Complaint]:
@@ -444,9 +482,11 @@ def _cluster(draft: Draft) -> Iterator[Complaint]:
         "service_cidr": cluster.service_cidr,
         "node_cidr": cluster.node_cidr,
     }
-    yield from _overlaps(draft, named)
+    # Pods may have addresses of the network that the nodes are in.
+    shared = draft.solution is not None and draft.solution.pods_in_node_network
+    yield from _overlaps(draft, named, frozenset({"pod_cidr", "node_cidr"}) if shared else frozenset())
     yield from _sizes(draft, named)
-    yield from _server(draft, cluster, named)
+    yield from _server(draft, cluster, ("service_cidr",) if shared else ("pod_cidr", "service_cidr"))
     for key in ("pod_cidr", "service_cidr"):
         yield from _families(draft, key, named[key])
     if len(cluster.pod_cidr) != len(cluster.service_cidr) and len(cluster.service_cidr) > 1:
@@ -484,33 +524,36 @@ def _sizes(draft: Draft, named: Mapping[str, tuple[Any, ...]]) -> Iterator[Compl
                 yield draft.at(("cluster", key), wrong, f"a prefix of at most /{longest}")
 
 
-def _overlaps(draft: Draft, named: Mapping[str, tuple[Any, ...]]) -> Iterator[Complaint]:
+def _overlaps(
+    draft: Draft, named: Mapping[str, tuple[Any, ...]], shared: frozenset[str]
+) -> Iterator[Complaint]:
+    """No two networks share an address, but for the pair that is `shared`."""
     seen: list[tuple[str, Any]] = []
     for key, cidrs in named.items():
         for cidr in cidrs:
             path: PathParts = ("cluster", key)
             for other, known in seen:
+                if {key, other} == shared:
+                    continue
                 if cidr.version == known.version and cidr.overlaps(known):
                     yield draft.at(
-                        path, f"{cidr} overlaps {known} of {other}", "networks that share no address"
+                        path, f"{cidr} overlaps {known} of cluster.{other}", "networks that share no address"
                     )
             for what, known in _RESERVED.items():
                 if cidr.version == known.version and cidr.overlaps(known):
                     yield draft.at(path, f"{cidr} overlaps {known}, {what}", "another network")
-            seen.append((f"cluster.{key}", cidr))
+            seen.append((key, cidr))
 
 
-def _server(
-    draft: Draft, cluster: sections.Cluster, named: Mapping[str, tuple[Any, ...]]
-) -> Iterator[Complaint]:
+def _server(draft: Draft, cluster: sections.Cluster, keys: Iterable[str]) -> Iterator[Complaint]:
     """A node reaches the server before there are pods or services, so its address is none of theirs."""
     host = urlsplit(cluster.server).hostname or ""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return
-    for key in ("pod_cidr", "service_cidr"):
-        for cidr in named[key]:
+    for key in keys:
+        for cidr in getattr(cluster, key):
             if cidr.version == address.version and address in cidr:
                 wrong = f"{address} is an address of cluster.{key} ({cidr})"
                 yield draft.at(("cluster", "server"), wrong, "the address that nodes reach the API server at")
@@ -797,20 +840,27 @@ def _artifacts(draft: Draft) -> Iterator[Complaint]:
     yield from _artifact_source(draft, artifacts.source)
     if artifacts.crictl and draft.version:
         yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
-    if draft.network and draft.network.cni == "azure" and artifacts.azure_cni is None:
-        yield draft.at(
-            ("artifacts",), "azure_cni is missing", "azure_cni: the version of Azure CNI", key=True
-        )
-    if artifacts.calico is not None and draft.network is not None:
-        if draft.network.cni != "calico":
-            yield draft.at(
-                ("artifacts", "calico"), f"the network is {draft.network.cni}", "drop it", key=True
-            )
-        elif draft.network.managed_by != "winboot":
-            wrong = "Calico's operator brings its programs itself"
-            yield draft.at(
-                ("artifacts", "calico"), wrong, "network.managed_by: winboot, or drop it", key=True
-            )
+    if draft.solution:
+        yield from _network_artifacts(draft, artifacts, draft.solution)
+
+
+def _network_artifacts(
+    draft: Draft, artifacts: sections.Artifacts, solution: networks.Network
+) -> Iterator[Complaint]:
+    """Versions that the solution needs; and those that would choose another form, which this one is not."""
+    for one in solution.downloads:
+        if not one.version and one.key not in artifacts.named:
+            wrong = f"{one.key} is missing"
+            yield draft.at(("artifacts",), wrong, f"{one.key}: the version of {one.title}", key=True)
+    for form in networks.NETWORKS:
+        if form.chosen_by not in artifacts.named or form is solution:
+            continue
+        path: PathParts = ("artifacts", form.chosen_by)
+        if form.cni != solution.cni:
+            yield draft.at(path, f"the network is {solution.cni}", "drop it", key=True)
+        else:
+            wrong = f"the {solution.owners.binaries} brings its programs itself"
+            yield draft.at(path, wrong, f"network.managed_by: {form.managed_by}, or drop it", key=True)
 
 
 def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:

@@ -4,10 +4,11 @@ of them."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from winboot import networks
 from winboot.model import LocalPath, Model, OpenMap
 from winboot.profile.reference import Reference
 from winboot.profile.values import (
@@ -16,6 +17,7 @@ from winboot.profile.values import (
     HttpUrl,
     Ips,
     MacPrefix,
+    NatExceptionNames,
     PatchVersion,
     PlainVersion,
     Server,
@@ -24,9 +26,16 @@ from winboot.profile.values import (
 )
 from winboot.source import Wrong
 
-SERVICES = ("containerd", "kubelet", "kube-proxy", "flanneld", "calico-node")
+SERVICES = ("containerd", "kubelet", "kube-proxy", *networks.AGENTS)
 # Programs that answer no service manager.
-NSSM_ALONE = ("flanneld", "calico-node")
+NSSM_ALONE = networks.NSSM_AGENTS
+if TYPE_CHECKING:
+    Cni = str
+    Ipam = str
+else:
+    # What there is to choose from is known to winboot.networks alone.
+    Cni = Literal[networks.CNIS]
+    Ipam = Literal[networks.IPAMS]
 Manager = Literal["sc", "nssm"]
 Priority = Literal[
     "IDLE_PRIORITY_CLASS",
@@ -108,16 +117,22 @@ class Vxlan(Model):
     )
 
 
+class NatExceptions(Model):
+    """Destinations that pods reach without NAT, beside or instead of winboot's own."""
+
+    add: Cidrs = Field(default=(), description="networks beside the pods', the services' and the nodes'")
+    remove: NatExceptionNames = Field(
+        default=(),
+        description="networks of winboot's list that pods shall reach behind the node's address; "
+        "`node_subnet` is the node's own",
+    )
+
+
 class Network(Model):
     """The network solution; `winboot explain network` compares them."""
 
-    cni: Literal["flannel", "win-bridge", "win-overlay", "azure", "calico", "ovn", "none"] = Field(
-        description="flannel | win-bridge | win-overlay | azure | calico | ovn | none"
-    )
-    mode: str | None = Field(
-        default=None,
-        description="flannel: host-gw | vxlan; azure: bridge | tunnel; calico: vxlan; default: the first",
-    )
+    cni: Cni = Field(description=" | ".join(networks.CNIS))
+    mode: str | None = Field(default=None, description=f"{networks.mode_list()}; default: the first")
     managed_by: Literal["winboot", "operator"] | None = Field(
         default=None,
         description="calico: operator (HostProcess pods) or winboot (services: its own with artifacts.calico, else those "
@@ -127,7 +142,7 @@ class Network(Model):
     network_name: str | None = Field(
         default=None, description="of the HNS network; default: cbr0, flannel.<vni>, azure, …"
     )
-    ipam: Literal["azure-vnet-ipam", "azure-cns"] | None = Field(
+    ipam: Ipam | None = Field(
         default=None,
         description="azure: azure-vnet-ipam (the adapter's further addresses; the default) or azure-cns (a service of the "
         "node that your cluster brings)",
@@ -137,6 +152,17 @@ class Network(Model):
         description="win-bridge: who leads to the pods of other nodes. network: routers or a cloud's table; "
         "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
     )
+
+
+    nat_exceptions: NatExceptions = Field(
+        default=NatExceptions(),
+        description="what pods reach under their own address, not behind the node's: changes of winboot's list",
+    )
+
+    def solution(self, artifacts: Artifacts | None) -> networks.Network:
+        """The solution that these keys choose, with the versions that the profile names; ValueError for none."""
+        named = artifacts.named if artifacts else ()
+        return networks.choose(self.cni, self.mode, self.managed_by, named=named)
 
 
 class Registry(Model):
@@ -184,7 +210,7 @@ class Services(Model):
 
     manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
     overrides: dict[str, Manager | None] = Field(
-        default={}, description="service → manager; flanneld and calico-node are always nssm"
+        default={}, description=f"service → manager; {' and '.join(NSSM_ALONE)} are always nssm"
     )
     environment: dict[str, dict[str, str | None]] = Field(
         default={},
@@ -364,6 +390,10 @@ class Windows(Model):
         return None if value in (False, "false") else value
 
 
+def _default(key: str) -> str:
+    return f"default {networks.download(key).version}"
+
+
 class Artifacts(Model):
     """Where programs come from, which versions, and their hashes."""
 
@@ -371,9 +401,9 @@ class Artifacts(Model):
         default="upstream",
         description="upstream, a mirror (https://…) or a folder that the node reads (D:\\bundle, \\\\server\\share)",
     )
-    cni_plugins: AnyVersion | None = Field(default=None, description="default 1.7.1")
-    flannel: AnyVersion | None = Field(default=None, description="default 0.27.4")
-    flannel_cni: PlainVersion | None = Field(default=None, description="default 1.7.1-flannel1")
+    cni_plugins: AnyVersion | None = Field(default=None, description=_default("cni_plugins"))
+    flannel: AnyVersion | None = Field(default=None, description=_default("flannel"))
+    flannel_cni: PlainVersion | None = Field(default=None, description=_default("flannel_cni"))
     azure_cni: AnyVersion | None = Field(default=None, description="needed for cni: azure")
     calico: AnyVersion | None = Field(
         default=None, description="cni: calico, managed_by: winboot: this version is installed and run"
@@ -385,6 +415,11 @@ class Artifacts(Model):
     sha256: dict[str, Sha256 | None] = Field(
         default={}, description="file name → hash, and file!member → hash; `winboot init` fills it"
     )
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The keys that the profile sets."""
+        return tuple(key for key in type(self).model_fields if getattr(self, key) is not None)
 
 
 class OwnStep(Model):

@@ -158,6 +158,11 @@ def _cidr(value: Any) -> Network:
     )
 
 
+def _nat_exception(value: Any) -> str:
+    """A network, or the name of the one that only the node knows."""
+    return str(value) if value == "node_subnet" else str(_cidr(value))
+
+
 def _address(value: Any) -> Address:
     if isinstance(value, ipaddress.IPv4Address | ipaddress.IPv6Address):
         return value
@@ -311,6 +316,11 @@ Cidr = Annotated[Network, PlainValidator(_cidr)]
 Ip = Annotated[Address, PlainValidator(_address), _schema()]
 Cidrs = Annotated[tuple[Cidr, ...], BeforeValidator(_one_or_many), _one_or_many_schema({"type": "string"})]
 Ips = Annotated[tuple[Ip, ...], BeforeValidator(_one_or_many), _one_or_many_schema({"type": "string"})]
+NatExceptionNames = Annotated[
+    tuple[Annotated[str, PlainValidator(_nat_exception)], ...],
+    BeforeValidator(_one_or_many),
+    _one_or_many_schema({"type": "string"}),
+]
 Server = Annotated[str, PlainValidator(_server), _schema(pattern="^https://")]
 HttpUrl = Annotated[str, PlainValidator(_http_url), _schema(pattern="^https?://")]
 NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]

@@ -11,9 +11,6 @@ from winboot.compat import Compat, Version
 from winboot.profile import Profile
 from winboot.spec.node import Artifact, Member, Paths
 
-CNI_PLUGINS: Final = "1.7.1"
-FLANNEL: Final = "0.27.4"
-FLANNEL_CNI: Final = "1.7.1-flannel1"
 NSSM: Final = "2.24"
 
 
@@ -55,21 +52,11 @@ def _wanted(
 
 
 def _network(profile: Profile, paths: Paths) -> Iterator[tuple[str, str, dict[str, str]]]:
-    section, solution = profile.artifacts, profile.solution
-    versions = {
-        "cni-plugins": str(section.cni_plugins or CNI_PLUGINS),
-        "flannel-cni": section.flannel_cni or FLANNEL_CNI,
-        "azure-cni": str(section.azure_cni or ""),
-        "flannel": str(section.flannel or FLANNEL),
-        "calico": str(section.calico or ""),
-    }
-    plugins = {one: rf"{paths.cni_bin}\{one}.exe" for one in solution.plugins}
-    agents = {
-        "flannel": {"flanneld": paths.flanneld},
-        "calico": {**plugins, "calico-node": paths.calico_node},
-    }
-    for name in solution.artifacts:
-        yield name, versions[name], agents.get(name, plugins)
+    solution = profile.solution
+    programs = {one: rf"{paths.cni_bin}\{one}.exe" for one in solution.plugins}
+    programs |= {program: str(getattr(paths, path)) for program, path in solution.programs}
+    for one in solution.downloads:
+        yield one.name, str(getattr(profile.artifacts, one.key) or one.version), programs
 
 
 def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs: dict[str, str]) -> Artifact:

@@ -11,6 +11,7 @@ from winboot.compat.version import Version
 from winboot.inventory import Connection
 from winboot.networks.base import Agent, Data, Known, Network, PortRule, Reservation, Text
 from winboot.profile import Reference
+from winboot.profile.sections import Log, Windows
 
 STARTUP_TAINT: Final = "winboot.io/starting"
 Manager = Literal["sc", "nssm"]
@@ -145,14 +146,6 @@ class HandlerSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSpec:
-    """How large a service's log grows, and how many old ones stay."""
-
-    max_size_mib: int
-    max_files: int
-
-
-@dataclass(frozen=True, slots=True)
 class RuntimeSpec:
     """containerd. `config_toml` is the whole text of config.toml (LF line ends)."""
 
@@ -161,7 +154,7 @@ class RuntimeSpec:
     config_toml: str
     pause_image: str
     registries: tuple[RegistrySpec, ...]
-    log: LogSpec
+    log: Log
     handlers: tuple[HandlerSpec, ...]
 
 
@@ -272,31 +265,6 @@ class ProxySpec:
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicPorts:
-    """The range Windows takes client ports from."""
-
-    start: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExcludedPorts:
-    """A range that Windows gives to no client."""
-
-    protocol: Literal["tcp", "udp"]
-    start: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeepAlive:
-    """TCP keepalive, in milliseconds as the registry has it."""
-
-    time_ms: int
-    interval_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class RegistryFix:
     """One registry value of a known-fix pack."""
 
@@ -308,30 +276,6 @@ class RegistryFix:
     reason: str
     source: str
     reboot: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WindowsSpec:
-    """What winboot sets in Windows itself. None means: leave it as it is."""
-
-    features: tuple[str, ...]
-    features_source: str | None
-    rename: bool
-    page_file_mib: int | Literal["system"]
-    dynamic_ports: DynamicPorts | None
-    excluded_ports: tuple[ExcludedPorts, ...]
-    keepalive: KeepAlive | None
-    defender_exclusions: bool
-    update_hold: bool
-    known_fixes: tuple[RegistryFix, ...]
-    firewall: tuple[PortRule, ...]
-    firewall_sources: tuple[str, ...]
-    trust_roots: tuple[str, ...]
-    time_servers: tuple[str, ...]
-    long_paths: bool | None
-    power_plan: Literal["high-performance"] | None
-    crash_dump: Literal["complete", "kernel", "small", "automatic"] | None
-    dns_suffixes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +347,11 @@ class NodeSpec:
     kube_proxy: KubeProxySpec
     node: NodeObjectSpec
     proxy: ProxySpec
-    windows: WindowsSpec
+    # As the profile says it; what of it means something else on each node stands beside it.
+    windows: Windows
+    fixes: tuple[RegistryFix, ...]
+    firewall: tuple[PortRule, ...]
+    trust_roots: tuple[str, ...]
     artifacts: tuple[Artifact, ...]
     machine: MachineSpec
     steps: tuple[StepSource, ...] = ()

@@ -22,9 +22,6 @@ from winboot.spec import components
 from winboot.spec.merged import without_nones
 from winboot.spec.node import (
     ClusterSpec,
-    DynamicPorts,
-    ExcludedPorts,
-    KeepAlive,
     KubeletSpec,
     KubeProxySpec,
     KubernetesSpec,
@@ -42,12 +39,10 @@ from winboot.spec.node import (
     ServicesSpec,
     StepSource,
     Taint,
-    WindowsSpec,
 )
 from winboot.spec.runtime import runtime
 
 METADATA = "169.254.169.254"
-AZURE_FABRIC = "168.63.129.16"
 NODE_PORTS = "30000-32767"
 
 
@@ -58,7 +53,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     cluster = _cluster(profile)
     node_ip: Text = machine.node_ip or Known("node_ip")
     dsr = components.wants_dsr(profile, machine.build)
-    network = _network(profile, node.name, node_ip, cluster, paths, dsr=dsr)
+    network = _network(profile, machine, node_ip, cluster, paths, dsr=dsr)
     runs = runtime(profile, facts, machine.build, paths)
     proxy = _proxy(profile, machine, cluster)
     kube_proxy = _kube_proxy(profile, facts, node.name, network.network_name, paths, dsr=dsr)
@@ -82,7 +77,10 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         kube_proxy=kube_proxy,
         node=node,
         proxy=proxy,
-        windows=_windows(profile, facts, network.solution, kube_proxy),
+        windows=profile.windows,
+        fixes=tuple(_fixes(profile, facts, network.solution)),
+        firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
+        trust_roots=tuple(_trust_roots(profile)),
         artifacts=_artifacts(profile, facts, runs, services, kube_proxy, paths),
         machine=_machine(machine),
         steps=tuple(_steps(profile)),
@@ -175,7 +173,7 @@ def key_hash(pem: str) -> str:
 
 
 def _network(
-    profile: Profile, name: str, node_ip: Text, cluster: ClusterSpec, paths: Paths, *, dsr: bool
+    profile: Profile, machine: Machine, node_ip: Text, cluster: ClusterSpec, paths: Paths, *, dsr: bool
 ) -> NetworkSpec:
     solution, section = profile.solution, profile.network
     vxlan = section.vxlan or Vxlan()
@@ -191,9 +189,13 @@ def _network(
         mac_prefix=vxlan.mac_prefix,
         node_ip=node_ip,
         dsr=dsr,
-        node_name=name,
+        node_name=machine.name,
         paths=asdict(paths),
+        node_cidrs=tuple(map(str, profile.cluster.node_cidr)),
+        build=machine.build,
         ipam=section.ipam,
+        nat_add=tuple(map(str, section.nat_exceptions.add)),
+        nat_remove=section.nat_exceptions.remove,
     )
     return NetworkSpec(
         solution=solution,
@@ -233,9 +235,8 @@ def _proxy(profile: Profile, machine: Machine, cluster: ClusterSpec) -> ProxySpe
         ".svc",
         f".{cluster.dns_domain}",
         METADATA,
+        *profile.solution.no_proxy,
     ]
-    if profile.network.cni == "azure":
-        own.append(AZURE_FABRIC)
     return ProxySpec(section.http, section.https, tuple(dict.fromkeys([*own, *section.no_proxy])))
 
 
@@ -374,42 +375,15 @@ def _word(name: str, value: Text) -> Text:
     return f"--{name}={value}"
 
 
-def _windows(profile: Profile, facts: Compat, solution: Network, kube_proxy: KubeProxySpec) -> WindowsSpec:
-    section, owner = profile.windows, "windows.trust_roots"
-    ports, keepalive = section.dynamic_ports, section.keepalive
-    return WindowsSpec(
-        features=section.features,
-        features_source=section.features_source,
-        rename=section.rename,
-        page_file_mib=section.page_file_mib,
-        dynamic_ports=None if ports is None else DynamicPorts(ports.start, ports.count),
-        excluded_ports=tuple(_excluded_ports(profile)),
-        keepalive=None if keepalive is None else KeepAlive(keepalive.time_ms, keepalive.interval_ms),
-        defender_exclusions=section.defender_exclusions,
-        update_hold=section.update_hold,
-        known_fixes=tuple(_fixes(facts, tuple(dict.fromkeys([*solution.fixes, *section.known_fixes])))),
-        firewall=tuple(_firewall(profile, solution, kube_proxy)),
-        firewall_sources=tuple(str(one) for one in section.firewall.sources),
-        trust_roots=tuple(
-            _certificate(one.read(owner).reveal(), str(one), owner) for one in section.trust_roots
-        ),
-        time_servers=section.time_servers,
-        long_paths=section.long_paths,
-        power_plan=section.power_plan,
-        crash_dump=section.crash_dump,
-        dns_suffixes=section.dns_suffixes,
-    )
+def _trust_roots(profile: Profile) -> Iterator[str]:
+    owner = "windows.trust_roots"
+    for one in profile.windows.trust_roots:
+        yield _certificate(one.read(owner).reveal(), str(one), owner)
 
 
-def _excluded_ports(profile: Profile) -> Iterator[ExcludedPorts]:
-    for one in profile.windows.excluded_ports:
-        if one.protocol != "udp":
-            yield ExcludedPorts("tcp", one.start, one.count)
-        if one.protocol != "tcp":
-            yield ExcludedPorts("udp", one.start, one.count)
-
-
-def _fixes(facts: Compat, names: tuple[str, ...]) -> list[RegistryFix]:
+def _fixes(profile: Profile, facts: Compat, solution: Network) -> list[RegistryFix]:
+    """The packs that the network cannot do without, and those that the profile names."""
+    names = dict.fromkeys([*solution.fixes, *profile.windows.known_fixes])
     packs = facts.section("fixes")
     return [
         RegistryFix(pack=name, source=packs[name]["source"], **value)

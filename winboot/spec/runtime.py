@@ -9,7 +9,7 @@ from winboot import compat
 from winboot.compat import Compat, Version
 from winboot.compat.platform import uses_bin_dirs
 from winboot.profile import Profile, sections
-from winboot.spec.node import HandlerSpec, LogSpec, Paths, RegistrySpec, RuntimeSpec
+from winboot.spec.node import HandlerSpec, Paths, RegistrySpec, RuntimeSpec
 
 PROCESS: Final = HandlerSpec("runhcs-wcow-process", "process", None)
 HYPERVISOR: Final = HandlerSpec("runhcs-wcow-hypervisor", "hypervisor", None)
@@ -35,7 +35,7 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
         config_toml="\n".join(lines) + "\n",
         pause_image=image,
         registries=tuple(_registry(host, one) for host, one in section.registries.items() if one is not None),
-        log=LogSpec(section.log.max_size_mib, section.log.max_files),
+        log=section.log,
         handlers=handlers,
     )
 

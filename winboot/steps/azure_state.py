@@ -14,7 +14,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return spec.network.solution.cni == "azure"
+    return AZURE_STATE.name in spec.network.solution.steps
 
 
 AZURE_STATE = Step(

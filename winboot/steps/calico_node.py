@@ -31,7 +31,7 @@ def _files(spec: NodeSpec) -> Mapping[str, str]:
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return spec.network.solution.makes_own
+    return CALICO_NODE.name in spec.network.solution.steps
 
 
 CALICO_NODE = Step(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from winboot.networks import STEPS_AFTER
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 from winboot.steps.texts import json_text
@@ -26,7 +27,7 @@ CNI_CONFIG = Step(
     name="cni-config",
     why="a node is Ready as soon as this file is there, so it comes after the network it names",
     inputs=_inputs,
-    needs=("registration", "ipam-reservations", "pod-network", "calico-node", "operator-network"),
+    needs=("registration", "ipam-reservations", "pod-network", *STEPS_AFTER, "operator-network"),
     wanted=_wanted,
     files=_files,
 )

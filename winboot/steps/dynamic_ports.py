@@ -13,8 +13,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "range": None if ports is None else {"Start": ports.start, "Count": ports.count},
         "excluded": [
-            {"protocol": one.protocol, "first": one.start, "last": one.start + one.count - 1}
+            {"protocol": protocol, "first": one.start, "last": one.start + one.count - 1}
             for one in spec.windows.excluded_ports
+            for protocol in ((one.protocol,) if one.protocol else ("tcp", "udp"))
         ],
     }
 

@@ -9,22 +9,23 @@ from winboot.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    sources = [str(one) for one in spec.windows.firewall.sources]
     rules = [
         {
             "name": rule.id,
             "ports": rule.ports,
             "protocol": rule.protocol,
             "direction": rule.direction,
-            "sources": list(spec.windows.firewall_sources) or ["Any"],
+            "sources": sources or ["Any"],
             "why": rule.why,
         }
-        for rule in spec.windows.firewall
+        for rule in spec.firewall
     ]
     return {"rules": rules}
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return bool(spec.windows.firewall)
+    return bool(spec.firewall)
 
 
 FIREWALL_RULES = Step(

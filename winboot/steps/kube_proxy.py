@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from winboot.networks import STEPS_AFTER
 from winboot.spec import NodeSpec
 from winboot.steps.kube_proxy_config import kube_proxy_wanted
 from winboot.steps.services import service_table
@@ -36,7 +37,7 @@ KUBE_PROXY = Step(
     needs=(
         "kube-proxy-config",
         "pod-network",
-        "calico-node",
+        *STEPS_AFTER,
         "operator-network",
         "artifacts",
         "firewall-rules",

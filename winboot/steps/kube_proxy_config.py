@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 
 from winboot.errors import InvalidInput
+from winboot.networks import STEPS_AFTER
 from winboot.secret import Secret
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
@@ -94,7 +95,7 @@ KUBE_PROXY_CONFIG = Step(
         "registration",
         "ipam-reservations",
         "pod-network",
-        "calico-node",
+        *STEPS_AFTER,
         "operator-network",
     ),
     wanted=kube_proxy_wanted,

@@ -17,15 +17,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}
             for one in spec.bad_updates
         ],
-        "own_macs": _pods_speak_for_themselves(spec),
+        "own_macs": spec.network.solution.pods_own_macs,
     }
-
-
-def _pods_speak_for_themselves(spec: NodeSpec) -> bool:
-    """Whether frames leave the machine with the MAC addresses of pods. An overlay wraps them; Azure's plugin takes
-    addresses that the fabric knows."""
-    solution = spec.network.solution
-    return solution.hns_type == "L2Bridge" and solution.cni != "azure"
 
 
 NODE_PREFLIGHT = Step(

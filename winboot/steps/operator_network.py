@@ -1,8 +1,4 @@
-"""Wait for the pod network that somebody else brings, and look at it; nothing of it is winboot's to change.
-
-But one thing is added to Calico's: its plug-in makes the host's endpoint with the first pod, and no pod comes before
-kube-proxy runs, which answers from that endpoint.
-"""
+"""Wait for the pod network that somebody else brings, and look at it; nothing of it is winboot's to change."""
 
 from __future__ import annotations
 
@@ -10,14 +6,6 @@ from collections.abc import Mapping
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-
-_WHO = {
-    "calico-vxlan": "Its pods bring it: kubectl get pods --namespace calico-system --output wide.",
-    "calico-vxlan-services": "Calico's Windows services bring it: install and start them (install-calico.ps1), "
-    r"with CNI_BIN_DIR C:\opt\cni\bin and CNI_CONF_DIR C:\etc\cni\net.d, then run the same command again.",
-    "none": "The profile says that somebody else brings the network, and gives its name.",
-}
-
 
 def network_table(spec: NodeSpec) -> dict[str, object]:
     """What the network's owner is expected to bring, as `lib/operator.ps1` looks for it."""
@@ -30,7 +18,7 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
         # Whose CNI configuration is the owner's: any file there will do.
         "conf_folder": "" if network.cni_conf is not None else spec.paths.cni_conf,
         "plugins": [rf"{spec.paths.cni_bin}\{name}.exe" for name in solution.plugins],
-        "who": _WHO[solution.id],
+        "who": solution.owner_hint,
     }
 
 

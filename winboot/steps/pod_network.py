@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from winboot.networks import STEPS_BEFORE
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 
@@ -67,6 +68,6 @@ POD_NETWORK = Step(
     name="pod-network",
     why="making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and routes can vanish",
     inputs=_inputs,
-    needs=("flanneld", "registration", "windows-features"),
+    needs=(*STEPS_BEFORE, "registration", "windows-features"),
     wanted=_wanted,
 )

@@ -14,7 +14,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "bootstrap": spec.paths.bootstrap_kubeconfig,
         "client": spec.paths.kubelet_client_certificate,
         "serving": serving if spec.kubelet.config.get("serverTLSBootstrap") is True else "",
-        "needs_pod_cidr": spec.network.solution.owners.ipam_store in ("winboot", "agent"),
+        "needs_pod_cidr": spec.network.solution.pod_cidr,
     }
 
 

@@ -65,7 +65,7 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
             1,
             "an update at a time of its own choosing restarts the node without a drain",
         )
-    for fix in windows.known_fixes:
+    for fix in spec.fixes:
         yield _setting(
             fix.key.removeprefix("HKLM\\"),
             fix.name,

@@ -17,7 +17,7 @@ _BODY: Final = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICA
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    bodies = [body for pem in spec.windows.trust_roots for body in _BODY.findall(pem)]
+    bodies = [body for pem in spec.trust_roots for body in _BODY.findall(pem)]
     return {"roots": [{"thumbprint": _thumbprint(body), "body": "".join(body.split())} for body in bodies]}
 
 
@@ -33,7 +33,7 @@ def _thumbprint(body: str) -> str:
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return bool(spec.windows.trust_roots)
+    return bool(spec.trust_roots)
 
 
 TRUST_ROOTS = Step(

@@ -62,6 +62,7 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
     wanted = load_profile(profile)
     network, own = wanted.network, ClusterPlan()
     vxlan = network.vxlan or Vxlan()
+    needs = {need.check for need in wanted.solution.needs}
     backend: dict[str, Any] = {"Type": network.mode or "host-gw"}
     if network.mode == "vxlan":
         backend |= {"VNI": vxlan.vni, "Port": vxlan.port}
@@ -69,10 +70,10 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
         version=str(wanted.kubernetes.version),
         pod_cidrs=_free(wanted.cluster.pod_cidr) or own.pod_cidrs,
         service_cidrs=_free(wanted.cluster.service_cidr) or own.service_cidrs,
-        flannel=backend if network.cni == "flannel" else None,
+        flannel=backend if "flannel-config" in needs else None,
         # Whether its operator or a person brings Calico makes no difference to what is there in the end.
-        calico=network.cni == "calico" and not wanted.solution.makes_own,
-        calico_nodes=wanted.solution.makes_own,
+        calico="calico-vxlan" in needs and "calico-rbac" not in needs,
+        calico_nodes="calico-rbac" in needs,
     )
 
 
