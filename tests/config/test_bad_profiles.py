@@ -307,6 +307,26 @@ BAD: list[tuple[str, str, str]] = [
     ("artifacts: {source: §'http://mirror.corp.example'}", "warning", "in the clear"),
     ("artifacts: {sha256: {kubectl.exe: §12}}", "error", "64 hexadecimal digits"),
     ("network: {cni: azure}\n§artifacts: {source: upstream}", "error", "azure_cni"),
+    # NAT exceptions: each by its place in the list
+    ("network: {cni: flannel, nat_exceptions: {add: §10.1.0.0/33}}", "error", "a network such as"),
+    ("network: {cni: flannel, nat_exceptions: {add: [10.1.0.0/16, §10.96.0.0/12]}}", "warning", "already"),
+    ("network: {cni: flannel, nat_exceptions: {add: [§'fd00::/64']}}", "error", "carries IPv4 alone"),
+    (
+        "network: {cni: flannel, nat_exceptions: {remove: [§10.96.0.0/13]}}",
+        "error",
+        "did you mean '10.96.0.0/12'",
+    ),
+    ("network: {cni: flannel, nat_exceptions: {remove: [§node-subnet]}}", "error", "has no prefix length"),
+    (
+        "network: {cni: flannel, nat_exceptions: {remove: [node_subnet, §10.244.0.0/16]}}",
+        "error",
+        "add it again",
+    ),
+    ("network: {cni: calico, §nat_exceptions: {add: 10.1.0.0/16}}", "error", "is not winboot's"),
+    ("network: {cni: flannel, nat_exceptions: {§except: 10.1.0.0/16}}", "error", "not known here"),
+    # The border of what Windows takes as a virtual network
+    ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §4095}}", "error", "from 4096 on"),
+    ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §16777216}}", "error", "4096 to 16777215"),
     ("network: {cni: calico}\nartifacts: {§calico: 3.32.0}", "error", "operator brings its programs"),
     ("artifacts: {§calico: 3.32.0}", "error", "the network is flannel"),
     ("services: {overrides: {calico-node: §sc}}", "error", "1053"),
@@ -372,6 +392,25 @@ def test_a_bad_profile_is_refused_or_warned_about_at_its_place(text: str, level:
     assert bool(fitting) is bool(level), "\n".join(map(str, found)) or "no complaint"
 
 
+@pytest.mark.parametrize("vni", [4096, 2**24 - 1])
+def test_the_first_and_the_last_virtual_network_that_windows_takes_are_good(vni: int) -> None:
+    """The neighbours of the two that are refused."""
+    text = f"network: {{cni: flannel, mode: vxlan, vxlan: {{vni: {vni}}}}}"
+
+    assert [one for one in complaints(text) if one.level == "error"] == []
+
+
+def test_azure_carries_one_family_and_pods_have_addresses_of_the_nodes_network() -> None:
+    """IPv6 would need a second IPAM plug-in of Azure's; that pod_cidr and node_cidr overlap is right there."""
+    azure = "network: {cni: azure}\nartifacts: {azure_cni: 1.6.18}\n"
+    nodes = "10.244.0.0/16"
+    dual = _cluster(pod_cidr="[10.244.0.0/16, fd00::/56]", service_cidr="[10.96.0.0/12, 'fd01::/112']")
+
+    assert [one for one in complaints(azure + _cluster(node_cidr=nodes)) if one.level == "error"] == []
+    assert "overlaps" in str(complaints("network: {cni: flannel}\n" + _cluster(node_cidr=nodes)))
+    assert "expected one IPv4 network, or win-bridge or none" in str(complaints(azure + dual)[0])
+
+
 def test_the_table_has_the_promised_size() -> None:
     """At least sixty ways to be wrong, of every kind."""
     assert len(BAD) >= 60
@@ -414,7 +453,7 @@ def test_a_complaint_reads_as_one_line() -> None:
 
     assert str(found) == (
         "profile.yaml:1:16: network.cni: 'flanel'; "
-        "expected flannel | win-bridge | win-overlay | azure | calico | ovn | none; did you mean 'flannel'?"
+        "expected flannel | win-bridge | win-overlay | azure | calico | none | ovn; did you mean 'flannel'?"
     )
     assert isinstance(found, Complaint)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import pytest
 import yaml
 
 from tests.config.scene import a_spec
+from winboot import networks
 from winboot.compat import Version, check_field, check_flag, load
 from winboot.compat.flags import Component
 from winboot.compat.platform import support
 from winboot.networks import NETWORKS
-from winboot.networks.base import Known, Network
+from winboot.networks.base import Known, Network, Owner
 from winboot.plan import make_plan
 from winboot.script import render
 from winboot.spec import NodeSpec
@@ -35,7 +38,7 @@ def _profile(minor: str, network: Network, manager: str) -> str:
     }
     if network.cni == "calico":
         keys["managed_by"] = network.managed_by
-    artifacts = "calico: 3.32.0" if network.makes_own else "azure_cni: 1.6.18"
+    artifacts = "calico: 3.32.0" if network.chosen_by else "azure_cni: 1.6.18"
     chosen = ", ".join(f"{key}: {value}" for key, value in keys.items() if value)
     return f"""
 kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}
@@ -174,3 +177,36 @@ def test_containerds_configuration_is_toml_with_the_pause_image_where_that_versi
     assert ("bin_dirs" in cni) is (containerd == "2.1.9")
     assert ("bin_dir" in cni) is (containerd != "2.1.9")
     assert cni["conf_dir"] == r"C:\etc\cni\net.d"
+
+
+# Of each piece the owners that it can have; what winboot writes itself needs a function that the network gives.
+_HNS: tuple[Owner, ...] = ("winboot", "agent", "operator", "none")
+_STORE: tuple[Owner, ...] = ("winboot", "agent", "operator")
+_OTHERS: tuple[Owner, ...] = ("winboot", "operator")
+COMBINATIONS = list(itertools.product(_HNS, _STORE, _OTHERS, _OTHERS))
+
+
+@pytest.mark.parametrize("network", OFFERED, ids=lambda network: network.id)
+def test_a_network_renders_whoever_owns_its_pieces(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step knows a solution by its name: what it needs to know is a field of the value."""
+    for hns, store, conf, proxy in COMBINATIONS:
+        owners = replace(network.owners, hns_network=hns, ipam_store=store, cni_conf=conf, kube_proxy=proxy)
+        foreign = replace(
+            network,
+            id="foreign",
+            owners=owners,
+            cni_conf=network.cni_conf if conf == "winboot" else None,
+            chosen_by="",
+        )
+        others = [one for one in NETWORKS if one.cni != network.cni]
+        monkeypatch.setattr(networks, "NETWORKS", (foreign, *others))
+        spec = a_spec(tmp_path, profile=_profile("1.36", network, "sc"))
+        plan = make_plan(spec, STEPS)
+        names = {one.name for one in plan.steps}
+
+        assert render(plan, spec).text
+        assert ("operator-network" in names) is (hns == "operator")
+        assert ("cni-config" in names) is (spec.network.cni_conf is not None)
+        assert ("kube-proxy" in names) is (proxy == "winboot")

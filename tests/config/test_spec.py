@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,6 +154,35 @@ def test_no_proxy_holds_all_that_must_be_reached_directly(tmp_path: Path) -> Non
     )
     assert set(spec.services["containerd"].environment) == {"HTTP_PROXY", "NO_PROXY"}
     assert a_spec(tmp_path).proxy.environment == {}
+
+
+def test_what_a_network_needs_directly_is_not_asked_of_the_proxy(tmp_path: Path) -> None:
+    """Azure's fabric answers at an address of the machine's own host, which no proxy reaches."""
+    proxy = "proxy: {http: 'http://p:3128'}"
+    azure = f"{proxy}\nnetwork: {{cni: azure}}\nartifacts: {{azure_cni: 1.6.18}}"
+
+    assert "168.63.129.16" in a_spec(tmp_path, profile=azure).proxy.no_proxy
+    assert "168.63.129.16" not in a_spec(tmp_path, profile=proxy).proxy.no_proxy
+
+
+def test_nat_exceptions_of_the_profile_are_in_the_file(tmp_path: Path) -> None:
+    """What is added comes last; the node's own subnet goes by its name."""
+    wanted = "network: {nat_exceptions: {add: [172.16.0.0/12, 192.0.2.0/24], remove: node_subnet}}"
+
+    conf = a_spec(tmp_path, profile=wanted).network.cni_conf
+    plain = a_spec(tmp_path).network.cni_conf
+    assert conf is not None and plain is not None
+    assert _exceptions(plain) == ["10.244.0.0/16", "10.96.0.0/12", Known("node_subnet")]
+    assert _exceptions(conf) == ["10.244.0.0/16", "10.96.0.0/12", "172.16.0.0/12", "192.0.2.0/24"]
+
+
+def _exceptions(conf: Any) -> list[object]:
+    (nat,) = [
+        one["value"]
+        for one in conf["plugins"][0]["delegate"]["policies"]
+        if one["value"]["Type"] == "OutBoundNAT"
+    ]
+    return list(nat["Settings"]["Exceptions"])
 
 
 def test_a_registry_credential_is_a_reference_beside_the_text(tmp_path: Path) -> None:

@@ -121,11 +121,97 @@ def test_azure_has_its_older_schema_and_loses_the_route_with_direct_server_retur
     """AdditionalArgs with ExceptionList; the plugin turns loopback on where DSR is."""
     without, having = (_conf("azure", replace(CHOICES, dsr=dsr))["plugins"][0] for dsr in (False, True))
 
-    assert [one["Value"]["Type"] for one in without["AdditionalArgs"]] == ["OutBoundNAT", "ROUTE"]
-    assert [one["Value"]["Type"] for one in having["AdditionalArgs"]] == ["OutBoundNAT"]
+    assert [one["Value"]["Type"] for one in without["AdditionalArgs"][:-4]] == ["OutBoundNAT", "ROUTE"]
+    assert [one["Value"]["Type"] for one in having["AdditionalArgs"][:-4]] == ["OutBoundNAT"]
     assert having["windowsSettings"]["enableLoopbackDSR"] is True
     assert without["dns"] == {"Nameservers": ["10.96.0.10", "168.63.129.16"], "Search": ["svc.cluster.local"]}
     assert _conf("azure-tunnel")["plugins"][0]["mode"] == "tunnel"
+
+
+def _arguments(choices: Choices) -> list[dict[str, Any]]:
+    return [one["Value"] for one in _conf("azure", choices)["plugins"][0]["AdditionalArgs"]]
+
+
+def test_azures_pods_do_not_reach_the_hosts_service() -> None:
+    """Its two ports are closed to pods and all else passes, as AgentBaker's azurecnifunc.ps1 has it."""
+    rules = [one for one in _arguments(CHOICES) if one["Type"] == "ACL"]
+
+    blocked = [one for one in rules if one["Action"] == "Block"]
+    assert [one["RemotePorts"] for one in blocked] == ["80", "32526"]
+    assert {(one["RemoteAddresses"], one["Protocols"], one["Direction"]) for one in blocked} == {
+        ("168.63.129.16/32", "6", "Out")
+    }
+    assert [(one["Action"], one["Direction"], one["Priority"]) for one in rules[2:]] == [
+        ("Allow", "In", 65500),
+        ("Allow", "Out", 65500),
+    ]
+
+
+def test_azures_exceptions_are_the_whole_virtual_network() -> None:
+    """Where the profile says it; else the node's own subnet."""
+    named = replace(CHOICES, node_cidrs=("10.0.0.0/16", "10.1.0.0/16"))
+
+    assert _arguments(CHOICES)[0]["ExceptionList"] == ["10.244.0.0/16", "<node_subnet>", "10.96.0.0/12"]
+    assert _arguments(named)[0]["ExceptionList"] == [
+        "10.244.0.0/16",
+        "10.0.0.0/16",
+        "10.1.0.0/16",
+        "10.96.0.0/12",
+    ]
+
+
+def test_windows_2019_gets_of_exceptions_with_one_first_address_the_widest() -> None:
+    """It drops the prefix lengths, then what is there twice (AgentBaker, GetBroadestRangesForEachAddress)."""
+    vnet = replace(CHOICES, node_cidrs=("10.244.0.0/24", "10.96.0.0/11"))
+
+    assert _arguments(replace(vnet, build=17763))[0]["ExceptionList"] == ["10.244.0.0/16", "10.96.0.0/11"]
+    assert len(_arguments(replace(vnet, build=20348))[0]["ExceptionList"]) == 4
+
+
+@pytest.mark.parametrize(
+    "network", [one for one in NETWORKS if one.exceptions], ids=lambda network: network.id
+)
+def test_the_profile_adds_nat_exceptions_and_takes_some_away(network: Network) -> None:
+    """In every configuration that winboot writes; the rest of the list stays as it is."""
+    assert network.cni_conf is not None
+    changed = replace(CHOICES, nat_add=("172.16.0.0/12",), nat_remove=("10.96.0.0/12", "node_subnet"))
+    before, after = (_exceptions(network, one) for one in (CHOICES, changed))
+
+    assert after == [
+        *(one for one in before if one not in ("10.96.0.0/12", "<node_subnet>")),
+        "172.16.0.0/12",
+    ]
+    assert "10.96.0.0/12" in before
+
+
+def _exceptions(network: Network, choices: Choices) -> list[str]:
+    """The one list of NAT exceptions, wherever the solution's configuration has it."""
+    found = [one for one in _leaves(_conf(network.id, choices)) if one[0] in ("Exceptions", "ExceptionList")]
+    assert len(found) == 1
+    return list(found[0][1])
+
+
+def _leaves(value: Any) -> Any:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield key, below
+            yield from _leaves(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _leaves(below)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
+def test_what_a_solution_says_of_its_agent_is_what_its_agent_is(network: Network) -> None:
+    """The service is known without a profile; steps and downloads are those that exist."""
+    assert (network.agent is None) is (network.agent_service == "")
+    if network.agent is not None:
+        assert network.agent(CHOICES).service == network.agent_service
+    assert set(dict(network.programs).values()) <= {one.name for one in fields(Paths)}
+    assert set(network.fixed_exceptions) <= set(network.exceptions)
+    assert bool(network.exceptions) is (network.cni_conf is not None)
+    if network.owners.hns_network == "operator":
+        assert network.owner_hint.endswith(".")
 
 
 def test_calico_by_services_gets_its_own_key_case() -> None:
@@ -148,7 +234,7 @@ def test_what_winboot_owns_it_can_write_and_what_others_own_it_cannot(network: N
     if not network.later:
         assert (network.cni_conf is not None) is (owners.cni_conf == "winboot")
         assert bool(network.reservations) is (owners.ipam_store == "winboot")
-        assert bool(network.artifacts) is (owners.binaries == "winboot")
+        assert bool(network.downloads) is (owners.binaries == "winboot")
     assert {getattr(owners, one.name) for one in fields(Owners)} <= {"winboot", "agent", "operator", "none"}
     assert (network.hns_type == "Overlay") is (network.source_vip or bool(network.later))
     assert network.source_vip_endpoint is None or network.source_vip
@@ -170,7 +256,7 @@ def test_a_solution_is_chosen_by_the_profiles_keys() -> None:
     assert choose("flannel", "vxlan").id == "flannel-vxlan"
     assert choose("calico").id == "calico-vxlan"
     assert choose("calico", None, "winboot").id == "calico-vxlan-services"
-    assert choose("calico", None, "winboot", installs=True).id == "calico-vxlan-node"
+    assert choose("calico", None, "winboot", named=("calico",)).id == "calico-vxlan-node"
     assert modes("flannel") == ("host-gw", "vxlan")
     assert modes("none") == ()
     with pytest.raises(ValueError, match="no network flannel"):
@@ -196,7 +282,10 @@ def test_calicos_agent_makes_its_network_first_and_then_stays() -> None:
     assert solution.agent is not None
     agent = solution.agent(replace(CHOICES, network_name="Calico"))
 
-    assert agent.words == ("/c", r"C:\k\calico-node.exe -startup && C:\k\calico-node.exe -felix")
+    assert agent.words == (
+        "/c",
+        r"C:\k\calico-node.exe -startup -complete-startup && C:\k\calico-node.exe -felix",
+    )
     assert agent.runs == r"C:\k\calico-node.exe"
     assert agent.environment["KUBECONFIG"] == r"C:\k\calico.kubeconfig"
     assert {

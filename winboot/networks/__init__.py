@@ -80,9 +80,7 @@ def choose(
         and (not one.chosen_by or (one.chosen_by in named and managed_by == one.managed_by))
     ]
     if not fitting:
-        raise ValueError(
-            f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}"
-        )
+        raise ValueError(f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}")
     return next((one for one in fitting if one.chosen_by), fitting[0])
 
 

@@ -35,7 +35,7 @@ def _policy(value: Mapping[str, Data]) -> Data:
 def _walls() -> list[Data]:
     """Pods do not reach the host's service at the fabric's address: it hands out the settings of the machine's
     extensions, secrets among them (the same rules as in AgentBaker azurecnifunc.ps1). DNS there stays open."""
-    blocked = {
+    blocked: dict[str, Data] = {
         "Type": "ACL",
         "Protocols": "6",
         "Action": "Block",

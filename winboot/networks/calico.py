@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from winboot.networks.base import Agent, Choices, ClusterNeed, Data, Destination, Download, Network, Owners, PortRule, Rights
+from winboot.networks.base import (
+    Agent,
+    Choices,
+    ClusterNeed,
+    Data,
+    Destination,
+    Download,
+    Network,
+    Owners,
+    PortRule,
+    Rights,
+)
 
 _NODENAME_FILE = "C:/CalicoWindows/nodename"
 # Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read the resources of Calico's IPAM.

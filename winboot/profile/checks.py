@@ -413,7 +413,9 @@ def _nat_exceptions(
         wrong = f"the CNI configuration of {solution.id} is not winboot's"
         yield draft.at(path, wrong, "drop it, and change it where its owner keeps it", key=True)
         return
-    nets = [[str(one) for one in cidrs] for cidrs in (cluster.pod_cidr, cluster.service_cidr, cluster.node_cidr)]
+    nets = [
+        [str(one) for one in cidrs] for cidrs in (cluster.pod_cidr, cluster.service_cidr, cluster.node_cidr)
+    ]
     own = [destination_name(one) for one in destinations(solution.exceptions, *nets)]
     fixed = [destination_name(one) for one in destinations(solution.fixed_exceptions, *nets)]
     for index, cidr in enumerate(wanted.add):

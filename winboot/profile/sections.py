@@ -153,7 +153,6 @@ class Network(Model):
         "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
     )
 
-
     nat_exceptions: NatExceptions = Field(
         default=NatExceptions(),
         description="what pods reach under their own address, not behind the node's: changes of winboot's list",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 
+
 def network_table(spec: NodeSpec) -> dict[str, object]:
     """What the network's owner is expected to bring, as `lib/operator.ps1` looks for it."""
     network, solution = spec.network, spec.network.solution

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from winboot.spec import LogSpec, NodeSpec, ServiceSpec
+from winboot.profile.sections import Log
+from winboot.spec import NodeSpec, ServiceSpec
 from winboot.steps.texts import text
 
 MIB = 1024 * 1024
@@ -56,7 +57,7 @@ def _native(spec: NodeSpec, service: ServiceSpec) -> str:
     return command_line(words)
 
 
-def _log_runner_rotation(log: LogSpec, spec: NodeSpec) -> tuple[str, ...]:
+def _log_runner_rotation(log: Log, spec: NodeSpec) -> tuple[str, ...]:
     return (f"-log-file-size={log.max_size_mib}Mi",) if _runner_rotates(spec) else ()
 
 
