@@ -59,6 +59,8 @@ class Scene:
             version=str(profile["kubernetes"]["version"]),
             pod_cidrs=_several(cluster["pod_cidr"]),
             service_cidrs=_several(cluster["service_cidr"]),
+            # Azure's virtual network and Calico's pools hand out addresses themselves.
+            allocates=network["cni"] not in ("azure", "calico"),
             flannel=backend if network["cni"] == "flannel" else None,
             # Who brings Calico makes no difference to what is there in the end.
             calico=network["cni"] == "calico" and not own,

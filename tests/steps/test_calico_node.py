@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from winboot_lab.programs import hcn
+from winboot_lab.windows.hns import Hns
 
 from tests.lab.hands import SERVICES, Hand, delete, endpoint, network, regedit, remove_network, stop
 from tests.steps.bench import Bench
@@ -34,20 +37,69 @@ def test_a_bare_machine_lacks_the_service_its_files_the_network_and_the_endpoint
     assert found["service calico-node: Application"][1] == r"C:\Windows\System32\cmd.exe"
     assert (
         found["service calico-node: AppParameters"][1]
-        == r'/c "C:\k\calico-node.exe -startup && C:\k\calico-node.exe -felix"'
+        == r'/c "C:\k\calico-node.exe -startup -complete-startup && C:\k\calico-node.exe -felix"'
     )
 
 
-def test_the_endpoint_is_the_one_that_calicos_plug_in_would_make(joined: Callable[[str], Node]):
-    machine = joined(SCENE).machine
-    made = hcn.endpoint(machine, "Calico_ep")
-    of = hcn.network(machine, "Calico")
+def test_the_endpoint_is_calicos_own(joined: Callable[[str], Node]):
+    """A remote one with the node's address behind it, in the block that Calico took; the node's own is attached to
+    nothing (dataplane_windows.go, createAndAttachVxlanHostEP)."""
+    node = joined(SCENE)
+    made = hcn.endpoint(node.machine, "Calico_ep")
+    of = hcn.network(node.machine, "Calico")
 
     assert made is not None
     assert of is not None
-    assert (made["IPAddress"], made["VirtualNetwork"]) == ("10.244.1.2", of["ID"])
-    assert {"Type": "PA", "PA": "10.0.1.11"} in made["Policies"]
-    assert machine.network.holder("10.244.1.2") is not None, "the host has it"
+    block = ipaddress.ip_network(of["Subnets"][0]["AddressPrefix"])
+    assert block.prefixlen == 26
+    assert (made["IPAddress"], made["VirtualNetwork"]) == (str(block[2]), of["ID"])
+    assert made["IsRemoteEndpoint"] is True
+    assert made["Policies"] == [{"Type": "PA", "PA": "10.0.1.11"}]
+    assert made["MacAddress"] == node.machine.network.holder("10.0.1.11").mac
+    assert node.machine.network.holder(made["IPAddress"]) is None
+    assert node.look("kube-proxy-config").states == {"kube-proxy-config": "ok"}
+
+
+def test_a_cluster_that_gives_no_pod_cidr_is_joined(joined: Callable[[str], Node]):
+    """Calico's IPAM takes blocks of its own pools; the controller manager need not allocate anything."""
+    assert "podCIDR" not in joined(SCENE).node_object["spec"]
+
+
+def test_a_condition_of_the_cloud_is_cleared(joined: Callable[[str], Node]):
+    """main.go: with -complete-startup the network is marked as available."""
+    conditions = joined(SCENE).node_object["status"]["conditions"]
+
+    assert {one["type"]: one["status"] for one in conditions}["NetworkUnavailable"] == "False"
+
+
+def local(hns: Hns, found: dict[str, Any]) -> None:
+    """As an older winboot made it: one of the host's own."""
+    found.update(IsRemoteEndpoint=False)
+
+
+def test_an_endpoint_that_older_versions_made_is_replaced_by_calicos(joined: Callable[[str], Node]):
+    node = joined(SCENE).after(endpoint(local, "Calico_ep"))
+
+    assert node.look(STEP).differences(STEP) == {f"{ENDPOINT}: kind": ("of this host", "remote")}
+    assert node.change(STEP, "kube-proxy").states[STEP] == "changed"
+    node.site.settle(60)
+    assert node.differs == []
+
+
+def test_after_a_restart_the_network_is_made_again_above_the_same_switch(joined: Callable[[str], Node]):
+    """HNS does not say what of a network came through (node-service.ps1); the adapter is not rewired."""
+    node = joined(SCENE)
+    node.spoiled = True
+    before = {name: (hcn.network(node.machine, name) or {})["ID"] for name in ("External", "Calico")}
+
+    node.machine.reboot()
+    node.site.settle(900)
+
+    after = {name: (hcn.network(node.machine, name) or {})["ID"] for name in ("External", "Calico")}
+    assert after["External"] == before["External"]
+    assert after["Calico"] != before["Calico"]
+    assert hcn.endpoint(node.machine, "Calico_ep") is not None
+    assert node.look(STEP, "kube-proxy").states == {STEP: "ok", "kube-proxy": "ok"}
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
         version=str(wanted.kubernetes.version),
         pod_cidrs=_free(wanted.cluster.pod_cidr) or own.pod_cidrs,
         service_cidrs=_free(wanted.cluster.service_cidr) or own.service_cidrs,
+        allocates=wanted.solution.pod_cidr,
         flannel=backend if "flannel-config" in needs else None,
         # Whether its operator or a person brings Calico makes no difference to what is there in the end.
         calico="calico-vxlan" in needs and "calico-rbac" not in needs,

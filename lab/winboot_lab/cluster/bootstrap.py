@@ -131,7 +131,11 @@ def _roles(plan: ClusterPlan) -> Iterator[tuple[Kind, Object]]:
             {"nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/version"], "verbs": ["get"]}
         ],
         "kubeadm:get-nodes": [_rule([""], ["nodes"], ["get"])],
-        "calico-node": [_rule([CALICO.group], [CALICO.plural], ["get"]), _rule([""], ["nodes"], _READ)],
+        "calico-node": [
+            _rule([CALICO.group], [CALICO.plural], ["get"]),
+            _rule([""], ["nodes"], _READ),
+            _rule([""], ["nodes/status"], ["patch"]),
+        ],
         "flannel": [
             _rule([""], ["pods"], ["get"]),
             _rule([""], ["nodes"], _READ),

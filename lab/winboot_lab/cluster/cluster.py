@@ -77,6 +77,8 @@ class ClusterPlan:
     server: str = "https://10.0.0.10:6443"  # the address that machines use
     pod_cidrs: tuple[str, ...] = ("10.244.0.0/16",)
     service_cidrs: tuple[str, ...] = ("10.96.0.0/12",)
+    # Whether the controller manager gives each Node a part of pod_cidrs (--allocate-node-cidrs).
+    allocates: bool = True
     flannel: Mapping[str, Any] | None = field(
         default_factory=lambda: {"Type": "host-gw"}
     )  # net-conf Backend; None: no flannel in this cluster
@@ -95,7 +97,9 @@ class LabCluster:
         self.authority = Authority("kubernetes")
         self.api_certificate = self._api_certificate()
         self.authenticator = Authenticator(self.store, self.authority)
-        self.controllers = Controllers(self.store, self.authority, self.plan.pod_cidrs, now)
+        self.controllers = Controllers(
+            self.store, self.authority, self.plan.pod_cidrs if self.plan.allocates else (), now
+        )
         self.faults = Faults()
         for kind, thing in bootstrap.objects(self.plan, self.authority.pem, self.store.timestamp()):
             self.store.create(kind, thing)

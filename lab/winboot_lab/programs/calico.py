@@ -20,17 +20,29 @@ ENDPOINT: Final = "Calico_ep"
 # A first network that only makes the switch, so that the real one can come and go without another bounce.
 _EXTERNAL: Final = "External"
 _EXTERNAL_PREFIX: Final = "192.168.255.0/30"
+# The one pool of the lab's Calico, cut into blocks of Calico's usual size.
+POOL: Final = ipaddress.IPv4Network("10.244.0.0/16")
+_BLOCK_SIZE: Final = 26
 _BIN: Final = r"C:\opt\cni\bin"
 _CONF: Final = r"C:\etc\cni\net.d\10-calico.conflist"
 VERSION: Final = "3.32.0"
 
 
+def block_of(node: Mapping[str, Any]) -> ipaddress.IPv4Network:
+    """The addresses that Calico's IPAM takes for a node out of its pool, whatever spec.podCIDR says or not
+    (startup_windows.go, ensureNetworkForOS: EnsureBlock). In the lab the node's own address chooses the block."""
+    (address,) = [one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP"][:1]
+    blocks = 2 ** (_BLOCK_SIZE - POOL.prefixlen)
+    index = int(ipaddress.IPv4Address(address)) % blocks
+    first = int(POOL.network_address) + index * 2 ** (32 - _BLOCK_SIZE)
+    return ipaddress.IPv4Network((first, _BLOCK_SIZE))
+
+
 def calico_node(run: Run, node: Mapping[str, Any]) -> None:
     """What calico-node does on the machine, one step a call, until nothing is left; repairs what is missing."""
-    cidr = node["spec"].get("podCIDR")
-    if not cidr:
+    if not (node.get("status") or {}).get("addresses"):
         return
-    subnet = ipaddress.IPv4Network(cidr)
+    subnet = block_of(node)
     machine = run.machine
     external = hcn.network(machine, _EXTERNAL)
     if external is None:
@@ -42,24 +54,31 @@ def calico_node(run: Run, node: Mapping[str, Any]) -> None:
     if network is None:
         _make_overlay(run, NETWORK, subnet, 4096)
         return
-    _ensure_endpoint(run, network, str(subnet[2]))
-    _install(run)
+    if network.get("ManagementIP"):
+        ensure_endpoint(run, network, str(subnet[2]))
+        _install(run)
 
 
-def _ensure_endpoint(run: Run, network: Mapping[str, Any], address: str) -> None:
-    """The host's endpoint. The plug-in makes it with the first pod; the operator's pod is quicker here than it is there."""
-    if hcn.endpoint(run.machine, ENDPOINT) is not None:
-        return
+def ensure_endpoint(run: Run, network: Mapping[str, Any], address: str) -> None:
+    """The endpoint that stands for the node itself: a remote one, with the adapter's MAC and the node's address behind
+    it, attached to nothing. One of that name, network and address behind it is kept as it is
+    (v3.32.0 dataplane_windows.go, createAndAttachVxlanHostEP)."""
+    behind = {"Type": "PA", "PA": network["ManagementIP"]}
+    found = hcn.endpoint(run.machine, ENDPOINT)
+    if found is not None:
+        if found["VirtualNetwork"] == network["ID"] and behind in found["Policies"]:
+            return
+        hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+    adapter = run.machine.network.holder(network["ManagementIP"])
     request = {
         "Name": ENDPOINT,
         "VirtualNetwork": network["ID"],
         "IPAddress": address,
-        "GatewayAddress": "0.0.0.0",
-        "Policies": [],
+        "MacAddress": "" if adapter is None else adapter.mac,
+        "IsRemoteEndpoint": True,
+        "Policies": [behind],
     }
-    made = hcn.call(run.machine, "POST", "/endpoints/", request)
-    host = {"SystemType": "Host", "CompartmentId": 1}
-    hcn.call(run.machine, "POST", f"/endpoints/{made['ID']}/attach", host)
+    hcn.call(run.machine, "POST", "/endpoints/", request)
 
 
 def _make_overlay(run: Run, name: str, subnet: ipaddress.IPv4Network, vsid: int) -> None:
@@ -128,7 +147,6 @@ class Calico(WinOverlay):
                 f"error adding host side routes: HNS network {NETWORK} not found, is calico-node running?"
             )
         subnets = network.get("Subnets") or [{}]
-        _ensure_endpoint(run, network, str(ipaddress.IPv4Network(subnets[0]["AddressPrefix"])[2]))
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 

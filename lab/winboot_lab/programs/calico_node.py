@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text
-from winboot_lab.programs.calico import NETWORK
+from winboot_lab.programs.calico import NETWORK, block_of, ensure_endpoint
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Died, Exit
@@ -41,12 +41,14 @@ class CalicoNodeProgram:
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
-        """`-startup`."""
+        """`-startup`, alone or with what ends it (main.go: both together mark the network as available at once)."""
         run = Run(machine, process, argv, env, stdin)
-        if argv[1:] != ["-startup"]:
+        if argv[1:] not in (["-startup"], ["-startup", "-complete-startup"]):
             raise run.refuse(" ".join(argv[1:]))
         try:
             _start_up(run, self._outside)
+            if "-complete-startup" in argv:
+                _mark_available(run, self._outside)
         except GoError as e:
             return Exit(1, b"", go_text(f"[FATAL] startup: {e}", "Calico node failed to start"))
         return Exit(0, go_text("Calico node started successfully"))
@@ -59,11 +61,40 @@ def _start_up(run: Run, outside: Outside) -> None:
     if run.env["CALICO_NETWORKING_BACKEND"] != "vxlan":
         raise run.refuse(f"with the backend {run.env['CALICO_NETWORKING_BACKEND']}")
     node = _node(run, outside)
-    cidr = node["spec"].get("podCIDR")
-    if not cidr:
-        raise GoError("no IP pools are configured")
     run.write(run.env["CALICO_NODENAME_FILE"], run.env["NODENAME"].encode("ascii"))
-    _ensure_network(run, ipaddress.IPv4Network(cidr), int(run.env["VXLAN_VNI"]))
+    block = block_of(node)
+    _ensure_network(run, block, int(run.env["VXLAN_VNI"]))
+    network = _settled_network(run)
+    ensure_endpoint(run, network, str(block[2]))
+
+
+def _settled_network(run: Run) -> dict[str, Any]:
+    """The network with its management address; the program waits five seconds for it, then gives up."""
+    found: dict[str, Any] = {}
+
+    def settled() -> bool:
+        found.update(hcn.network(run.machine, NETWORK) or {})
+        return bool(found.get("ManagementIP"))
+
+    if run.machine.wait(5, until=settled):
+        return found
+    raise GoError(f"timeout, failed to get management IP from HNSNetwork {NETWORK}")
+
+
+def _mark_available(run: Run, outside: Outside) -> None:
+    """The condition NetworkUnavailable, which some clouds set on a new Node, is false from now on."""
+    client = KubeClient(run, outside, load_kubeconfig(run, run.env["KUBECONFIG"]))
+    condition = {
+        "type": "NetworkUnavailable",
+        "status": "False",
+        "reason": "CalicoIsUp",
+        "message": "Calico is running on this node",
+    }
+    path = f"/api/v1/nodes/{run.env['NODENAME']}/status"
+    try:
+        client.ask("PATCH", path, {"status": {"conditions": [condition]}}, content_type=STRATEGIC)
+    except ApiFailure as e:
+        raise GoError(f"failed to set NetworkUnavailable to False: {e.message}") from None
 
 
 def _node(run: Run, outside: Outside) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 function Get-CalicoDifference {
     # Wanted is a table: name, type and vni of the HNS network, and the name of the endpoint.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $what = "HNS network $($Wanted.name)"
     $disrupts = Test-RestartDisruption 'calico-node'
     $networks = @(Get-HnsObject networks $Wanted.name)
@@ -13,54 +13,79 @@ function Get-CalicoDifference {
         Compare-Wanted -What "${what}: management address" -Is (Read-Member $networks[0] 'ManagementIP') `
             -Want (Complete-Text '<<node_ip>>') -Disrupts:$disrupts
     }
+    Get-CalicoEndpointDifference $Wanted -Disrupts:$disrupts
+}
+
+function Get-CalicoEndpointDifference {
+    # What is otherwise with the agent's endpoint: its address, and that it is a remote one (the node's own address
+    # behind it), which kube-proxy answers from.
+    param([hashtable]$Wanted, [switch]$Disrupts)
+    $what = "HNS endpoint $($Wanted.endpoint)"
     $address = Get-CalicoAddress $Wanted
     $want = '(known after join)'
     if ($address) { $want = $address }
-    $is = @(Get-HnsObject endpoints $Wanted.endpoint | ForEach-Object { [string]$_.IPAddress })
-    Compare-Wanted -What "HNS endpoint $($Wanted.endpoint)" -Is ($is | Select-Object -First 1) -Want $want
+    $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
+    $is = $null
+    if ($endpoints.Count -gt 0) { $is = [string]$endpoints[0].IPAddress }
+    Compare-Wanted -What $what -Is $is -Want $want -Disrupts:$Disrupts
+    if ($endpoints.Count -gt 0 -and -not (Test-RemoteEndpoint $endpoints[0])) {
+        New-Difference -What "${what}: kind" -Is 'of this host' -Want 'remote' -Disrupts:$Disrupts
+    }
+}
+
+function Test-RemoteEndpoint {
+    # Whether an endpoint stands for something behind another address; Windows leaves the member out where it is not.
+    param([object]$Endpoint)
+    [bool](Read-Member $Endpoint 'IsRemoteEndpoint')
 }
 
 function Get-CalicoAddress {
-    # Calico takes a block of its own for the node, and keeps its first three addresses for Windows.
-    param($Wanted)
-    foreach ($network in Get-HnsObject networks $Wanted.name) {
+    # The third address of the block that Calico's IPAM took for this node: the agent gives it to its endpoint.
+    param([hashtable]$Wanted)
+    foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
         foreach ($subnet in Read-Item $network 'Subnets' | Select-Object -First 1) { return Get-CidrAddress $subnet.AddressPrefix 2 }
     }
 }
 
 function Start-Calico {
-    # The first thing the service does is to make the network, or to make it anew where it is wrong.
-    param($Wanted, [string]$Service, [int]$Seconds)
+    # Starts the service and waits for what it makes first: the network, then the endpoint. Where one of them is not as
+    # wanted the service begins again, which makes both anew.
+    param([hashtable]$Wanted, [string]$Service, [int]$Seconds)
     $wrong = {
         $script:Run.Cache = @{}
-        Get-CalicoDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }
+        Get-CalicoDifference $Wanted
     }
-    Save-FormerValue 'CalicoNetwork' $Wanted.name @{ name = $Wanted.name; existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0 }
+    $existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
+    Save-FormerValue 'CalicoNetwork' $Wanted.name @{ name = $Wanted.name; existed = $existed }
     if (@(& $wrong).Count -gt 0) { Stop-RunningService $Service }
+    Remove-HostEndpoint $Wanted
     Start-CurrentService $Service
     if (-not (Wait-Until { @(& $wrong).Count -eq 0 } -Seconds $Seconds -Pause 2000)) {
         $left = @(& $wrong | ForEach-Object { "$($_.what) is $($_.is)" }) -join '; '
         Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $left"
     }
-    Set-CalicoEndpoint $Wanted
     $script:Run.Cache = @{}
 }
 
-function Set-CalicoEndpoint {
-    # Calico's plug-in makes it with the first pod, and keeps one that is as it would make it. kube-proxy needs it before.
-    param($Wanted)
-    $address = Get-CalicoAddress $Wanted
-    $network = @(Get-HnsObject networks $Wanted.name)[0]
-    foreach ($found in Get-HnsObject endpoints $Wanted.endpoint) {
-        if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { return }
-        Remove-HnsObject endpoints $found.ID
+function Remove-HostEndpoint {
+    # Takes away an endpoint of the agent's name that is not the agent's: it would keep one with its name and network.
+    param([hashtable]$Wanted)
+    foreach ($endpoint in Get-HnsObject -Kind endpoints -Name $Wanted.endpoint) {
+        if (-not (Test-RemoteEndpoint $endpoint)) { Remove-HnsObject -Kind endpoints -Id $endpoint.ID }
     }
-    $endpoint = New-HnsObject endpoints @{
-        Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0'
-        Policies = @(@{ Type = 'PA'; PA = $network.ManagementIP })
-    }
-    # Compartment 1 is the host's own.
-    [void](Invoke-HnsRequest POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+}
+
+function Reset-CalicoNetwork {
+    # At the start of the machine: the network goes and the agent makes it anew, because HNS does not say what of it
+    # came through the restart (Calico's node-service.ps1: "the HNS networks will be in unknown state"). Calico takes
+    # every network away; here the first switch stays, so the adapter is not rewired while nobody watches.
+    param([hashtable]$Wanted, [string]$Service)
+    if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0) { return }
+    # No pod may start on a network that is about to go. Stopping the kubelet stops what depends on it as well.
+    $running = @(@('kubelet', $Service, 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
+    Stop-RunningService 'kubelet'
+    Remove-PodNetwork $Wanted.name
+    foreach ($name in $running) { Start-CurrentService $name }
 }
 
 function Restore-CalicoNetwork {

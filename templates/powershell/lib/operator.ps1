@@ -38,12 +38,12 @@ function Get-ForeignFault {
 }
 
 function Wait-Operator {
-    param($Wanted, [int]$Seconds)
+    # Waits until everything is there that only its owner can bring.
+    param([hashtable]$Wanted, [int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while ($true) {
         $script:Run.Cache = @{}
-        # The endpoint comes with the first pod only, or from the caller.
-        $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy -and $_.what -notlike 'HNS endpoint *' })
+        $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy })
         if (-not $left) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { $_.what }) -join '; '
