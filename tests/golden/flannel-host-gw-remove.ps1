@@ -259,7 +259,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
       AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
 }; Undo = { Restore-FormerValue } }
 
-@{ Name = 'pod-network'; Needs = @('flanneld', 'registration', 'windows-features'); Values = {
+@{ Name = 'pod-network'; Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features'); Values = {
   $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
     endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
   $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
