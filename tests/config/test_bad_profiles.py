@@ -323,7 +323,7 @@ BAD: list[tuple[str, str, str]] = [
         "add it again",
     ),
     ("network: {cni: calico, §nat_exceptions: {add: 10.1.0.0/16}}", "error", "is not winboot's"),
-    ("network: {cni: flannel, nat_exceptions: {§except: 10.1.0.0/16}}", "error", "not known here"),
+    ("network: {cni: flannel, nat_exceptions: {§except: 10.1.0.0/16}}", "error", "unknown key"),
     # The border of what Windows takes as a virtual network
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §4095}}", "error", "from 4096 on"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §16777216}}", "error", "4096 to 16777215"),
