@@ -11,6 +11,7 @@
         LoginRefused                 exit 77   the machine answered and said no
         AccessDenied                 exit 77   the login worked, but the right to run PowerShell is missing
         CertificateNotTrusted        exit 69   TLS: the certificate is not the expected one
+        HostKeyNotTrusted            exit 69   SSH: the host key is not the expected one
         ProtocolError                exit 69   the machine answered something that WinRM does not say
         RestrictedEndpoint           exit 69   JEA or Constrained Language: refused by name
       ClusterError                   exit 69
@@ -107,8 +108,12 @@ class CertificateNotTrusted(TransportError):
     """The machine shows a certificate that neither the given CA signed nor the given fingerprint names."""
 
 
+class HostKeyNotTrusted(TransportError):
+    """The machine shows an SSH host key that is neither pinned in the inventory nor in known_hosts."""
+
+
 class ProtocolError(TransportError):
-    """The machine answered something that WinRM or PSRP does not say."""
+    """The machine answered something that WinRM, PSRP or SSH does not say."""
 
 
 class RestrictedEndpoint(TransportError):

@@ -20,10 +20,10 @@ from pydantic import Field
 from winboot import compat
 from winboot.compat.platform import BUILDS
 from winboot.errors import InvalidInput
-from winboot.model import LocalPath, Model, build, expanded, is_file
+from winboot.model import LocalPath, Model, OneOrMany, build, expanded, is_file
 from winboot.profile import Profile, Reference, facts_of, profile_from
 from winboot.profile.values import Address as IpAddress
-from winboot.profile.values import Fingerprint, Host, Ip, NameOrAddress, node_name
+from winboot.profile.values import Fingerprint, Host, HostKey, Ip, NameOrAddress, node_name
 from winboot.source import (
     Complaint,
     Entry,
@@ -64,6 +64,23 @@ class Tls(Model):
     )
 
 
+class Jump(Model):
+    """One SSH host to go through."""
+
+    host: NameOrAddress = Field(description="name or address of the jump host")
+    port: int = Field(default=22, ge=1, le=65535, description="its SSH port")
+    user: str = Field(description="the account there")
+    password: Reference | None = Field(default=None, description="{env | file | command}")
+    key: Reference | None = Field(default=None, description="the private key, {file: …}")
+    passphrase: Reference | None = Field(default=None, description="the passphrase of the private key")
+    certificate: Reference | None = Field(default=None, description="the certificate of the key, {file: …}")
+    agent: bool = Field(default=False, description="try the keys of the SSH agent, too")
+    host_key: HostKey | None = Field(default=None, description="SHA256:<base64> of its host key")
+    known_hosts: LocalPath | None = Field(
+        default=None, description="a known_hosts file; default: ~/.ssh/known_hosts"
+    )
+
+
 class Connection(Model):
     """How to reach one machine. `host` is the address to connect to; the inventory's `address` fills it in.
 
@@ -87,9 +104,20 @@ class Connection(Model):
     password: Reference | None = Field(default=None, description="{env | file | command}")
     key: Reference | None = Field(default=None, description="ssh: the private key, {file: …}")
     passphrase: Reference | None = Field(default=None, description="ssh: the passphrase of the private key")
-    host_key: str | None = Field(default=None, description="ssh: SHA256:<base64> of the machine's host key")
+    certificate: Reference | None = Field(
+        default=None, description="ssh: the certificate of the private key, {file: …}"
+    )
+    agent: bool = Field(default=False, description="ssh: try the keys of the SSH agent, too")
+    host_key: HostKey | None = Field(
+        default=None, description="ssh: SHA256:<base64> of the machine's host key"
+    )
     known_hosts: LocalPath | None = Field(
         default=None, description="ssh: a known_hosts file; default: ~/.ssh/known_hosts"
+    )
+    proxy_jump: OneOrMany[Jump] = Field(default=(), description="ssh: the hosts to go through, in order")
+    tunnel: str | None = Field(
+        default=None,
+        description="a command that forwards {local_port} on 127.0.0.1 to {host}:{port}; started for each session",
     )
     connect_timeout_s: int = Field(
         default=30, ge=1, le=3600, description="how long to wait for an answer to the first packet"
@@ -554,9 +582,11 @@ class _Reader:
         if not connection.user:
             place = locate(merged, ("connection", "transport"))
             self._complain(place, "connection.user", "ssh needs a user", "user: Administrator")
-        if connection.key is None and connection.password is None:
+        if connection.key is None and connection.password is None and not connection.agent:
             place = locate(merged, ("connection", "transport"))
-            self._complain(place, "connection.key", "ssh needs a key or a password", "key: {file: PATH}")
+            self._complain(
+                place, "connection.key", "ssh needs a key, a password or the agent", "key: {file: PATH}"
+            )
 
     def _refuse_twins(self, machines: tuple[Machine, ...], hosts: list[_Host]) -> None:
         """No two nodes on one machine."""

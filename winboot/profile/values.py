@@ -325,6 +325,15 @@ Server = Annotated[str, PlainValidator(_server), _schema(pattern="^https://")]
 HttpUrl = Annotated[str, PlainValidator(_http_url), _schema(pattern="^https?://")]
 NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
 TaintText = Annotated[str, PlainValidator(_taint), _schema()]
+
+
+def _host_key(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}", value):
+        raise Wrong(repr(value), expected="SHA256:<43 letters of base64>, as `ssh-keygen -l` prints it")
+    return value
+
+
+HostKey = Annotated[str, PlainValidator(_host_key), _schema(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]
 Sha256 = Annotated[str, PlainValidator(_sha256), _schema(pattern="^(sha256:)?[0-9A-Fa-f]{64}$")]
 Host = Annotated[str, PlainValidator(_host), _schema()]
 Fingerprint = Annotated[str, PlainValidator(_fingerprint), _schema()]

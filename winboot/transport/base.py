@@ -19,13 +19,12 @@ What a transport promises, and one contract test (`tests/transport/test_contract
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from winboot.errors import UsageError
 from winboot.inventory import Connection
 from winboot.secret import Secret
 
@@ -64,7 +63,7 @@ class Timeouts:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a machine is reached and as whom. `tls` None means HTTP, whose bodies are then sealed by the
-    login.
+    login. `via` is the place to dial instead (host, port), when a tunnel leads to the machine.
     """
 
     address: str
@@ -74,6 +73,7 @@ class Endpoint:
     auth: Auth = "negotiate"
     tls: Tls | None = None
     timeouts: Timeouts = Timeouts()
+    via: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ class Probe:
     """What `winboot ping` shows of a machine: facts, no judgement.
 
     `clock_offset` is the machine's clock minus ours. `administrator` is false for a filtered token, too:
-    the account is in the Administrators group, but this session does not have its rights.
+    the account is in the Administrators group, but this session does not have its rights. `certificate` is WinRM's,
+    `host_key` (a fingerprint) is SSH's.
     """
 
     offered_auth: tuple[str, ...]
@@ -108,6 +109,7 @@ class Probe:
     ps_version: str
     clock_offset: timedelta
     round_trip: timedelta
+    host_key: str | None = None
 
 
 class Transport(Protocol):
@@ -147,15 +149,33 @@ def connect(connection: Connection, *, name: str) -> Transport:
     Raises UsageError for a connection that must not be used, such as Basic beyond this host, and InvalidInput
     where a reference (password, CA) cannot be read.
     """
-    if connection.transport != "winrm":
-        raise UsageError(
-            f"{name}: the transport {connection.transport!r} is not part of this version",
-            hint="Use `transport: winrm`.",
-            node=name,
-        )
-    from winboot.transport.psrp import PsrpTransport  # the libraries below take 0.2 s to import
+    # The libraries behind each transport take 0.2 s to import, so only the one in use is.
+    match connection.transport:
+        case "winrm":
+            from winboot.transport.psrp import PsrpTransport
 
-    return PsrpTransport(_endpoint(connection, name), name=name)
+            endpoint = _endpoint(connection, name)
+
+            def make(via: tuple[str, int] | None) -> Transport:
+                return PsrpTransport(replace(endpoint, via=via), name=name)
+
+        case "ssh":
+            from winboot.transport.ssh import SshTransport, ssh_endpoint
+
+            target = ssh_endpoint(connection, name)
+
+            def make(via: tuple[str, int] | None) -> Transport:
+                return SshTransport(replace(target, via=via), name=name)
+
+        case "local":
+            from winboot.transport.local import LocalTransport
+
+            return LocalTransport(name=name)
+    if connection.tunnel is None:
+        return make(None)
+    from winboot.transport.tunnel import TunnelledTransport
+
+    return TunnelledTransport(connection, make, name=name)
 
 
 def _endpoint(connection: Connection, name: str) -> Endpoint:

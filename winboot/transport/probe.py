@@ -57,6 +57,7 @@ class Outside:
 
     offered_auth: tuple[str, ...]
     certificate: Certificate | None
+    host_key: str | None = None
 
 
 def visible_from_outside(endpoint: Endpoint, name: str) -> Outside:
@@ -71,17 +72,16 @@ def visible_from_outside(endpoint: Endpoint, name: str) -> Outside:
 
 def _ask(endpoint: Endpoint) -> Outside:
     timeout = endpoint.timeouts.connect
+    host, port = endpoint.via or (endpoint.address, endpoint.port)
     connection: http.client.HTTPConnection
     if endpoint.tls is not None:
         # This connection carries no login and no script: it is made to see the certificate, whatever it is.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(
-            endpoint.address, endpoint.port, timeout=timeout, context=context
-        )
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
     else:
-        connection = http.client.HTTPConnection(endpoint.address, endpoint.port, timeout=timeout)
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
     try:
         connection.connect()
         certificate = _certificate(connection.sock) if isinstance(connection.sock, ssl.SSLSocket) else None
@@ -133,6 +133,7 @@ def read_probe(run: Callable[[], Iterator[str]], outside: Outside, name: str) ->
         return Probe(
             offered_auth=outside.offered_auth,
             certificate=outside.certificate,
+            host_key=outside.host_key,
             language_mode=str(answer["language"]),
             execution_policy=str(answer["policy"]),
             administrator=bool(answer["administrator"]),

@@ -28,6 +28,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 
 from winboot.errors import Busy, ConnectionLost, Unreachable, WinbootError
 from winboot.transport.base import Endpoint, Tls
+from winboot.transport.dial import lead_through
 from winboot.transport.failures import LIBRARY_ERRORS, translate
 from winboot.transport.login import EagerLogin
 from winboot.transport.retry import again
@@ -68,6 +69,7 @@ class Wire(_TransportHTTP):
         self.answered = False
         self._resume = float(endpoint.timeouts.resume)
         self._tls = endpoint.tls
+        self._via = endpoint.via
         self._name = name
         self._user = endpoint.user
 
@@ -159,9 +161,13 @@ class Wire(_TransportHTTP):
         # laptop's REQUESTS_CA_BUNDLE is no opinion about this machine.
         session.trust_env = False
         session.headers["User-Agent"] = "winboot"
-        secure = _TlsAdapter(self._tls) if self._tls is not None else session.get_adapter("https://")
+        plain = HTTPAdapter(max_retries=0)
+        secure = _TlsAdapter(self._tls) if self._tls is not None else plain
+        if self._via is not None:
+            lead_through(plain, self._via)
+            lead_through(secure, self._via)
         session.mount("https://", _Whole(secure))
-        session.mount("http://", _Whole(session.get_adapter("http://")))
+        session.mount("http://", _Whole(plain))
         return session
 
 
