@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from winboot_lab.console import silent_powershell
 from winboot_lab.engine.convert import to_string
@@ -19,8 +20,12 @@ from winboot_lab.wsman import executor as wire
 from winboot_lab.wsman.endpoint import Endpoint, Settings
 from winboot_lab.wsman.farm import Farm
 
+if TYPE_CHECKING:
+    from winboot_lab.ssh import SshServer
+
 USER: Final = "Administrator"
 WINRM_PORTS: Final = (5985, 5986)
+SSH_PORT: Final = 22
 _PLAIN: Final = (str, int, bool, float, bytes, type(None))
 
 
@@ -121,6 +126,7 @@ class LabNode:
         self, farm: Farm, machine: Machine, *, address: str, password: str, https: bool = False
     ) -> None:
         self.machine = machine
+        self.ssh: SshServer | None = None
         self._farm = farm
         settings = Settings(
             users={USER: password},
@@ -138,6 +144,14 @@ class LabNode:
         machine.watch(self._signal)
         machine.live()
 
+    def open_ssh(self, password: str) -> SshServer:
+        """Let sshd run on the machine, too; the login is that of WinRM."""
+        from winboot_lab.ssh import SshServer  # paramiko, which only some labs need
+
+        self.ssh = SshServer(self.machine, user=USER, password=password)
+        self.machine.manage_at(*WINRM_PORTS, SSH_PORT, self.ssh.port)
+        return self.ssh
+
     @property
     def refusals(self) -> list[Refusal]:
         """What the lab was asked for on this machine and does not know."""
@@ -145,6 +159,8 @@ class LabNode:
 
     def _signal(self, signal: Signal) -> None:
         """Let the endpoint follow the machine. It is told, not waited for: the machine holds its lock."""
+        if self.ssh is not None and not (signal != "down" and self.machine.reachable()):
+            threading.Thread(target=self.ssh.cut, daemon=True).start()
         if signal == "down":
             self._farm.tell(self.endpoint, "down")
         else:

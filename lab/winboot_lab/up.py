@@ -55,6 +55,7 @@ class Lab:
         cluster: ClusterPlan | None = None,
         scale: float = 0.01,
         https: bool = False,
+        ssh: bool = False,
     ) -> None:
         self.password: Final = secrets.token_urlsafe(12)
         self.plans = default_nodes(nodes) if isinstance(nodes, int) else list(nodes)
@@ -73,6 +74,8 @@ class Lab:
         self._ended = threading.Event()
         for plan in self.plans:
             self.nodes[plan.name] = self._node(plan, https=https)
+            if ssh:
+                self.nodes[plan.name].open_ssh(self.password)
 
     def _node(self, plan: NodePlan, *, https: bool) -> LabNode:
         machine = Machine(
@@ -104,6 +107,9 @@ class Lab:
     def close(self) -> None:
         """Take everything down; nothing of the lab is left."""
         self._ended.set()
+        for node in self.nodes.values():
+            if node.ssh is not None:
+                node.ssh.close()
         self.farm.close()
         self.server.close()
         self.mirror.close()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from winboot_lab.windows.call import primitive
 from winboot_lab.windows.door import Plain
+from winboot_lab.windows.failure import failure
 from winboot_lab.windows.session import Session
 
+_NO_DATA = 0x800700E8 - (
+    1 << 32
+)  # ERROR_NO_DATA, what WriteFile says of a pipe whose reader is gone (winerror.h)
 Objects = tuple[Plain, ...]
 
 
@@ -18,5 +22,8 @@ def console_read(session: Session, count: int) -> Objects:
 @primitive("console.write")
 def console_write(session: Session, content: bytes, error: bool = False) -> Objects:
     """Write to standard output, or to standard error. A session without a console drops it."""
-    (session.standard.error if error else session.standard.output)(content)
+    try:
+        (session.standard.error if error else session.standard.output)(content)
+    except BrokenPipeError as gone:
+        raise failure("System.IO.IOException", "The pipe is being closed.", hresult=_NO_DATA) from gone
     return ()
