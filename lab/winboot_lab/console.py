@@ -60,8 +60,8 @@ def run_command(
         machine.refusals.append(refusal)
         streams.error(f"the lab refuses: {refusal}\n".encode())
         return 1
-    except (MachineStopped, Interrupted):
-        return _STOPPED
+    except (MachineStopped, Interrupted, BrokenPipeError):
+        return _STOPPED  # the machine went down, somebody ended the program, or nobody reads what it says
 
 
 def _run(machine: Machine, session: Session, command_line: str) -> int:

@@ -20,7 +20,7 @@ from typing import Final, NoReturn, Self
 
 from winboot_lab.console import run_command
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.session import StandardStreams
+from winboot_lab.windows.session import Session, StandardStreams
 
 CONSOLE_VARIABLE: Final = "WINBOOT_LAB_CONSOLE"
 _PIECE: Final = 1 << 16
@@ -30,8 +30,8 @@ _HEAD: Final = struct.Struct(">cI")  # what follows (o output, e error, x exit c
 class ConsoleServer:
     """Runs command lines on one machine for programs of this host. One connection is one command:
 
-    the client sends the command line as one line of JSON, then the standard input, and shuts its side; it gets pieces of
-    output, and at last the exit code. A client that closes early ends the command.
+    the client sends one line of JSON (the command line, the length of the standard input in bytes) and the input; it gets
+    pieces of output, and at last the exit code. A client that goes away ends the command.
     """
 
     def __init__(self, machine: Machine, *, user: str = "Administrator") -> None:
@@ -63,18 +63,32 @@ class ConsoleServer:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError):
-            given = b""
-            while piece := client.recv(_PIECE):
-                given += piece
-            line, _, rest = given.partition(b"\n")
+        with client, client.makefile("rb") as heard, contextlib.suppress(OSError):
+            asked = json.loads(heard.readline())
             streams = StandardStreams(
-                rest, lambda data: _send(client, b"o", data), lambda data: _send(client, b"e", data)
+                heard.read(asked["input"]),
+                lambda data: _send(client, b"o", data),
+                lambda data: _send(client, b"e", data),
             )
             if not self._machine.reachable():
                 return
-            code = run_command(self._machine, json.loads(line), streams, user=self._user)
+            code = run_command(
+                self._machine,
+                asked["command"],
+                streams,
+                user=self._user,
+                started=lambda session: _interrupt_when_gone(client, session),
+            )
             _send(client, b"x", struct.pack(">i", code))
+
+
+def _interrupt_when_gone(client: socket.socket, session: Session) -> None:
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            if not client.recv(1):
+                session.interrupt()
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _send(client: socket.socket, kind: bytes, data: bytes) -> None:
@@ -104,8 +118,8 @@ def _here(command: str, given: bytes) -> int:
 def _elsewhere(address: str, command: str, given: bytes) -> int:
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port))) as server:
-        server.sendall(json.dumps(command).encode("ascii") + b"\n" + given)
-        server.shutdown(socket.SHUT_WR)
+        asked = json.dumps({"command": command, "input": len(given)})
+        server.sendall(asked.encode("ascii") + b"\n" + given)
         with server.makefile("rb") as answer:
             while head := answer.read(_HEAD.size):
                 kind, length = _HEAD.unpack(head)

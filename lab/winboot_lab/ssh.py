@@ -7,7 +7,9 @@ powershell.exe or another program of the machine. A client that goes away ends n
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import logging
 import queue
 import socket
@@ -53,6 +55,12 @@ class SshServer:
         self._thread = threading.Thread(target=self._accept, name=f"sshd {machine.label}", daemon=True)
         self._thread.start()
 
+    @property
+    def fingerprint(self) -> str:
+        """The host key's fingerprint, as `ssh-keygen -l` prints it."""
+        digest = hashlib.sha256(self.host_key.asbytes()).digest()
+        return "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("=")
+
     def cut(self) -> None:
         """Break every connection, as a restart or a lost network does."""
         with self._lock:
@@ -95,10 +103,12 @@ class SshServer:
             self._open.add(transport)
         try:
             transport.start_server(server=_Gate(self), event=threading.Event())
+            held: list[paramiko.Channel] = []
             while transport.is_active():
-                channel = transport.accept(1.0)
-                if channel is not None:
-                    threading.Thread(target=_keep, args=(channel,), daemon=True).start()
+                # A channel is served when it asks for a command; until then paramiko itself holds it weakly only.
+                held = [
+                    channel for channel in (*held, transport.accept(1.0)) if channel and not channel.closed
+                ]
         except (paramiko.SSHException, EOFError, OSError):
             pass
         finally:
@@ -108,7 +118,6 @@ class SshServer:
 
     def run(self, channel: paramiko.Channel, command: str) -> None:
         """One command behind a channel: input to its end, then output as it falls, then the exit code."""
-        channel.event.wait(10)
         given = b""
         with contextlib.suppress(OSError, EOFError):
             while piece := channel.recv(_PIECE):
@@ -118,11 +127,6 @@ class SshServer:
             self._machine, command, StandardStreams(given, pump.output, pump.error), user=self.user
         )
         pump.finish(code)
-
-
-def _keep(channel: paramiko.Channel) -> None:
-    """paramiko hands channels out when they are opened; what they are for comes with the request."""
-    channel.event.wait(60)
 
 
 class _Gate(paramiko.ServerInterface):

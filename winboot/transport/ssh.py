@@ -262,6 +262,7 @@ class SshTransport:
             channel = link.transport.open_session(timeout=seconds)
             channel.settimeout(seconds)
             channel.exec_command(f"taskkill.exe /PID {pid} /T /F")
+            channel.shutdown_write()
             while channel.recv(_PIECE):
                 pass
             channel.close()

@@ -14,6 +14,7 @@ import yaml
 if TYPE_CHECKING:
     from winboot.spec import Artifact
     from winboot_lab.cluster.cluster import ClusterPlan
+    from winboot_lab.node import LabNode
     from winboot_lab.up import Lab
 
 PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"
@@ -153,18 +154,28 @@ def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:
         )
         group["hosts"][plan.name] = {
             "address": endpoint.settings.address,
-            "connection": {"port": endpoint.http_port},
+            "connection": _way(lab.nodes[plan.name]),
             **({"node_ip": plan.address} if node_ip else {}),
         }
     connection = {
-        "scheme": "http",
-        "auth": "ntlm",
         "user": r".\Administrator",
         "password": {"env": PASSWORD_VARIABLE},
         # The lab's time runs faster than ours.
         "poll_s": POLL_S,
     }
     return {"defaults": {"connection": connection}, "groups": groups}
+
+
+def _way(node: LabNode) -> dict[str, Any]:
+    """How a machine is reached: over SSH where its sshd runs, else over WinRM."""
+    if node.ssh is None:
+        return {"port": node.endpoint.http_port, "scheme": "http", "auth": "ntlm"}
+    return {
+        "transport": "ssh",
+        "port": node.ssh.port,
+        "host_key": node.ssh.fingerprint,
+        "user": node.ssh.user,
+    }
 
 
 def _hashes(inventory: Path) -> dict[str, str]:
