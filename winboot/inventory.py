@@ -48,8 +48,6 @@ _HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names")
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 # A group is named on the command line (--limit a,b), in reports and in comments of the script.
 _GROUP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# The transports that this version has; another one is refused where it is written, not when a machine is contacted.
-TRANSPORTS: Final[tuple[str, ...]] = ("winrm",)
 _COMPUTER_NAME: Final = re.compile(r"(?!\d+$)[A-Za-z0-9]([A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
 
 
@@ -543,10 +541,6 @@ class _Reader:
             self._complain(place, f"hosts.{machine.name}.{key}", wrong, "its IPv4 address")
 
     def _check_connection(self, connection: Connection, merged: Table, host: _Host) -> None:
-        if connection.transport not in TRANSPORTS:
-            place = locate(merged, ("connection", "transport"))
-            wrong = f"the transport {connection.transport!r} is not available in this version"
-            self._complain(place, "connection.transport", wrong, " | ".join(TRANSPORTS))
         address = merged.get("address")
         target = connection.host or (address.text if isinstance(address, Scalar) else host.name)
         place = locate(merged, ("connection", "auth"))

@@ -133,7 +133,7 @@ BAD = [
     ("win-1: {connection: {port: 5985, tls: {ca: {file: c}}}}", "http has no certificate"),
     ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, port: 5986}}", "a port of WinRM"),
     ("win-1: {connection: {transport: ssh, key: {file: k}}}", "ssh needs a user"),
-    ("win-1: {connection: {transport: ssh, user: a}}", "a key or a password"),
+    ("win-1: {connection: {transport: ssh, user: a}}", "a key, a password or the agent"),
     ("win-1: {connection: {password: hunter2}}", "the value itself"),
     ("win-1: {connection: {transport: winrn}}", "did you mean 'winrm'"),
     (
@@ -157,8 +157,8 @@ BAD = [
     ("win-1: {node_ip: 0.0.0.0}", "cannot be a node's address"),
     ("win-1: {node_ip: 224.0.0.5}", "cannot be a node's address"),
     # Connections
-    ("win-1: {connection: {transport: ssh, user: a, key: {file: k}}}", "expected winrm"),
-    ("win-1: {connection: {transport: local}}", "'local' is not available in this version"),
+    ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, host_key: abc}}", "SHA256:<43 letters"),
+    ("win-1: {connection: {transport: shs}}", "expected winrm | ssh | local"),
     ("win-1: {connection: {port: 0}}", "a whole number from 1 to 65535"),
     ("win-1: {connection: {poll_s: .nan}}", "a number above 0 to 600"),
     ("win-1: {connection: {tls: {fingerprint: abc}}}", "64 hexadecimal digits"),

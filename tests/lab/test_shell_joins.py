@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from winboot_lab.cli.staging import stage
-from winboot_lab.shell import CONSOLE_VARIABLE, ConsoleServer
+from winboot_lab.console_server import ConsoleServer
+from winboot_lab.shell import CONSOLE_VARIABLE
 from winboot_lab.up import Lab
 
 from tests.transport.test_shells import stand_in

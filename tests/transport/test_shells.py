@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from winboot_lab.console_server import ConsoleServer
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
-from winboot_lab.shell import CONSOLE_VARIABLE, ConsoleServer
+from winboot_lab.shell import CONSOLE_VARIABLE
 from winboot_lab.ssh import SshServer
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Programs
