@@ -77,11 +77,17 @@ def test_a_step_has_its_differences_and_its_problem():
     found = parse(
         step(
             state="failed",
-            differences=[{"what": "x", "is": None, "want": "1", "reboot": True}],
+            differences=[
+                {"key": "a:b", "what": "x", "is": None, "want": "1", "reboot": True},
+                {"key": "c", "what": "y", "is": "2", "want": "(known after join)", "unknown": True},
+            ],
             problem={"id": "Odd", "message": "no", "hint": "try", "position": "line 1, column 2"},
         )
     )
 
     assert isinstance(found, StepDone)
-    assert found.differences == (Difference("x", None, "1", reboot=True),)
+    assert found.differences == (
+        Difference("x", None, "1", reboot=True, key="a:b"),
+        Difference("y", "2", "(known after join)", unknown=True, key="c"),
+    )
     assert found.problem == Problem("Odd", "no", "try", "line 1, column 2")

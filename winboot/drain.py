@@ -7,15 +7,11 @@ change that would disturb them (problem `NeedsDrain`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from winboot.cluster.base import Cluster, Wait
 from winboot.errors import NodeFailed
 from winboot.events import Difference, StepDone
 from winboot.run import Pass
-
-# How a look says that a value comes into being only with the join.
-KNOWN_LATER: Final = "(known after join)"
 
 
 def needs_drain(steps: Sequence[StepDone]) -> bool:
@@ -26,7 +22,7 @@ def needs_drain(steps: Sequence[StepDone]) -> bool:
 def disturbs_pods(difference: Difference) -> bool:
     """Whether the change would disturb pods. What exists and cannot be judged yet is left alone until it can be."""
     rough = difference.reboot or difference.disrupts or difference.disturbs
-    unknown = difference.is_ is not None and KNOWN_LATER in (difference.want or "")
+    unknown = difference.is_ is not None and difference.unknown
     return rough and not difference.policy and not unknown
 
 

@@ -17,12 +17,19 @@ from winboot.hints import hint_for
 VERSION: Final = 1
 
 StepState = Literal["ok", "would-change", "changed", "failed", "blocked", "skipped"]
+# How a value is shown that exists only on the node, after the join (Get-UnknownText in lib/difference.ps1).
+KNOWN_LATER: Final = "(known after join)"
+
 STEP_STATES: Final[tuple[StepState, ...]] = ("ok", "would-change", "changed", "failed", "blocked", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one thing is and how the profile wants it. `is_`/`want` are None where the thing is, or shall be, absent."""
+    """How one thing is and how the profile wants it. `is_`/`want` are None where the thing is, or shall be, absent.
+
+    `what`, `is_` and `want` are for people. Code decides by `key`, which is stable and unique within a step (empty where
+    nothing is decided by it), and by `unknown`: what is wanted cannot be known before the join.
+    """
 
     what: str
     is_: str | None
@@ -31,6 +38,8 @@ class Difference:
     disrupts: bool = False
     disturbs: bool = False
     policy: bool = False
+    unknown: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +241,8 @@ def _difference(data: _Fields) -> Difference:
         disrupts=data.flag("disrupts"),
         disturbs=data.flag("disturbs"),
         policy=data.flag("policy"),
+        unknown=data.flag("unknown"),
+        key=data.text("key", ""),
     )
 
 

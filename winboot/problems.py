@@ -8,7 +8,7 @@ are the classes of `winboot.errors`, each with what it says of itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +44,7 @@ from winboot.powershell.syntax import (
     Assignment,
     Command,
     CommandExpression,
+    CommandParameter,
     ExpandableString,
     FunctionDefinition,
     Node,
@@ -182,15 +183,28 @@ def _told(function: FunctionDefinition) -> Iterator[tuple[str, str]]:
     }
     for node in walk(function):
         match node:
-            case Command(
-                elements=(
-                    StringConstant(value="Stop-Step" | "New-Fault"),
-                    StringConstant(value=id_),
-                    message,
-                    *_,
-                )
-            ):
-                yield id_, texts.get(message.name, "") if isinstance(message, Variable) else _text(message)
+            case Command(elements=(StringConstant(value="Stop-Step" | "New-Fault"), *arguments)):
+                given = _arguments(arguments)
+                id_, message = given.get("Id"), given.get("Message")
+                if isinstance(id_, StringConstant) and message is not None:
+                    told = texts.get(message.name, "") if isinstance(message, Variable) else _text(message)
+                    yield id_.value, told
+
+
+def _arguments(elements: Sequence[Node]) -> dict[str, Node]:
+    """The values of `-Id` and `-Message`, which are also the first two that come without a name."""
+    given: dict[str, Node] = {}
+    named = ""
+    free = iter(("Id", "Message"))
+    for element in elements:
+        if isinstance(element, CommandParameter):
+            named = element.name
+            continue
+        place = named or next(free, "")
+        if place:
+            given[place] = element
+        named = ""
+    return given
 
 
 def _text(node: Node) -> str:

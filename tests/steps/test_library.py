@@ -9,6 +9,7 @@ from winboot_lab.engine.run import run_script
 from winboot_lab.windows.machine import Machine
 
 from winboot import script
+from winboot.events import KNOWN_LATER
 from winboot.hints import HINTS
 
 
@@ -104,6 +105,30 @@ def test_no_recovery_actions_are_an_empty_text(session):
 def test_case_counts_in_a_comparison_unless_told_otherwise(session):
     assert len(answer(session, "Compare-Wanted -What 'x' -Is 'A' -Want 'a'")) == 1
     assert answer(session, "Compare-Wanted -What 'x' -Is 'A' -Want 'a' -IgnoreCase") == []
+
+
+def test_what_cannot_be_known_yet_differs_whatever_is_there_and_says_so(session):
+    found = "| ForEach-Object { $_.key; $_.unknown; $_.is; $_.want }"
+
+    assert answer(session, f"Compare-Wanted -Key 'k' -What 'x' -Is $null -Want $null -Unknown {found}") == [
+        "k",
+        True,
+        None,
+        KNOWN_LATER,
+    ]
+    assert answer(session, f"Compare-Wanted -What 'x' -Is 'a' -Want '{KNOWN_LATER}/24' -Unknown {found}") == [
+        "x",
+        True,
+        "a",
+        f"{KNOWN_LATER}/24",
+    ]
+
+
+def test_a_text_that_a_user_writes_is_not_taken_for_unknown(session):
+    """A command line may hold any words."""
+    found = "| ForEach-Object { $_.unknown }"
+
+    assert answer(session, f"Compare-Wanted -What 'x' -Is 'a' -Want '{KNOWN_LATER}' {found}") == [False]
 
 
 def test_an_absent_value_differs_from_an_empty_one(session):

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from winboot.events import KNOWN_LATER
+
 KnownName = Literal[
     "node_ip",  # the address that reaches the API server, when the inventory does not say
     "node_subnet",  # the CIDR of the network that address is in
@@ -30,7 +32,6 @@ KnownName = Literal[
 ]
 
 SERVER_2019: Final = 17763
-NOT_YET: Final = "(known after join)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Known:
     suffix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.prefix}{NOT_YET}{self.suffix}"
+        return f"{self.prefix}{KNOWN_LATER}{self.suffix}"
 
 
 # Data for a file: JSON's types, with Known among the leaves.

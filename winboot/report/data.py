@@ -12,8 +12,13 @@ from winboot.report import NodeReport, Report, StepReport
 
 def difference_data(difference: Difference) -> dict[str, Any]:
     """A difference with the names it has on the wire."""
-    data: dict[str, Any] = {"what": difference.what, "is": difference.is_, "want": difference.want}
-    flags = ("reboot", "disrupts", "disturbs", "policy")
+    data: dict[str, Any] = {
+        "key": difference.key,
+        "what": difference.what,
+        "is": difference.is_,
+        "want": difference.want,
+    }
+    flags = ("unknown", "reboot", "disrupts", "disturbs", "policy")
     return data | {flag: True for flag in flags if getattr(difference, flag)}
 
 

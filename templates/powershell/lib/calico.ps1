@@ -6,12 +6,13 @@ function Get-CalicoDifference {
     $what = "HNS network $($Wanted.name)"
     $disrupts = Test-RestartDisruption 'calico-node'
     $networks = @(Get-HnsObject networks $Wanted.name)
-    if (-not $networks) { New-Difference -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
+    if (-not $networks) { New-Difference -Key 'network:present' -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
     else {
-        Compare-Wanted -What "${what}: type" -Is $networks[0].Type -Want $Wanted.type -IgnoreCase -Disrupts:$disrupts
-        Compare-Wanted -What "${what}: VNI" -Is (Get-NetworkVni $networks[0]) -Want ([string]$Wanted.vni) -Disrupts:$disrupts
-        Compare-Wanted -What "${what}: management address" -Is (Read-Member $networks[0] 'ManagementIP') `
-            -Want (Complete-Text '<<node_ip>>') -Disrupts:$disrupts
+        Compare-Wanted -Key 'network:type' -What "${what}: type" -Is $networks[0].Type -Want $Wanted.type -IgnoreCase -Disrupts:$disrupts
+        Compare-Wanted -Key 'network:vni' -What "${what}: VNI" -Is (Get-NetworkVni $networks[0]) -Want ([string]$Wanted.vni) -Disrupts:$disrupts
+        Compare-Wanted -Key 'network:management-address' -What "${what}: management address" `
+            -Is (Read-Member $networks[0] 'ManagementIP') -Want (Complete-Text '<<node_ip>>') `
+            -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) -Disrupts:$disrupts
     }
     Get-CalicoEndpointDifference $Wanted -Disrupts:$disrupts
 }
@@ -22,14 +23,12 @@ function Get-CalicoEndpointDifference {
     param([hashtable]$Wanted, [switch]$Disrupts)
     $what = "HNS endpoint $($Wanted.endpoint)"
     $address = Get-CalicoAddress $Wanted
-    $want = '(known after join)'
-    if ($address) { $want = $address }
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string]$endpoints[0].IPAddress }
-    Compare-Wanted -What $what -Is $is -Want $want -Disrupts:$Disrupts
+    Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not $address) -Disrupts:$Disrupts
     if ($endpoints.Count -gt 0 -and -not (Test-RemoteEndpoint $endpoints[0])) {
-        New-Difference -What "${what}: kind" -Is 'of this host' -Want 'remote' -Disrupts:$Disrupts
+        New-Difference -Key 'endpoint:kind' -What "${what}: kind" -Is 'of this host' -Want 'remote' -Disrupts:$Disrupts
     }
 }
 

@@ -1,13 +1,27 @@
 function New-Difference {
-    param([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy)
+    # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
+    # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
+    # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
+    # costs; Policy: somebody else holds it, so it is reported and not changed.
+    param(
+        [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
+        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy
+    )
+    if ($Unknown -and $null -eq $Want) { $Want = Get-UnknownText }
     [pscustomobject]@{
-        kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
-        reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
+        kind = 'difference'; key = $Key; what = $What; is = ConvertTo-Shown -Value $Is; want = ConvertTo-Shown -Value $Want
+        unknown = [bool]$Unknown; reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
     }
 }
 
+function Get-UnknownText {
+    # How a value is shown that exists only after the join.
+    '(known after join)'
+}
+
 function ConvertTo-Shown {
-    param($Value)
+    # A value as the text that people read: a list with commas, true and false in lower case; $null stays $null.
+    param([object]$Value)
     if ($null -eq $Value) { return $null }
     if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
     if ($Value -is [array]) { return ($Value -join ', ') }
@@ -15,11 +29,16 @@ function ConvertTo-Shown {
 }
 
 function Compare-Wanted {
-    param([string]$What, $Is, $Want, [switch]$IgnoreCase, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs)
-    $isText = ConvertTo-Shown $Is
-    $wantText = ConvertTo-Shown $Want
-    if ($isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)) { return }
-    New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
+    # A difference (see New-Difference) where Is and Want are not shown alike; nothing where they are.
+    param(
+        [string]$What, [string]$Key = $What, [object]$Is, [object]$Want, [switch]$IgnoreCase,
+        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs
+    )
+    $isText = ConvertTo-Shown -Value $Is
+    $wantText = ConvertTo-Shown -Value $Want
+    $same = $isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)
+    if ($same -and -not $Unknown) { return }
+    New-Difference -Key $Key -What $What -Is $isText -Want $wantText -Unknown:$Unknown -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
 
 function New-Reboot {

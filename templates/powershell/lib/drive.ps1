@@ -207,8 +207,8 @@ function Read-Difference {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
             throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
-        if ($seen.ContainsKey($thing.what)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.what)" }
-        $seen[$thing.what] = $true
+        if ($seen.ContainsKey($thing.key)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.key)" }
+        $seen[$thing.key] = $true
         $thing
     }
 }

@@ -124,8 +124,8 @@ function Get-FileDifference {
     param([string]$Path, $Text, [switch]$Disrupts)
     $is = Read-FileText $Path
     if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
-    $want = if ($null -eq $Text) { '(known after join)' } else { ConvertTo-TextSummary $Text }
-    New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want $want -Disrupts:$Disrupts
+    New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Text) `
+        -Unknown:($null -eq $Text) -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {

@@ -39,13 +39,13 @@ function Get-ReservationDifference {
     foreach ($reservation in $Reservations) {
         $holder = "$($reservation.holder) $($reservation.interface)"
         $address = Expand-Known $reservation.address
-        $want = if ($address) { "${address}: $holder" } else { '(known after join)' }
+        $want = if ($address) { "${address}: $holder" }
         $is = $null
         if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
             $entry = Read-StoreEntry (Get-StorePath $Store $address)
             $is = "${address}: $($entry.owner) $($entry.interface)"
         }
-        Compare-Wanted -What "reserved address for $holder" -Is $is -Want $want
+        Compare-Wanted -Key "reserved:$holder" -What "reserved address for $holder" -Is $is -Want $want -Unknown:(-not $address)
     }
     $cidrs = @(Get-PodCidr)
     if (-not $cidrs) { return }

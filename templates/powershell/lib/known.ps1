@@ -114,11 +114,27 @@ function Set-RenderedFile {
 }
 
 function Complete-Service {
-    param($Service)
+    # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
+    # the members and parameters whose text has a place that cannot be filled before the join.
+    param([hashtable]$Service)
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-    foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
-    foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
+    $unknown = @()
+    foreach ($name in $Service.Keys) {
+        $complete[$name] = Complete-Value $Service[$name]
+        if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
+    }
+    foreach ($name in @($complete.parameters.Keys)) {
+        if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
+        $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+    }
+    $complete.unknown = $unknown
     $complete
+}
+
+function Test-KnownText {
+    # Whether every place <<name>> of the text can be filled now.
+    param([string]$Text)
+    $null -ne (Expand-Known $Text)
 }
 
 function Complete-Value {
@@ -131,7 +147,7 @@ function Complete-Value {
 function Complete-Text {
     param([string]$Text)
     $filled = Expand-Known $Text
-    if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
+    if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
     $filled
 }
 

@@ -38,11 +38,11 @@ function Get-RegistrationDifference {
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
-    if (-not $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
-    else { Compare-Wanted -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
-    if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)' }
+    if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
+    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+    if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
     if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
-        New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
+        New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
     }
 }
 
@@ -63,10 +63,10 @@ function Wait-Registration {
         Start-CurrentService 'kubelet'
         if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
     }
-    $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what }) -join '; '
-    $message = "not there after $Seconds seconds: $left"
+    $left = @(Get-RegistrationDifference @wanted)
+    $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
     if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
-    if ($left -match '^[^;]*serving certificate$') { Stop-Step 'ServingCsrPending' $message }
-    if ($left -match '^[^;]*pod CIDR$') { Stop-Step 'NoPodCidr' $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step 'ServingCsrPending' $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step 'NoPodCidr' $message }
     Stop-Step 'NotRegistered' $message
 }

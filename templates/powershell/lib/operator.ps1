@@ -10,7 +10,7 @@ function Get-OperatorDifference {
     if ($Wanted.name -ne '') { $networks = @(Get-HnsObject networks $Wanted.name) }
     $want = 'present'
     if ($Wanted.type -ne '') { $want = $Wanted.type }
-    if ($networks.Count -eq 0 -and $Wanted.name -ne '') { New-Difference -What $what -Is $null -Want $want }
+    if ($networks.Count -eq 0 -and $Wanted.name -ne '') { New-Difference -Key 'network:present' -What $what -Is $null -Want $want }
     elseif ($networks) {
         # Type, subnet and VNI are its owner's affair; that they differ is worth knowing.
         Get-ForeignFault -Network $networks[0] -Wanted $Wanted -What $what | ForEach-Object {
@@ -19,22 +19,22 @@ function Get-OperatorDifference {
         }
     }
     if ($Wanted.endpoint -ne '' -and @(Get-HnsObject endpoints $Wanted.endpoint).Count -eq 0) {
-        New-Difference -What "HNS endpoint $($Wanted.endpoint)" -Is $null -Want 'present'
+        New-Difference -Key 'endpoint' -What "HNS endpoint $($Wanted.endpoint)" -Is $null -Want 'present'
     }
     foreach ($path in $Wanted.plugins) {
-        if (-not [IO.File]::Exists($path)) { New-Difference -What "file $path" -Is $null -Want 'present' }
+        if (-not [IO.File]::Exists($path)) { New-Difference -Key "file:$path" -What "file $path" -Is $null -Want 'present' }
     }
     if ($Wanted.conf_folder -ne '' -and @(Get-ForeignFile -Folder $Wanted.conf_folder -Own @{}).Count -eq 0) {
-        New-Difference -What "CNI configuration in $($Wanted.conf_folder)" -Is $null -Want 'present'
+        New-Difference -Key 'cni-configuration' -What "CNI configuration in $($Wanted.conf_folder)" -Is $null -Want 'present'
     }
 }
 
 function Get-ForeignFault {
     param($Network, $Wanted, [string]$What)
-    if ($Wanted.type -ne '') { Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase }
-    Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
-        -Want (Complete-Text '<<node_ip>>')
-    if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) }
+    if ($Wanted.type -ne '') { Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase }
+    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
+        -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>'))
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) }
 }
 
 function Wait-Operator {
@@ -46,7 +46,7 @@ function Wait-Operator {
         $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy })
         if (-not $left) { return }
         if ([DateTime]::UtcNow -gt $until) {
-            $names = @($left | ForEach-Object { $_.what }) -join '; '
+            $names = @($left | ForEach-Object { "$($_.what)" }) -join '; '
             Stop-Step 'OperatorMissing' "not there after $Seconds seconds: $names" -Hint $Wanted.who
         }
         Start-Sleep -Milliseconds 3000

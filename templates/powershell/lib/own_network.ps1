@@ -4,7 +4,7 @@ function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
     param($Wanted, [int]$Seconds)
     $address = Wait-NodeAddress
-    $wrong = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.what -match '^HNS network ' })
+    $wrong = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' })
     if ($wrong.Count -gt 0) {
         Remove-PodNetwork $Wanted.name
         [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))

@@ -5,7 +5,7 @@ function Get-PodNetworkDifference {
     if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
     else {
         $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
-        New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
+        New-Difference -Key 'network:present' -What $what -Is $is -Want $Wanted.type -Disrupts
     }
     if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
@@ -14,12 +14,14 @@ function Get-PodNetworkDifference {
 function Get-NetworkFault {
     param($Network, $Wanted, [string]$What)
     $flags = @{ Disrupts = $true; Disturbs = $true }
-    Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
     $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
-    Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
-    Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') -Want (Complete-Text '<<node_ip>>') @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+    $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
+    Compare-Wanted -Key 'network:subnets' -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
+    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
+        -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
 }
 
 function Get-NetworkVni {
@@ -34,12 +36,12 @@ function Get-HostEndpointDifference {
     $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
     $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
-    Compare-Wanted -What $what -Is $is -Want $address -Disrupts
+    Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
-    if (-not (Find-Address $address)) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
     foreach ($one in Get-ForwardingAddress $Wanted) {
         foreach ($interface in Find-Interface $one) {
-            Compare-Wanted -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
+            Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
         }
     }
 }
@@ -87,9 +89,9 @@ function Get-SubnetFileDifference {
     $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
     $is = if ($match.Success) { $match.Groups[1].Value }
     $known = Get-Known
-    $want = '(known after join)'
+    $want = $null
     if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
-    Compare-Wanted -What "file ${Path}: subnet" -Is $is -Want $want -Disrupts
+    Compare-Wanted -Key 'subnet-file' -What "file ${Path}: subnet" -Is $is -Want $want -Unknown:($null -eq $want) -Disrupts
 }
 
 function Test-PodNetwork {
@@ -139,7 +141,7 @@ function Start-NetworkAgent {
     Save-RestartNeed 'kube-proxy'
     Stop-RunningService $Wanted.agent
     # The agent would keep one with the right subnet.
-    if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
+    if (Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' }) { Remove-PodNetwork $Wanted.name }
     [void](Wait-NodeAddress)
     Start-CurrentService $Wanted.agent
     Wait-PodNetwork $Wanted -Seconds $Seconds

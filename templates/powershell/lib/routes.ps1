@@ -38,7 +38,7 @@ function Read-PodRoute {
 
 function Get-PodRouteDifference {
     if ($null -eq (Get-NodeObject)) {
-        New-Difference -What 'routes to the pods of other nodes' -Is $null -Want '(known after join)'
+        New-Difference -Key 'routes' -What 'routes to the pods of other nodes' -Unknown
         return
     }
     $is = @{}

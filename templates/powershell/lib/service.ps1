@@ -11,20 +11,21 @@ function Get-ServiceDifference {
     $flags = @{ Disrupts = (Test-RestartDisruption $name) }
     $is = Read-Service $name
     $what = "service ${name}:"
-    Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
-    Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
-    Compare-Wanted -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
-    Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
-    Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
-    Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
+    Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
+    Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
+    Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
+    Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
+    Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
     # 0: only after a crash. A kubelet that is told to stop may end with an error.
-    if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
+    if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
     foreach ($key in $Service.parameters.Keys | Sort-Object) {
-        Compare-Wanted -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] @flags
+        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] `
+            -Unknown:($Service.unknown -contains $key) @flags
     }
-    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags }
-    if (Test-RestartNeed $name) { New-Difference -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
-    Compare-Wanted -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
+    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
+    if (Test-RestartNeed $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
+    Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
 }
 
 function Test-RestartDisruption {
@@ -79,9 +80,11 @@ function Get-ServiceState {
 function Set-ServiceDefinition {
     param($Service)
     $name = $Service.name
-    if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
+    if ($Service.unknown) { Stop-Unknown }
     Save-FormerValue 'Service' $name (Read-FormerService $name)
-    if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
+    # These take effect without a restart of the service.
+    $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
+    if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
     # Else its process goes on.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
     $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }

@@ -37,11 +37,10 @@ function Get-PageFileDifference {
 
 function Set-PageFile {
     param($MiB)
-    foreach ($difference in Get-PageFileDifference $MiB) {
-        Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' `
-            -Value @($difference.want) -Kind 'MultiString'
-        New-Reboot
-    }
+    if (-not (Get-PageFileDifference $MiB)) { return }
+    $value = if ($MiB -is [string]) { '?:\pagefile.sys' } else { "C:\pagefile.sys $MiB $MiB" }
+    Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' -Value @($value) -Kind 'MultiString'
+    New-Reboot
 }
 
 function Get-PowerPlan {

@@ -1,0 +1,154 @@
+"""Nothing is decided by display text: `what`, `is` and `want` of a difference are for people, `key` and `unknown` for code."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from winboot.events import KNOWN_LATER
+from winboot.powershell.parser import parse
+from winboot.powershell.syntax import ExpandableString, Member, Node, StringConstant, children, walk
+from winboot.script import library_files, templates_root
+
+ROOT = Path(__file__).parents[1]
+STEPS = sorted((templates_root() / "steps").glob("*.j2"))
+
+
+# ---- PowerShell: what, is and want of an object stand inside texts that people read, and nowhere else ------------------
+
+
+def decided(text: str) -> list[str]:
+    """Members of that name outside a text in double quotes, each with its line."""
+    return [f"line {node.extent.line}: {node.extent.text}" for node in _outside_texts(parse(text))]
+
+
+def _outside_texts(node: Node) -> Iterator[Node]:
+    if isinstance(node, ExpandableString):
+        return
+    if (
+        isinstance(node, Member)
+        and isinstance(node.member, StringConstant)
+        and node.member.value.lower() in ("what", "is", "want")
+    ):
+        yield node
+    for child in children(node):
+        yield from _outside_texts(child)
+
+
+def without_template(text: str) -> str:
+    """The PowerShell of a step's template, with a text for each value."""
+    text = re.sub(r"\{#.*?#\}|\{%.*?%\}", "", text, flags=re.DOTALL)
+    return re.sub(r"\{\{.*?\}\}", "'value'", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("name", library_files())
+def test_no_function_of_the_library_decides_by_what_people_read(name: str):
+    assert decided(library_files()[name]) == []
+
+
+@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.name)
+def test_no_step_decides_by_what_people_read(path: Path):
+    assert decided(without_template(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$d | Where-Object { $_.what -like 'HNS network *' }",
+        "if ($d.want -match 'x') { 1 }",
+        "$seen.ContainsKey($d.what)",
+        "switch ($d.is) { 'x' { 1 } }",
+        "$texts = $d | ForEach-Object { $_.What }",
+    ],
+)
+def test_each_way_to_decide_by_a_text_is_seen(text: str):
+    assert len(decided(text)) == 1
+
+
+def test_a_message_may_name_what_differs():
+    assert decided("\"still different: $($d.what -join '; ')\"") == []
+
+
+def test_how_something_unknown_is_shown_is_written_once_on_each_side():
+    holders = [
+        name
+        for name, text in library_files().items()
+        for node in walk(parse(text))
+        if isinstance(node, StringConstant) and KNOWN_LATER in node.value
+    ]
+    spelled = [
+        path.name
+        for path in (ROOT / "winboot").rglob("*.py")
+        for value in _texts(path)
+        if value == KNOWN_LATER
+    ]
+
+    assert holders == ["difference.ps1"]
+    assert spelled == ["events.py"]
+
+
+def _texts(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+# ---- Python: such a text is shown, joined and handed on; it is compared with nothing but None ----------------------------
+
+
+def decided_in_python(text: str) -> list[str]:
+    """Places where an attribute of that name is compared, searched, matched, or asked for one of its methods."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                if all(isinstance(op, ast.Is | ast.IsNot) for op in ops):
+                    continue
+                parts = [left, *others]
+            case ast.Attribute(value=value):
+                parts = [value]
+            case ast.Match(subject=subject):
+                parts = [subject]
+            case ast.Subscript(value=value, slice=index):
+                parts = [value, index]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re" | "fnmatch")), args=args):
+                parts = list(args)
+            case _:
+                continue
+        found += [f"line {part.lineno}: {ast.unparse(part)}" for part in parts if _is_shown(part)]
+    return found
+
+
+def _is_shown(node: ast.expr) -> bool:
+    # `x.want or ""` decides like `x.want`.
+    inner = node.values if isinstance(node, ast.BoolOp) else [node]
+    return any(isinstance(one, ast.Attribute) and one.attr in ("what", "is_", "want") for one in inner)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "winboot").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_no_module_decides_by_what_people_read(path: Path):
+    assert decided_in_python(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "d.want == 'x'",
+        "'later' in (d.want or '')",
+        "d.what.startswith('HNS')",
+        "re.match('x', d.is_)",
+        "table[d.what]",
+        "match d.is_:\n    case 'x': pass",
+    ],
+)
+def test_each_way_to_decide_by_a_text_is_seen_in_python(text: str):
+    assert len(decided_in_python(text)) == 1
+
+
+@pytest.mark.parametrize("text", ["d.is_ is None", "f'{d.what}'", "show(d.want)", "{'what': d.what}"])
+def test_a_text_may_be_shown_in_python(text: str):
+    assert decided_in_python(text) == []
