@@ -8,9 +8,7 @@ import pytest
 
 from tests.join.fakes import STARTING, FakeCluster, Found, Scene, a_node, states
 from winboot.drain import disturbs_pods
-from winboot.events import Difference
-
-LATER = "(known after join)"
+from winboot.events import KNOWN_LATER, Difference
 
 
 @pytest.mark.parametrize("flag", ["reboot", "disrupts", "disturbs"])
@@ -54,18 +52,20 @@ def test_the_script_is_told_whether_the_node_is_live(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_", "want", "disturbs"),
+    ("is_", "want", "unknown", "disturbs"),
     [
-        ("cbr0", f"subnet {LATER}", False),
+        ("cbr0", f"subnet {KNOWN_LATER}", True, False),
         # Nothing is there yet: making it disturbs nobody who waits for it, but the change is made.
-        (None, LATER, True),
-        ("cbr0", "other", True),
+        (None, KNOWN_LATER, True, True),
+        ("cbr0", "other", False, True),
+        # Words that a profile may hold decide nothing.
+        ("cbr0", f"--name={KNOWN_LATER}", False, True),
     ],
 )
 def test_what_is_there_and_cannot_be_judged_yet_is_left_alone(
-    is_: str | None, want: str, disturbs: bool
+    is_: str | None, want: str, unknown: bool, disturbs: bool
 ) -> None:
-    assert disturbs_pods(Difference("network", is_, want, disrupts=True)) is disturbs
+    assert disturbs_pods(Difference("network", is_, want, disrupts=True, unknown=unknown)) is disturbs
 
 
 def test_pods_that_stay_stop_the_join_before_anything_is_changed(tmp_path: Path) -> None:
