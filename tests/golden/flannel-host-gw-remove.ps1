@@ -486,6 +486,11 @@ function Undo-Rewiring($Guard) {
   foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
+function Get-UnknownText {
+  # How a value is shown that exists only after the join.
+  '(known after join)'
+}
+
 function New-Reboot {
   [pscustomobject]@{ kind = 'reboot' }
 }
@@ -1178,11 +1183,26 @@ function Get-NetworkBase([string]$Address, [int]$Length) {
   [Net.IPAddress]::new($bytes).ToString()
 }
 
-function Complete-Service($Service) {
+function Complete-Service([hashtable]$Service) {
+  # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
+  # the members and parameters whose text has a place that cannot be filled before the join.
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
-  foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
+  $unknown = @()
+  foreach ($name in $Service.Keys) {
+    $complete[$name] = Complete-Value $Service[$name]
+    if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
+  }
+  foreach ($name in @($complete.parameters.Keys)) {
+    if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
+    $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+  }
+  $complete.unknown = $unknown
   $complete
+}
+
+function Test-KnownText([string]$Text) {
+  # Whether every place <<name>> of the text can be filled now.
+  $null -ne (Expand-Known $Text)
 }
 
 function Complete-Value($Value) {
@@ -1193,7 +1213,7 @@ function Complete-Value($Value) {
 
 function Complete-Text([string]$Text) {
   $filled = Expand-Known $Text
-  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
+  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
   $filled
 }
 

@@ -299,7 +299,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
 }; Look = {
   # While its network is missing, the step pod-network starts it: that rewires the adapter.
   $standing = Test-PodNetwork $network
-  Get-ServiceDifference $service | Where-Object { $standing -or $_.what -notmatch ': (state|configuration in use)$' }
+  Get-ServiceDifference $service | Where-Object { $standing -or @('service:state', 'service:in-use') -notcontains $_.key }
 }; Change = {
   Set-ServiceDefinition $service
   if (Test-PodNetwork $network) { Start-CurrentService $service.name }
@@ -788,25 +788,46 @@ function Undo-Rewiring($Guard) {
   foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
 }
 
-function New-Difference([string]$What, $Is, $Want, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy) {
+function New-Difference {
+  # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
+  # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
+  # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
+  # costs; Policy: somebody else holds it, so it is reported and not changed.
+  param(
+    [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
+    [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy
+  )
+  if ($Unknown -and $null -eq $Want) { $Want = Get-UnknownText }
   [pscustomobject]@{
-    kind = 'difference'; what = $What; is = ConvertTo-Shown $Is; want = ConvertTo-Shown $Want
-    reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
+    kind = 'difference'; key = $Key; what = $What; is = ConvertTo-Shown -Value $Is; want = ConvertTo-Shown -Value $Want
+    unknown = [bool]$Unknown; reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
   }
 }
 
-function ConvertTo-Shown($Value) {
+function Get-UnknownText {
+  # How a value is shown that exists only after the join.
+  '(known after join)'
+}
+
+function ConvertTo-Shown([object]$Value) {
+  # A value as the text that people read: a list with commas, true and false in lower case; $null stays $null.
   if ($null -eq $Value) { return $null }
   if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
   if ($Value -is [array]) { return ($Value -join ', ') }
   [string]$Value
 }
 
-function Compare-Wanted([string]$What, $Is, $Want, [switch]$IgnoreCase, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs) {
-  $isText = ConvertTo-Shown $Is
-  $wantText = ConvertTo-Shown $Want
-  if ($isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)) { return }
-  New-Difference -What $What -Is $isText -Want $wantText -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
+function Compare-Wanted {
+  # A difference (see New-Difference) where Is and Want are not shown alike; nothing where they are.
+  param(
+    [string]$What, [string]$Key = $What, [object]$Is, [object]$Want, [switch]$IgnoreCase,
+    [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs
+  )
+  $isText = ConvertTo-Shown -Value $Is
+  $wantText = ConvertTo-Shown -Value $Want
+  $same = $isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)
+  if ($same -and -not $Unknown) { return }
+  New-Difference -Key $Key -What $What -Is $isText -Want $wantText -Unknown:$Unknown -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
 
 function New-Reboot {
@@ -990,8 +1011,8 @@ function Read-Difference($Step) {
     if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
       throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
     }
-    if ($seen.ContainsKey($thing.what)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.what)" }
-    $seen[$thing.what] = $true
+    if ($seen.ContainsKey($thing.key)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.key)" }
+    $seen[$thing.key] = $true
     $thing
   }
 }
@@ -1195,8 +1216,8 @@ function Get-FileDifference([string]$Path, $Text, [switch]$Disrupts) {
   # Text is null while it cannot be known. -ceq would pass over characters that have no width.
   $is = Read-FileText $Path
   if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
-  $want = if ($null -eq $Text) { '(known after join)' } else { ConvertTo-TextSummary $Text }
-  New-Difference -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want $want -Disrupts:$Disrupts
+  New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Text) `
+    -Unknown:($null -eq $Text) -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary($Text) {
@@ -1610,13 +1631,13 @@ function Get-ReservationDifference([string]$Store, $Reservations) {
   foreach ($reservation in $Reservations) {
     $holder = "$($reservation.holder) $($reservation.interface)"
     $address = Expand-Known $reservation.address
-    $want = if ($address) { "${address}: $holder" } else { '(known after join)' }
+    $want = if ($address) { "${address}: $holder" }
     $is = $null
     if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
       $entry = Read-StoreEntry (Get-StorePath $Store $address)
       $is = "${address}: $($entry.owner) $($entry.interface)"
     }
-    Compare-Wanted -What "reserved address for $holder" -Is $is -Want $want
+    Compare-Wanted -Key "reserved:$holder" -What "reserved address for $holder" -Is $is -Want $want -Unknown:(-not $address)
   }
   $cidrs = @(Get-PodCidr)
   if (-not $cidrs) { return }
@@ -1754,11 +1775,26 @@ function Set-RenderedFile($Files, [string]$Service = '') {
   }
 }
 
-function Complete-Service($Service) {
+function Complete-Service([hashtable]$Service) {
+  # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
+  # the members and parameters whose text has a place that cannot be filled before the join.
   $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  foreach ($name in $Service.Keys) { $complete[$name] = Complete-Value $Service[$name] }
-  foreach ($name in @($complete.parameters.Keys)) { $complete.parameters[$name] = Complete-Value $complete.parameters[$name] }
+  $unknown = @()
+  foreach ($name in $Service.Keys) {
+    $complete[$name] = Complete-Value $Service[$name]
+    if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
+  }
+  foreach ($name in @($complete.parameters.Keys)) {
+    if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
+    $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+  }
+  $complete.unknown = $unknown
   $complete
+}
+
+function Test-KnownText([string]$Text) {
+  # Whether every place <<name>> of the text can be filled now.
+  $null -ne (Expand-Known $Text)
 }
 
 function Complete-Value($Value) {
@@ -1769,7 +1805,7 @@ function Complete-Value($Value) {
 
 function Complete-Text([string]$Text) {
   $filled = Expand-Known $Text
-  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', '(known after join)') }
+  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
   $filled
 }
 
@@ -2132,11 +2168,11 @@ function Get-PodCidr {
 function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsPodCidr) {
   $node = Get-NodeObject
   $what = "node $($script:Node.node):"
-  if (-not $node) { New-Difference -What "$what registered" -Is $null -Want 'yes' }
-  else { Compare-Wanted -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
-  if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -What "$what pod CIDR" -Is $null -Want '(known after join)' }
+  if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
+  else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+  if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
   if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
-    New-Difference -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
+    New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
   }
 }
 
@@ -2156,11 +2192,11 @@ function Wait-Registration([string]$ClientCertificate, [string]$ServingCertifica
     Start-CurrentService 'kubelet'
     if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
   }
-  $left = @(Get-RegistrationDifference @wanted | ForEach-Object { $_.what }) -join '; '
-  $message = "not there after $Seconds seconds: $left"
+  $left = @(Get-RegistrationDifference @wanted)
+  $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
   if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
-  if ($left -match '^[^;]*serving certificate$') { Stop-Step 'ServingCsrPending' $message }
-  if ($left -match '^[^;]*pod CIDR$') { Stop-Step 'NoPodCidr' $message }
+  if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step 'ServingCsrPending' $message }
+  if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step 'NoPodCidr' $message }
   Stop-Step 'NotRegistered' $message
 }
 
@@ -2170,7 +2206,7 @@ function Get-PodNetworkDifference($Wanted) {
   if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
   else {
     $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
-    New-Difference -What $what -Is $is -Want $Wanted.type -Disrupts
+    New-Difference -Key 'network:present' -What $what -Is $is -Want $Wanted.type -Disrupts
   }
   if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
   if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
@@ -2178,12 +2214,14 @@ function Get-PodNetworkDifference($Wanted) {
 
 function Get-NetworkFault($Network, $Wanted, [string]$What) {
   $flags = @{ Disrupts = $true; Disturbs = $true }
-  Compare-Wanted -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+  Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
   $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
   $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
-  Compare-Wanted -What "${What}: subnets" -Is $is -Want $want -IgnoreCase @flags
-  Compare-Wanted -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') -Want (Complete-Text '<<node_ip>>') @flags
-  if ($Wanted.vni -ne 0) { Compare-Wanted -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+  $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
+  Compare-Wanted -Key 'network:subnets' -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
+  Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
+    -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
+  if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
 }
 
 function Get-NetworkVni($Network) {
@@ -2196,12 +2234,12 @@ function Get-HostEndpointDifference($Wanted) {
   $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
   $address = Complete-Text '<<pod_endpoint>>'
   $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
-  Compare-Wanted -What $what -Is $is -Want $address -Disrupts
+  Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
   if ($is -ne $address) { return }
-  if (-not (Find-Address $address)) { New-Difference -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+  if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
   foreach ($one in Get-ForwardingAddress $Wanted) {
     foreach ($interface in Find-Interface $one) {
-      Compare-Wanted -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
+      Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
     }
   }
 }
@@ -2237,9 +2275,9 @@ function Get-SubnetFileDifference([string]$Path) {
   $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
   $is = if ($match.Success) { $match.Groups[1].Value }
   $known = Get-Known
-  $want = '(known after join)'
+  $want = $null
   if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
-  Compare-Wanted -What "file ${Path}: subnet" -Is $is -Want $want -Disrupts
+  Compare-Wanted -Key 'subnet-file' -What "file ${Path}: subnet" -Is $is -Want $want -Unknown:($null -eq $want) -Disrupts
 }
 
 function Test-PodNetwork($Wanted) {
@@ -2283,7 +2321,7 @@ function Start-NetworkAgent($Wanted, [int]$Seconds) {
   Save-RestartNeed 'kube-proxy'
   Stop-RunningService $Wanted.agent
   # The agent would keep one with the right subnet.
-  if (Get-PodNetworkDifference $Wanted | Where-Object { $_.what -like 'HNS network *' }) { Remove-PodNetwork $Wanted.name }
+  if (Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' }) { Remove-PodNetwork $Wanted.name }
   [void](Wait-NodeAddress)
   Start-CurrentService $Wanted.agent
   Wait-PodNetwork $Wanted -Seconds $Seconds
@@ -2546,20 +2584,21 @@ function Get-ServiceDifference($Service) {
   $flags = @{ Disrupts = (Test-RestartDisruption $name) }
   $is = Read-Service $name
   $what = "service ${name}:"
-  Compare-Wanted -What "$what command line" -Is $is.command_line -Want $Service.command_line @flags
-  Compare-Wanted -What "$what start type" -Is $is.start -Want $Service.start
-  Compare-Wanted -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
-  Compare-Wanted -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
-  Compare-Wanted -What "$what environment" -Is $is.environment -Want $Service.environment @flags
-  Compare-Wanted -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+  Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
+  Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
+  Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
+  Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
+  Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
+  Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
   # 0: only after a crash. A kubelet that is told to stop may end with an error.
-  if ($null -ne $is.recovery) { Compare-Wanted -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
+  if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
   foreach ($key in $Service.parameters.Keys | Sort-Object) {
-    Compare-Wanted -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] @flags
+    Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] `
+      -Unknown:($Service.unknown -contains $key) @flags
   }
-  if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -What "$what values of NSSM" -Is 'present' -Want $null @flags }
-  if (Test-RestartNeed $name) { New-Difference -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
-  Compare-Wanted -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
+  if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
+  if (Test-RestartNeed $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
+  Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
 }
 
 function Test-RestartDisruption([string]$Name) {
@@ -2608,9 +2647,11 @@ function Get-ServiceState([string]$Name) {
 
 function Set-ServiceDefinition($Service) {
   $name = $Service.name
-  if ("$($Service.command_line) $($Service.parameters.Values)" -like '*(known after join)*') { Stop-Unknown }
+  if ($Service.unknown) { Stop-Unknown }
   Save-FormerValue 'Service' $name (Read-FormerService $name)
-  if (Get-ServiceDifference $Service | Where-Object { $_.what -notmatch ': (state|start type|depends on|recovery.*)$' }) { Save-RestartNeed $name }
+  # These take effect without a restart of the service.
+  $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
+  if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
   # Else its process goes on.
   if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
   $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
@@ -2700,11 +2741,10 @@ function Get-PageFileDifference($MiB) {
 }
 
 function Set-PageFile($MiB) {
-  foreach ($difference in Get-PageFileDifference $MiB) {
-    Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' `
-      -Value @($difference.want) -Kind 'MultiString'
-    New-Reboot
-  }
+  if (-not (Get-PageFileDifference $MiB)) { return }
+  $value = if ($MiB -is [string]) { '?:\pagefile.sys' } else { "C:\pagefile.sys $MiB $MiB" }
+  Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' -Value @($value) -Kind 'MultiString'
+  New-Reboot
 }
 
 function Get-StatePath([string]$Name = '') {
