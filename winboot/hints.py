@@ -31,6 +31,9 @@ HINTS: Final[Mapping[str, str]] = {
     "FileInUse": (
         "A virus scanner, a backup or a log shipper holds it: exclude the folder there, and run the same command again."
     ),
+    "FolderIsLink": (
+        "See who made the link (dir /AL /Q), move what it leads to into a real folder, and run the same command again."
+    ),
     "FolderLeft": (
         "A process still uses it, or it holds image layers: restart the machine and run the same command again."
     ),

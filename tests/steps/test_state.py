@@ -1,14 +1,78 @@
 """Who may change a machine: mutex, fence and journal in the state folder."""
 
 import json
+import re
 
 import pytest
 from winboot_lab.engine.run import run_script
+from winboot_lab.windows.accounts import Token
+from winboot_lab.windows.acl import WRITE, Acl, Rule
+from winboot_lab.windows.primitives.access import show_acl
 
 from tests.steps.bench import Bench
+from winboot import script
 
 STEP = "dynamic-ports"
 FOLDER = r"C:\ProgramData\winboot"
+
+
+@pytest.fixture
+def user(bench: Bench) -> Token:
+    bench.machine.accounts.add("alice", administrator=False)
+    return bench.machine.accounts.token("alice")
+
+
+def test_a_state_folder_that_is_a_link_is_not_followed(bench: Bench, user: Token):
+    files = bench.machine.files
+    files.make_directory(r"C:\elsewhere")
+    before = files.need(r"C:\elsewhere")[1].acl.sddl()
+    files.link(FOLDER, r"C:\elsewhere", "Junction", user)
+
+    told = bench.run(STEP)
+    assert told.ended == "failed"
+    assert re.search("is a link to another place", told.events[-1]["problem"]["message"])
+    assert files.need(r"C:\elsewhere")[1].acl.sddl() == before
+    assert not files.list(r"C:\elsewhere")
+
+
+def test_a_file_that_somebody_else_put_into_the_state_folder_is_not_believed(bench: Bench, user: Token):
+    bench.run(STEP)
+    bench.machine.files.need(FOLDER)[1].acl.explicit.append(Rule(user.sid, WRITE))
+    bench.machine.files.write(rf"{FOLDER}\former\..\reboot.json", b"{}", user)
+
+    told = bench.run(STEP)
+    assert told.ended == "failed"
+    assert re.search(r"reboot.json belongs to .* no administrator", told.events[-1]["problem"]["message"])
+
+
+def test_an_ordinary_user_cannot_hold_up_a_run_with_a_mutex_of_that_name(bench: Bench, user: Token):
+    squatter = bench.machine.session(token=user)
+    squatter.invoke("mutex.create", {"name": r"Global\winboot", "initially_owned": True})
+
+    assert bench.run(STEP).ended == "complete"
+
+
+def test_a_mutex_that_an_ordinary_user_opens_to_all_is_not_believed(bench: Bench, user: Token):
+    everybody = Acl("", "", protected=True, explicit=[Rule("S-1-1-0", 0x1F0001)])
+    squatter = bench.machine.session(token=user)
+    squatter.invoke(
+        "mutex.create",
+        {"name": r"Global\winboot", "initially_owned": True, "security": show_acl(everybody)},
+    )
+
+    assert bench.run(STEP).ended == "complete"
+    assert bench.run(STEP).ended == "complete"
+
+
+def test_an_ordinary_user_may_not_open_the_mutex_of_a_run(bench: Bench, user: Token):
+    library = script._library_text(script._closure("Open-RunMutex"))
+    running = bench.machine.session("Administrator")
+    run_script(running, f"{library}\n$held = Open-RunMutex\n", {}, emit=lambda stream, value: None)
+
+    assert bench.machine.session("SYSTEM").invoke("mutex.open", {"name": r"Global\winboot"}).objects
+    for primitive in ("mutex.create", "mutex.open"):
+        told = bench.machine.session(token=user).invoke(primitive, {"name": r"Global\winboot"})
+        assert [one.exception for one in told.errors] == ["System.UnauthorizedAccessException"]
 
 
 def test_a_look_writes_nothing_and_a_change_raises_the_fence(bench: Bench):
@@ -131,7 +195,7 @@ def test_a_state_folder_that_somebody_else_made_is_not_believed(bench: Bench):
     told = bench.run(STEP)
 
     assert told.ended == "failed"
-    assert "is somebody else" in told.events[-1]["problem"]["message"]
+    assert "who is no administrator" in told.events[-1]["problem"]["message"]
 
 
 def test_the_state_folder_belongs_to_administrators(bench: Bench):

@@ -13,32 +13,41 @@ def _parent(path: str) -> str:
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    """Folders by what they are for; an undo removes the contents of `ours` too, of the others only what is empty."""
+    """Folders by who may do what there; an undo removes the contents of `ours` too, of the others only what is empty.
+
+    `watched`: a file is run, or heeded, because it lies there.
+    """
     paths = spec.paths
+    containerd = _parent(paths.containerd_root)
+    logs = [rf"{paths.logs}\{name}" for name in ("pods", "containers", *(s.name for s in spec.services.all))]
+    configuration = [_parent(paths.cluster_ca), paths.cni_conf, _parent(paths.net_conf)]
+    store = _parent(paths.ipam_store)
     return {
-        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials.
-        "private": [paths.bin, paths.kubelet_pki, paths.containerd_certs],
-        # Nobody but the services of this node writes there.
-        "ours": [
-            paths.kubelet_root,
-            _parent(paths.containerd_root),
-            _parent(paths.ipam_store),
-            _parent(paths.subnet_env),
-            *(
-                rf"{paths.logs}\{name}"
-                for name in ("pods", "containers", *(s.name for s in spec.services.all))
-            ),
-        ],
-        "open": [
-            _parent(paths.cluster_ca),
-            paths.containerd_bin,
+        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials; and what containerd makes for
+        # SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
+        # (containerd: pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem).
+        "private": [
+            paths.bin,
+            paths.kubelet_pki,
+            containerd,
+            paths.containerd_certs,
             paths.containerd_root,
             paths.containerd_state,
-            paths.cni_bin,
-            paths.cni_conf,
-            paths.ipam_store,
-            _parent(paths.net_conf),
         ],
+        # Pods read what the kubelet mounts into them, and collectors of logs what is in those.
+        "readable": [
+            paths.kubelet_root,
+            paths.containerd_bin,
+            paths.cni_bin,
+            *configuration,
+            store,
+            paths.ipam_store,
+            _parent(paths.subnet_env),
+            *logs,
+        ],
+        # Nobody but the services of this node writes there.
+        "ours": [paths.kubelet_root, containerd, store, _parent(paths.subnet_env), *logs],
+        "watched": [paths.bin, paths.containerd_certs, paths.containerd_bin, paths.cni_bin, *configuration],
     }
 
 

@@ -66,13 +66,14 @@ class Rule:
 
 @dataclass(slots=True)
 class Acl:
-    """Owner, group and rules of one object. `protected`: nothing is inherited from above."""
+    """Owner, group and rules of one object. `protected`: nothing is inherited from above. `audit`: entries as SDDL."""
 
     owner: str
     group: str
     protected: bool = False
     explicit: list[Rule] = field(default_factory=list)
     inherited: list[Rule] = field(default_factory=list)
+    audit: str = ""
 
     @property
     def rules(self) -> list[Rule]:
@@ -81,7 +82,9 @@ class Acl:
 
     def copy(self) -> Acl:
         """A descriptor of its own with the same content."""
-        return Acl(self.owner, self.group, self.protected, list(self.explicit), list(self.inherited))
+        return Acl(
+            self.owner, self.group, self.protected, list(self.explicit), list(self.inherited), self.audit
+        )
 
     def allows(self, token: Token, rights: int) -> bool:
         """Whether the token has all of `rights`. The owner may always read and change the rules."""
@@ -109,7 +112,8 @@ class Acl:
         """The descriptor as SDDL text; what stands on disk is always marked as auto-inherited."""
         flags = "PAI" if self.protected else "AI"
         aces = "".join(_ace(r) for r in self.rules)
-        return f"O:{_sid(self.owner)}G:{_sid(self.group)}D:{flags}{aces}"
+        audit = f"S:AI{self.audit}" if self.audit else ""
+        return f"O:{_sid(self.owner)}G:{_sid(self.group)}D:{flags}{aces}{audit}"
 
 
 def _specific(rights: int) -> int:

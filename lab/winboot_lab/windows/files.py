@@ -590,13 +590,14 @@ class Files:
         if self.find(path, follow=False) is not None:
             raise io_failure(0xB7, path)
         folder = self.folder(path)
-        self._allow(folder, token, acl.WRITE, path)
+        found = self.find(target)
+        directory = kind == "Junction" or (kind != "HardLink" and found is not None and found[1].directory)
+        # A link to a directory is a directory, and FILE_ADD_SUBDIRECTORY lets make it.
+        self._allow(folder, token, acl.APPEND if directory else acl.WRITE, path)
         if kind == "HardLink":
             _, node = self._need_file(target)
             node.names += 1
         else:
-            found = self.find(target)
-            directory = kind == "Junction" or (found is not None and found[1].directory)
             now = self._machine.now()
             node = Node(directory, now, now, now, self._new_acl(folder, token, directory, None))
             node.attributes = REPARSE | (DIRECTORY if directory else ARCHIVE)

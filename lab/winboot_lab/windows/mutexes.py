@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from winboot_lab.windows.accounts import SYSTEM, Token
+from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, Token
+from winboot_lab.windows.acl import Acl, Rule
 from winboot_lab.windows.failure import failure, io_failure
 
 if TYPE_CHECKING:
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
     from winboot_lab.windows.session import Session
 
 
+FULL = 0x1F0001
+
+
 @dataclass(eq=False, slots=True)
 class Mutex:
     """One mutex. `count`: how often its owner took it. It is gone when nobody holds a handle."""
 
     name: str
-    by_system: bool
+    acl: Acl
     owner: int | None = None
     count: int = 0
     abandoned: bool = False
@@ -34,13 +38,18 @@ class Mutexes:
         self._handles: dict[str, Mutex] = {}
         self._numbers = 0
 
-    def create(self, name: str, owned: bool, session: Session) -> tuple[str, bool, bool]:
-        """Create or open: the handle, whether it is new, whether the caller owns it now."""
+    def create(
+        self, name: str, owned: bool, session: Session, security: Acl | None = None
+    ) -> tuple[str, bool, bool]:
+        """Create or open: the handle, whether it is new, whether the caller owns it now.
+
+        `security` counts for a new one only.
+        """
         plain = _plain(name)
         found = self._known.get(plain) if plain else None
         if found is not None:
             self._may_open(found, session.token)
-        mutex = found or Mutex(plain, session.token.sid == SYSTEM)
+        mutex = found or Mutex(plain, _secured(session.token, security))
         if plain:
             self._known[plain] = mutex
         if found is None and owned:
@@ -59,9 +68,15 @@ class Mutexes:
         self._may_open(found, session.token)
         return self._handle(found, session.process.pid)
 
+    def acl(self, handle: str, session: Session) -> Acl:
+        """Owner and rules, for a handle that may read them."""
+        mutex = self._need(handle)
+        self._may_open(mutex, session.token)
+        return mutex.acl
+
     def _may_open(self, mutex: Mutex, token: Token) -> None:
-        # What SYSTEM made lets administrators look at it, but not modify it.
-        if mutex.by_system and token.sid != SYSTEM:
+        # CreateMutex opens an existing one with full access.
+        if not mutex.acl.allows(token, FULL):
             message = f"Access to the path '{mutex.name}' is denied."
             raise failure("System.UnauthorizedAccessException", message, hresult=0x80070005)
 
@@ -133,6 +148,22 @@ class Mutexes:
         """The process that owns the mutex, for tests and faults."""
         found = self._known.get(_plain(name))
         return found.owner if found else None
+
+
+def _secured(token: Token, given: Acl | None) -> Acl:
+    """What a new mutex has: the rules given, or the default list of the token that makes it.
+
+    What SYSTEM made lets administrators look at it, but not modify it; an ordinary user's is his and SYSTEM's
+    ("Default DACL" of access tokens, Windows internals).
+    """
+    administrator = ADMINISTRATORS in token.sids
+    owner = ADMINISTRATORS if administrator else token.sid
+    made = given.copy() if given is not None else Acl("", "", protected=True)
+    made.owner, made.group = made.owner or owner, made.group or token.sid
+    if given is None:
+        mine = SYSTEM if token.sid == SYSTEM else owner
+        made.explicit = [Rule(sid, FULL) for sid in dict.fromkeys((SYSTEM, mine))]
+    return made
 
 
 def _plain(name: str) -> str:

@@ -273,20 +273,6 @@ function Save-FormerFile {
     Save-FormerValue 'File' $Path $former
 }
 
-function Set-PrivateAccess {
-    param([string]$Path)
-    $folder = [IO.Directory]::Exists($Path)
-    $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
-    $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
-    $security.SetAccessRuleProtection($true, $false)
-    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-        $account = [Security.Principal.SecurityIdentifier]::new($sid)
-        $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
-    }
-    $security.SetOwner($account)
-    Set-Acl -LiteralPath $Path -AclObject $security
-}
-
 function Restore-File {
     # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
     param([object]$Former)
@@ -298,18 +284,4 @@ function Restore-File {
     elseif ($null -eq $Former.kept) { Remove-File $Former.path }
     elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
     else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
-}
-
-function Set-PrivateFolder {
-    param([string]$Path)
-    [void][IO.Directory]::CreateDirectory($Path)
-    if (Get-Stranger $Path) { Set-PrivateAccess $Path }
-}
-
-function Get-Stranger {
-    # All but SYSTEM and Administrators.
-    param([string]$Path)
-    $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-    if ($found) { @($found | Sort-Object -Unique) -join ', ' }
 }

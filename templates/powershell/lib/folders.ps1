@@ -1,26 +1,105 @@
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
+
 function Get-FolderDifference {
-    param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
-    foreach ($path in $Ours + $Private + $Open) {
+    # How the folders, those above them and what is in the watched ones differ from what is wanted.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
+    foreach ($path in $Private + $Readable) {
+        Assert-NoLink $path
         if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-        elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null }
+        elseif ($Private -contains $path) {
+            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null
+            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner $path) -Want $null
+        }
+        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter $path) -Want $null }
+    }
+    foreach ($path in Get-FolderAbove ($Private + $Readable)) {
+        if (-not [IO.Directory]::Exists($path)) { continue }
+        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer $path) -Want $null
+    }
+    foreach ($path in $Watched) {
+        $strange = @(Get-StrangeEntry $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+        if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
+    }
+}
+
+function Get-FolderAbove {
+    # The folders above these, outermost first, without those that are in the list themselves.
+    param([string[]]$Paths)
+    $above = @($Paths | ForEach-Object { Get-ParentPath $_ } | Sort-Object -Unique)
+    $above | Where-Object { $Paths -notcontains $_ }
+}
+
+function Get-StrangeReplacer {
+    # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
+    # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
+    param([string]$Path)
+    Get-StrangeWriter $Path -Rights 0x100d0040 -Itself
+}
+
+function Get-StrangeEntry {
+    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is a link.
+    param([string]$Path)
+    if (-not [IO.Directory]::Exists($Path)) { return }
+    foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
+        if (Test-Link $entry) { Stop-Step 'FolderIsLink' "$entry is a link to another place, and winboot follows none" }
+        $who = Get-StrangeWriter $entry
+        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner $entry) } }
+        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry $entry }
     }
 }
 
 function Set-Folder {
-    param([string[]]$Private, [string[]]$Ours, [string[]]$Open)
-    foreach ($path in $Ours + $Private + $Open) {
-        Save-FormerFolder $path ($Ours -contains $path)
-        if ($Private -contains $path) { Set-PrivateFolder $path }
-        else { [void][IO.Directory]::CreateDirectory($path) }
+    # Makes what is missing, and gives owner and access rules where others have too many rights.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
+    $wanted = $Private + $Readable
+    foreach ($path in $wanted) { Assert-NoLink $path }
+    # A folder comes before those in it.
+    foreach ($path in $wanted + @(Get-FolderAbove $wanted) | Sort-Object) {
+        $closed = $Private -contains $path
+        if (-not [IO.Directory]::Exists($path)) { Add-Folder $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
+        elseif (Test-FolderOpen $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path $path -Readable:(-not $closed) }
+    }
+    foreach ($path in $Watched) {
+        foreach ($entry in Get-StrangeEntry $path) { Remove-StrangeEntry $entry -Readable:($Private -notcontains $path) }
     }
 }
 
-function Save-FormerFolder {
-    # Missing parents are noted before it: an undo comes to them after it.
-    param([string]$Path, [bool]$Ours)
-    $parent = [IO.Path]::GetDirectoryName($Path)
-    if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder $parent $false }
-    Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
+function Test-FolderOpen {
+    # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
+    param([string]$Path, [switch]$Private, [switch]$Above)
+    if ($Above) { return $null -ne (Get-StrangeReplacer $Path) }
+    if ($Private) { return $null -ne (Get-Stranger $Path) -or $null -ne (Get-StrangeOwner $Path) }
+    $null -ne (Get-StrangeWriter $Path)
+}
+
+function Add-Folder {
+    # Makes a folder that has its access rules from the first moment on.
+    param([string]$Path, [switch]$Readable, [switch]$Ours)
+    Save-FormerValue 'Folder' $Path @{ path = $Path; ours = [bool]$Ours; existed = $false }
+    $security = [Security.AccessControl.DirectorySecurity]::new()
+    $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
+    [void][IO.Directory]::CreateDirectory($Path, $security)
+}
+
+function Protect-Path {
+    # Takes the rights of others away, and notes how it was.
+    param([string]$Path, [switch]$Readable)
+    Save-FormerAccess $Path
+    Set-PrivateAccess $Path -Readable:$Readable
+}
+
+function Remove-StrangeEntry {
+    # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
+    # A folder, or a file that he may only write to, gets the rules of all others there.
+    param($Entry, [switch]$Readable)
+    if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
+        Protect-Path $Entry.path -Readable:$Readable
+        return
+    }
+    Save-FormerAccess $Entry.path
+    Save-FormerFile $Entry.path
+    Remove-OldFile $Entry.path
 }
 
 function Restore-Folder {

@@ -4,11 +4,27 @@ function Get-StatePath {
 }
 
 function Initialize-StateFolder {
-    # Whoever made it stays its owner, and could have put former values there.
+    # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
+    # whoever made this one before would stay its owner, and could have put former values there.
     $path = Get-StatePath
-    $ours = "^O:(BA|SY|LA|$([Security.Principal.WindowsIdentity]::GetCurrent().User))G:"
-    if ([IO.Directory]::Exists($path) -and (Get-Acl -LiteralPath $path).Sddl -notmatch $ours) { throw "$path is somebody else's: see whose, and delete it" }
-    foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
+    if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    foreach ($name in @('', 'former', 'detached')) {
+        $folder = (Get-StatePath $name).TrimEnd('\')
+        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
+        Set-PrivateFolder $folder
+    }
+}
+
+function Assert-OwnFolder {
+    # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
+    param([string]$Path)
+    foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
+        # Something may have gone since it was listed.
+        $owner = $null
+        try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+        if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
+        if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+    }
 }
 
 function Remove-StateFolder {
@@ -126,7 +142,7 @@ function Wait-Mutex {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
         try {
-            $lock = [Threading.Mutex]::new($false, 'Global\winboot')
+            $lock = Open-RunMutex
             try { if ($lock.WaitOne(1000)) { return $lock } }
             catch [Threading.AbandonedMutexException] { return $lock }
             $lock.Dispose()

@@ -122,7 +122,8 @@ def set_acl(call: Call) -> None:
 
 
 def _store(call: Call, place: Place, wanted: dict[str, Any]) -> None:
-    given = {key: value for key, value in wanted.items() if value is not None}
+    # It writes all sections, also the audit entries that Get-Acl without -Audit has not read (FileSystemSecurity.cs).
+    given = {key: value for key, value in wanted.items() if value is not None} | {"audit": ""}
     try:
         ask(
             call.scope,

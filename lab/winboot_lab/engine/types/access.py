@@ -372,6 +372,14 @@ class Security(Instance):
         self.kind = kind
         self.dotnet_type = dotnet_type
         self.descriptor = Descriptor()
+        # The sections that were written: only these go to the machine where the object writes itself (SetAccessControl).
+        self.changed = 0
+
+    def changes(self) -> dict[str, Any]:
+        """What `acl.set` needs to write the changed sections and nothing else."""
+        whole = self.machine_record().properties
+        keys = {OWNER: ("owner",), GROUP: ("group",), ACCESS: ("protected", "rules")}
+        return {name: whole[name] for bit, names in keys.items() if self.changed & bit for name in names}
 
     def machine_record(self) -> Record:
         """The descriptor as the machine's primitives take it. Entries that protection keeps become explicit."""
@@ -506,6 +514,14 @@ def _remove_specific(runtime: Runtime, self: Security, rule: Rule) -> None:
     self.descriptor.drop(lambda ace: ace == gone)
 
 
+def _changing(action: Callable[..., Any]) -> Callable[..., Any]:
+    def act(runtime: Runtime, self: Security, rule: Rule) -> Any:
+        self.changed |= ACCESS
+        return action(runtime, self, rule)
+
+    return act
+
+
 for _type, _kind in TYPES.values():
     for _verb, _action in (
         ("void AddAccessRule", _add),
@@ -515,7 +531,7 @@ for _type, _kind in TYPES.values():
         ("void RemoveAccessRuleAll", _remove_all),
         ("void RemoveAccessRuleSpecific", _remove_specific),
     ):
-        _type.method(f"{_verb}({_kind.rule} rule)", effect=True)(_action)
+        _type.method(f"{_verb}({_kind.rule} rule)", effect=True)(_changing(_action))
 
 
 @OBJECT_SECURITY.method(
@@ -523,6 +539,7 @@ for _type, _kind in TYPES.values():
 )
 def _purge(runtime: Runtime, self: Security, identity: Value) -> None:
     sid = _sid_of(runtime, identity)
+    self.changed |= ACCESS
     self.descriptor.drop(lambda ace: ace.sid == sid)
 
 
@@ -570,11 +587,13 @@ def _identity_text(runtime: Runtime, sid: str | None) -> str | None:
 @OBJECT_SECURITY.method("void SetOwner(System.Security.Principal.IdentityReference identity)", effect=True)
 def _set_owner(runtime: Runtime, self: Security, identity: Value) -> None:
     self.descriptor.owner = _sid_of(runtime, identity)
+    self.changed |= OWNER
 
 
 @OBJECT_SECURITY.method("void SetGroup(System.Security.Principal.IdentityReference identity)", effect=True)
 def _set_group(runtime: Runtime, self: Security, identity: Value) -> None:
     self.descriptor.group = _sid_of(runtime, identity)
+    self.changed |= GROUP
 
 
 def _translated(key: str) -> Callable[[Runtime, Security, DotNetType], Value]:
@@ -598,6 +617,7 @@ def _protect(self: Security, protect: bool, preserve: bool) -> None:
     if protect and not preserve:
         self.descriptor.aces = [ace for ace in self.descriptor.aces if not ace.inherited]
     self.descriptor.protected = protect
+    self.changed |= ACCESS
 
 
 OBJECT_SECURITY.method(f"GetSecurityDescriptorSddlForm({_NS}AccessControlSections includeSections)")(
@@ -612,7 +632,9 @@ OBJECT_SECURITY.method(f"GetSecurityDescriptorSddlForm({_NS}AccessControlSection
 def _set_sddl(self: Security, text: str | None, sections: EnumValue | None = None) -> None:
     if text is None:
         raise ArgumentNullException("sddlForm")
-    self.descriptor.read(text, 15 if sections is None else sections.number)
+    wanted = 15 if sections is None else sections.number
+    self.descriptor.read(text, wanted)
+    self.changed |= wanted
 
 
 OBJECT_SECURITY.refuses(

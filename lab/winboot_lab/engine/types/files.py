@@ -15,6 +15,7 @@ from winboot_lab.engine.exceptions import (
     FileNotFoundException,
 )
 from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.paths import checked, directory_name, full_path, root_length
 from winboot_lab.engine.types.streams import (
     READ,
@@ -345,7 +346,7 @@ for _kind in (FILE, DIRECTORY):
             _kind.static_method(f"void Set{_name}{_suffix}(string path, datetime time)", effect=True)(
                 _time_setter(_key, _clock)
             )
-FILE.refuses("Encrypt Decrypt GetAccessControl SetAccessControl")
+FILE.refuses("Encrypt Decrypt")
 
 # -- directories
 
@@ -459,7 +460,37 @@ def _logical_drives(runtime: Runtime) -> Array:
 
 
 DIRECTORY.static_method("GetCurrentDirectory()")(lambda: full_path("."))
-DIRECTORY.refuses("SetCurrentDirectory GetAccessControl SetAccessControl")
+DIRECTORY.refuses("SetCurrentDirectory")
+
+# -- access rules
+
+_SECTIONS = "System.Security.AccessControl.AccessControlSections includeSections"
+
+
+def _access_of(kind: str) -> Callable[..., Any]:
+    def get(runtime: Runtime, path: str, sections: EnumValue | None = None) -> Any:
+        from winboot_lab.engine.types.access import AUDIT, security_of
+
+        if sections is not None and sections.number & AUDIT:
+            raise Refusal("value", str(sections), "the lab hands out no audit entries")
+        return security_of(kind, _one(runtime, "acl.get", path=_needed(path)))
+
+    return get
+
+
+def _set_access(runtime: Runtime, path: str, security: Any) -> None:
+    # The object writes the sections that were changed in it, and no other (FileSystemSecurity.Persist).
+    if given := security.changes():
+        ask(runtime, "acl.set", path=_needed(path), **given)
+
+
+for _type, _kind in ((FILE, "FileSecurity"), (DIRECTORY, "DirectorySecurity")):
+    _type.static_method(
+        "GetAccessControl(string path)", f"GetAccessControl(string path, {_SECTIONS})", effect=True
+    )(_access_of(_kind))
+    _type.static_method(
+        f"void SetAccessControl(string path, System.Security.AccessControl.{_kind} security)", effect=True
+    )(_set_access)
 
 # -- drives
 

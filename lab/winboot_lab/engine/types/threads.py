@@ -86,8 +86,10 @@ WAIT_HANDLE = dotnet("System.Threading.WaitHandle", kind="abstract", interfaces=
 MUTEX = dotnet("System.Threading.Mutex", Mutex, base=WAIT_HANDLE)
 
 
-def _create(runtime: Runtime, owned: bool, name: str | None, created: Reference | None = None) -> Mutex:
-    record = _one(runtime, "mutex.create", name=name or "", initially_owned=owned)
+def _create(
+    runtime: Runtime, owned: bool, name: str | None, created: Reference | None = None, **rules: Any
+) -> Mutex:
+    record = _one(runtime, "mutex.create", name=name or "", initially_owned=owned, **rules)
     if created is not None:
         created.value = bool(record["created_new"])
     return Mutex(record["handle"])
@@ -104,9 +106,16 @@ MUTEX.constructor("bool initiallyOwned, string name, ref bool createdNew", effec
     "System.Security.AccessControl.MutexSecurity mutexSecurity",
     effect=True,
 )
-def _create_secured(runtime: Runtime, owned: bool, name: str, created: Reference, _security: Value) -> Mutex:
-    # All sessions of the lab machine may open each mutex, so its security changes nothing.
-    return _create(runtime, owned, name, created)
+def _create_secured(runtime: Runtime, owned: bool, name: str, created: Reference, security: Value) -> Mutex:
+    rules = {} if security is None else {"security": security.machine_record()}
+    return _create(runtime, owned, name, created, **rules)
+
+
+@MUTEX.method("GetAccessControl()", effect=True)
+def _access(runtime: Runtime, self: Mutex) -> Value:
+    from winboot_lab.engine.types.access import security_of
+
+    return security_of("MutexSecurity", _one(runtime, "mutex.acl", handle=self.open()))
 
 
 @MUTEX.static_method("OpenExisting(string name)", effect=True)
@@ -158,5 +167,5 @@ def _close(runtime: Runtime, self: Mutex) -> None:
         self.handle = None
 
 
-MUTEX.refuses("Handle SafeWaitHandle GetAccessControl SetAccessControl CreateObjRef")
+MUTEX.refuses("Handle SafeWaitHandle SetAccessControl CreateObjRef")
 WAIT_HANDLE.refuses("WaitAll WaitAny SignalAndWait WaitTimeout")

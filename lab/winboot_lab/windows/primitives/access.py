@@ -84,8 +84,9 @@ def set_(
     protected: bool | None = None,
     preserve: bool = True,
     rules: Plain = None,
+    audit: str | None = None,
 ) -> Objects:
-    """Change what is given."""
+    """Change what is given. Audit entries are those of the SDDL text; an empty one takes them away."""
     machine = session.machine
     if kind == "registry":
         wanted = machine.registry.acl(path, session.token).copy()
@@ -99,6 +100,7 @@ def set_(
         wanted.protected = False
     if rules is not None:
         wanted.explicit = read_rules(rules)
+    wanted.audit = wanted.audit if audit is None else audit
     if kind == "registry":
         machine.registry.set_acl(path, wanted, session.token)
     else:

@@ -10,6 +10,7 @@ from winboot_lab.windows.call import primitive
 from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.eventlog import LEVELS, Event
 from winboot_lab.windows.failure import failure
+from winboot_lab.windows.primitives.access import read_acl, show_acl
 from winboot_lab.windows.registry import ENVIRONMENT
 from winboot_lab.windows.session import Session
 
@@ -121,10 +122,19 @@ def zone_id(minutes: int) -> str:
 
 
 @primitive("mutex.create")
-def mutex_create(session: Session, name: str, initially_owned: bool = False) -> Objects:
-    """Create or open a named mutex."""
-    handle, created, owned = session.machine.mutexes.create(name, initially_owned, session)
+def mutex_create(
+    session: Session, name: str, initially_owned: bool = False, security: Record | None = None
+) -> Objects:
+    """Create or open a named mutex; the rules given are for a new one."""
+    wanted = None if security is None else read_acl(security)
+    handle, created, owned = session.machine.mutexes.create(name, initially_owned, session, wanted)
     return (Record("mutex", {"handle": handle, "created_new": created, "owned": owned}),)
+
+
+@primitive("mutex.acl")
+def mutex_acl(session: Session, handle: str) -> Objects:
+    """Owner and rules of an open mutex."""
+    return (show_acl(session.machine.mutexes.acl(handle, session)),)
 
 
 @primitive("mutex.open")

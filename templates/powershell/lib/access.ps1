@@ -1,0 +1,130 @@
+# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
+# section of a descriptor, so it would take audit entries away that it has not read.
+
+function Get-AccessText {
+    # Owner, group and access rules of a file or folder, as SDDL.
+    param([string]$Path)
+    (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+}
+
+function Read-Access {
+    # The security object of a file or folder, without its audit entries.
+    param([string]$Path)
+    if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
+    [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
+}
+
+function Set-AccessText {
+    # Gives a file or folder this owner and these access rules, and nothing else.
+    param([string]$Path, [string]$Sddl)
+    if ([IO.Directory]::Exists($Path)) {
+        $security = [Security.AccessControl.DirectorySecurity]::new()
+        $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+        [IO.Directory]::SetAccessControl($Path, $security)
+        return
+    }
+    $security = [Security.AccessControl.FileSecurity]::new()
+    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+    [IO.File]::SetAccessControl($Path, $security)
+}
+
+function Get-PrivateAccess {
+    # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
+    param([switch]$Folder, [switch]$Readable)
+    $inherit = if ($Folder) { 'OICI' } else { '' }
+    $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
+    "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
+}
+
+function Set-PrivateAccess {
+    # Gives a file or folder these rules, and Administrators as the owner.
+    param([string]$Path, [switch]$Readable)
+    Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+}
+
+function Set-PrivateFolder {
+    # Makes the folder, for SYSTEM and Administrators alone.
+    param([string]$Path)
+    Assert-NoLink $Path
+    [void][IO.Directory]::CreateDirectory($Path)
+    if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+}
+
+function Test-Trusted {
+    # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
+    # administrator, and whoever runs this, who is an administrator.
+    param([string]$Sid)
+    $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
+    if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
+    $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
+}
+
+function Get-Stranger {
+    # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
+    param([string]$Path)
+    $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+    if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
+}
+
+function Get-StrangeOwner {
+    # The SID of an owner who is no administrator, or null. An owner may always change the rules.
+    param([string]$Path)
+    $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+    if (Test-Trusted $owner) { $null } else { $owner }
+}
+
+function Get-StrangeWriter {
+    # Who, besides those that are trusted, owns a path or has one of these rights on it: SIDs, or null. The usual rights are
+    # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
+    # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
+    param([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself)
+    $security = Read-Access $Path
+    $found = @(
+        $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
+        foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
+            # CREATOR OWNER is whoever creates something, and nobody else may.
+            if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
+            if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) { continue }
+            if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
+        }
+    )
+    $strange = @($found | Where-Object { -not (Test-Trusted $_) } | Sort-Object -Unique)
+    if ($strange) { $strange -join ', ' } else { $null }
+}
+
+function Test-Link {
+    # Whether a path is a junction, a symbolic link or another reparse point.
+    param([string]$Path)
+    $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
+    $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
+}
+
+function Assert-NoLink {
+    # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
+    param([string]$Path)
+    foreach ($part in @(Get-ParentPath $Path) + $Path) {
+        if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+    }
+}
+
+function Get-ParentPath {
+    # The folders above a path, without the root of the drive, outermost first.
+    param([string]$Path)
+    $parts = $Path.TrimEnd('\').Split('\')
+    for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
+}
+
+function Save-FormerAccess {
+    # Notes owner and access rules, before they are changed.
+    param([string]$Path)
+    Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
+}
+
+function Restore-Access {
+    # Puts owner and access rules back on what is still there.
+    param([object]$Former)
+    if (-not [IO.Directory]::Exists($Former.path) -and -not [IO.File]::Exists($Former.path)) { return }
+    if (Test-Link $Former.path) { return }
+    if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
+}

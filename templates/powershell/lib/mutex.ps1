@@ -1,0 +1,35 @@
+# The mutex that lets one run at a time change this machine.
+
+function Open-RunMutex {
+    # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
+    # place whose name only administrators can read. The fence ends a run that still holds the other.
+    try {
+        $lock = New-PrivateMutex 'Global\winboot'
+        # Who may not see its owner is not meant to have it.
+        try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+        catch [UnauthorizedAccessException] { $lock.Dispose() }
+        $lock.Dispose()
+    }
+    catch [UnauthorizedAccessException] { $lock = $null }
+    New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+}
+
+function New-PrivateMutex {
+    # A mutex that SYSTEM and Administrators may open, and nobody else.
+    param([string]$Name)
+    $security = [Security.AccessControl.MutexSecurity]::new()
+    $security.SetAccessRuleProtection($true, $false)
+    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+        $account = [Security.Principal.SecurityIdentifier]::new($sid)
+        $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
+    }
+    $made = $false
+    [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
+}
+
+function Get-MutexSuffix {
+    # Random text from the private state folder, written once.
+    $path = Get-StatePath 'mutex.txt'
+    if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+    [IO.File]::ReadAllText($path)
+}
