@@ -6,7 +6,7 @@ function Get-StatePath {
 function Initialize-StateFolder {
     # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
     # whoever made this one before would stay its owner, and could have put former values there.
-    $path = Get-StatePath
+    $path = (Get-StatePath).TrimEnd('\')
     if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
         $folder = (Get-StatePath $name).TrimEnd('\')
@@ -64,6 +64,8 @@ function Save-Journal {
     param($Waiting, [int]$Tries)
     if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
     try {
+        # Whoever made the folder could lead these lines into another file.
+        if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
         Limit-Journal
         $text = ($Waiting -join "`n") + "`n"
         $path = Get-StatePath 'journal.jsonl'
