@@ -484,12 +484,12 @@ def _set_access(runtime: Runtime, path: str, security: Any) -> None:
         ask(runtime, "acl.set", path=_needed(path), **given)
 
 
-for _type, _kind in ((FILE, "FileSecurity"), (DIRECTORY, "DirectorySecurity")):
-    _type.static_method(
+for _holder, _security in ((FILE, "FileSecurity"), (DIRECTORY, "DirectorySecurity")):
+    _holder.static_method(
         "GetAccessControl(string path)", f"GetAccessControl(string path, {_SECTIONS})", effect=True
-    )(_access_of(_kind))
-    _type.static_method(
-        f"void SetAccessControl(string path, System.Security.AccessControl.{_kind} security)", effect=True
+    )(_access_of(_security))
+    _holder.static_method(
+        f"void SetAccessControl(string path, System.Security.AccessControl.{_security} security)", effect=True
     )(_set_access)
 
 # -- drives
