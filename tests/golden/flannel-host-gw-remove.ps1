@@ -21,7 +21,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '49f81b5fcfc0112b8e08c36455881c48aae8a8148df607601f4dad9e10cc5c6f'
+  Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
 }
 
 # What most steps have to know of this node.
@@ -50,10 +50,12 @@ $steps = @(
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
-  # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
-  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Open = @('C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
-    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks', 'C:\etc\kube-flannel') }
+  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
+    'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state'); Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+    'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki',
+    'C:\etc\cni\net.d', 'C:\etc\kube-flannel') }
 }; Undo = { Restore-FormerValue } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
@@ -348,6 +350,99 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
+# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
+# section of a descriptor, so it would take audit entries away that it has not read.
+
+function Get-AccessText([string]$Path) {
+  # Owner, group and access rules of a file or folder, as SDDL.
+  (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+}
+
+function Read-Access([string]$Path) {
+  # The security object of a file or folder, without its audit entries.
+  if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
+  [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
+}
+
+function Set-AccessText([string]$Path, [string]$Sddl) {
+  # Gives a file or folder this owner and these access rules, and nothing else.
+  if ([IO.Directory]::Exists($Path)) {
+    $security = [Security.AccessControl.DirectorySecurity]::new()
+    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+    [IO.Directory]::SetAccessControl($Path, $security)
+    return
+  }
+  $security = [Security.AccessControl.FileSecurity]::new()
+  $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+  [IO.File]::SetAccessControl($Path, $security)
+}
+
+function Get-PrivateAccess([switch]$Folder, [switch]$Readable) {
+  # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
+  $inherit = if ($Folder) { 'OICI' } else { '' }
+  $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
+  "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
+}
+
+function Set-PrivateAccess([string]$Path, [switch]$Readable) {
+  # Gives a file or folder these rules, and Administrators as the owner.
+  Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+}
+
+function Set-PrivateFolder([string]$Path) {
+  # Makes the folder, for SYSTEM and Administrators alone.
+  Assert-NoLink $Path
+  [void][IO.Directory]::CreateDirectory($Path)
+  if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+}
+
+function Test-Trusted([string]$Sid) {
+  # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
+  # administrator, and whoever runs this, who is an administrator.
+  $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
+  if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
+  $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
+}
+
+function Get-Stranger([string]$Path) {
+  # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
+  $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+  if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
+}
+
+function Get-StrangeOwner([string]$Path) {
+  # The SID of an owner who is no administrator, or null. An owner may always change the rules.
+  $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+  if (Test-Trusted $owner) { $null } else { $owner }
+}
+
+function Test-Link([string]$Path) {
+  # Whether a path is a junction, a symbolic link or another reparse point.
+  $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
+  $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
+}
+
+function Assert-NoLink([string]$Path) {
+  # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
+  foreach ($part in @(Get-ParentPath $Path) + $Path) {
+    if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+  }
+}
+
+function Get-ParentPath([string]$Path) {
+  # The folders above a path, without the root of the drive, outermost first.
+  $parts = $Path.TrimEnd('\').Split('\')
+  for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
+}
+
+function Restore-Access([object]$Former) {
+  # Puts owner and access rules back on what is still there.
+  if (-not [IO.Directory]::Exists($Former.path) -and -not [IO.File]::Exists($Former.path)) { return }
+  if (Test-Link $Former.path) { return }
+  if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
+}
+
 function Restore-BootTask([object]$Former) {
   Remove-Task $Former.name
   Remove-File (Get-StatePath 'boot.ps1')
@@ -930,19 +1025,6 @@ function Complete-OldFile([string]$Line) {
   -not [IO.File]::Exists($path)
 }
 
-function Set-PrivateAccess([string]$Path) {
-  $folder = [IO.Directory]::Exists($Path)
-  $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
-  $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
-  $security.SetAccessRuleProtection($true, $false)
-  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-    $account = [Security.Principal.SecurityIdentifier]::new($sid)
-    $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
-  }
-  $security.SetOwner($account)
-  Set-Acl -LiteralPath $Path -AclObject $security
-}
-
 function Restore-File([object]$Former) {
   # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
   if ($null -ne $Former.bytes) {
@@ -955,24 +1037,15 @@ function Restore-File([object]$Former) {
   else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
 }
 
-function Set-PrivateFolder([string]$Path) {
-  [void][IO.Directory]::CreateDirectory($Path)
-  if (Get-Stranger $Path) { Set-PrivateAccess $Path }
-}
-
-function Get-Stranger([string]$Path) {
-  # All but SYSTEM and Administrators.
-  $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-  if ($found) { @($found | Sort-Object -Unique) -join ', ' }
-}
-
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Restore-FirewallRule([object]$Former) {
   # The names are winboot's own: there was no rule before.
   if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
+
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
 
 function Restore-Folder([object]$Former) {
   # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
@@ -1238,6 +1311,41 @@ function Restore-ServiceParameter([object]$Former) {
   $path = (Get-ServicePath $Former.name) + '\Parameters'
   if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
   foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
+}
+
+# The mutex that lets one run at a time change this machine.
+
+function Open-RunMutex {
+  # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
+  # place whose name only administrators can read. The fence ends a run that still holds the other.
+  try {
+    $lock = New-PrivateMutex 'Global\winboot'
+    # Who may not see its owner is not meant to have it.
+    try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+    catch [UnauthorizedAccessException] { $lock.Dispose() }
+    $lock.Dispose()
+  }
+  catch [UnauthorizedAccessException] { $lock = $null }
+  New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+}
+
+function New-PrivateMutex([string]$Name) {
+  # A mutex that SYSTEM and Administrators may open, and nobody else.
+  $security = [Security.AccessControl.MutexSecurity]::new()
+  $security.SetAccessRuleProtection($true, $false)
+  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+    $account = [Security.Principal.SecurityIdentifier]::new($sid)
+    $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
+  }
+  $made = $false
+  [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
+}
+
+function Get-MutexSuffix {
+  # Random text from the private state folder, written once.
+  $path = Get-StatePath 'mutex.txt'
+  if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+  [IO.File]::ReadAllText($path)
 }
 
 function Restore-ComputerName([object]$Former) {
@@ -1717,11 +1825,26 @@ function Get-StatePath([string]$Name = '') {
 }
 
 function Initialize-StateFolder {
-  # Whoever made it stays its owner, and could have put former values there.
-  $path = Get-StatePath
-  $ours = "^O:(BA|SY|LA|$([Security.Principal.WindowsIdentity]::GetCurrent().User))G:"
-  if ([IO.Directory]::Exists($path) -and (Get-Acl -LiteralPath $path).Sddl -notmatch $ours) { throw "$path is somebody else's: see whose, and delete it" }
-  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
+  # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
+  # whoever made this one before would stay its owner, and could have put former values there.
+  $path = (Get-StatePath).TrimEnd('\')
+  if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+  foreach ($name in @('', 'former', 'detached')) {
+    $folder = (Get-StatePath $name).TrimEnd('\')
+    if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
+    Set-PrivateFolder $folder
+  }
+}
+
+function Assert-OwnFolder([string]$Path) {
+  # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
+  foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
+    # Something may have gone since it was listed.
+    $owner = $null
+    try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+    if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
+    if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+  }
 }
 
 function Remove-StateFolder {
@@ -1758,6 +1881,8 @@ function Save-Journal($Waiting, [int]$Tries) {
   # Writes the lines that wait for the journal. It never ends a run.
   if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
   try {
+    # Whoever made the folder could lead these lines into another file.
+    if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
     Limit-Journal
     $text = ($Waiting -join "`n") + "`n"
     $path = Get-StatePath 'journal.jsonl'
@@ -1832,7 +1957,7 @@ function Wait-Mutex([int]$Seconds) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
     try {
-      $lock = [Threading.Mutex]::new($false, 'Global\winboot')
+      $lock = Open-RunMutex
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()

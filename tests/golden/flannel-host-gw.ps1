@@ -22,7 +22,7 @@ $plan = @{
   Winboot = '0.1.0'
   Node    = 'win-a1'
   Profile = 'flannel-host-gw'
-  Digest  = '49f81b5fcfc0112b8e08c36455881c48aae8a8148df607601f4dad9e10cc5c6f'
+  Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
 }
 
 # What most steps have to know of this node.
@@ -63,10 +63,12 @@ $steps = @(
 }; Look = { Get-PortRangeDifference @ports }; Change = { Set-PortRange @ports } }
 
 @{ Name = 'directories'; Needs = @('node-preflight'); Values = {
-  # Private: SYSTEM and Administrators only. Ours: written by this node's services alone.
-  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd\certs.d'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Open = @('C:\etc\kubernetes\pki', 'C:\Program Files\containerd\bin', 'C:\ProgramData\containerd\root',
-    'C:\ProgramData\containerd\state', 'C:\opt\cni\bin', 'C:\etc\cni\net.d', 'C:\var\lib\cni\networks', 'C:\etc\kube-flannel') }
+  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
+    'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state'); Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+    'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki',
+    'C:\etc\cni\net.d', 'C:\etc\kube-flannel') }
 }; Look = { Get-FolderDifference @folders }; Change = { Set-Folder @folders } }
 
 @{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
@@ -419,6 +421,115 @@ c67lpvsqaTVQAeNNBKvnm4g=
 #endregion
 
 #region Library: how it is done. Functions that the steps above use, directly or through another.
+# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
+# section of a descriptor, so it would take audit entries away that it has not read.
+
+function Get-AccessText([string]$Path) {
+  # Owner, group and access rules of a file or folder, as SDDL.
+  (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+}
+
+function Read-Access([string]$Path) {
+  # The security object of a file or folder, without its audit entries.
+  if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
+  [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
+}
+
+function Set-AccessText([string]$Path, [string]$Sddl) {
+  # Gives a file or folder this owner and these access rules, and nothing else.
+  if ([IO.Directory]::Exists($Path)) {
+    $security = [Security.AccessControl.DirectorySecurity]::new()
+    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+    [IO.Directory]::SetAccessControl($Path, $security)
+    return
+  }
+  $security = [Security.AccessControl.FileSecurity]::new()
+  $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+  [IO.File]::SetAccessControl($Path, $security)
+}
+
+function Get-PrivateAccess([switch]$Folder, [switch]$Readable) {
+  # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
+  $inherit = if ($Folder) { 'OICI' } else { '' }
+  $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
+  "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
+}
+
+function Set-PrivateAccess([string]$Path, [switch]$Readable) {
+  # Gives a file or folder these rules, and Administrators as the owner.
+  Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+}
+
+function Set-PrivateFolder([string]$Path) {
+  # Makes the folder, for SYSTEM and Administrators alone.
+  Assert-NoLink $Path
+  [void][IO.Directory]::CreateDirectory($Path)
+  if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+}
+
+function Test-Trusted([string]$Sid) {
+  # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
+  # administrator, and whoever runs this, who is an administrator.
+  $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
+  if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
+  $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
+}
+
+function Get-Stranger([string]$Path) {
+  # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
+  $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+  if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
+}
+
+function Get-StrangeOwner([string]$Path) {
+  # The SID of an owner who is no administrator, or null. An owner may always change the rules.
+  $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+  if (Test-Trusted $owner) { $null } else { $owner }
+}
+
+function Get-StrangeWriter([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself) {
+  # Who, besides those that are trusted, owns a path or has one of these rights on it: SIDs, or null. The usual rights are
+  # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
+  # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
+  $security = Read-Access $Path
+  $found = @(
+    $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
+    foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
+      # CREATOR OWNER is whoever creates something, and nobody else may.
+      if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
+      if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) { continue }
+      if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
+    }
+  )
+  $strange = @($found | Where-Object { -not (Test-Trusted $_) } | Sort-Object -Unique)
+  if ($strange) { $strange -join ', ' } else { $null }
+}
+
+function Test-Link([string]$Path) {
+  # Whether a path is a junction, a symbolic link or another reparse point.
+  $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
+  $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
+}
+
+function Assert-NoLink([string]$Path) {
+  # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
+  foreach ($part in @(Get-ParentPath $Path) + $Path) {
+    if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+  }
+}
+
+function Get-ParentPath([string]$Path) {
+  # The folders above a path, without the root of the drive, outermost first.
+  $parts = $Path.TrimEnd('\').Split('\')
+  for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
+}
+
+function Save-FormerAccess([string]$Path) {
+  # Notes owner and access rules, before they are changed.
+  Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
+}
+
 function Get-ArtifactDifference($Artifacts) {
   # Where only the archive's hash is known, each file's own was noted when it was placed.
   foreach ($artifact in $Artifacts) {
@@ -1355,31 +1466,6 @@ function Save-FormerFile([string]$Path) {
   Save-FormerValue 'File' $Path $former
 }
 
-function Set-PrivateAccess([string]$Path) {
-  $folder = [IO.Directory]::Exists($Path)
-  $security = if ($folder) { [Security.AccessControl.DirectorySecurity]::new() } else { [Security.AccessControl.FileSecurity]::new() }
-  $inherit = if ($folder) { 'ContainerInherit, ObjectInherit' } else { 'None' }
-  $security.SetAccessRuleProtection($true, $false)
-  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-    $account = [Security.Principal.SecurityIdentifier]::new($sid)
-    $security.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new($account, 'FullControl', $inherit, 'None', 'Allow'))
-  }
-  $security.SetOwner($account)
-  Set-Acl -LiteralPath $Path -AclObject $security
-}
-
-function Set-PrivateFolder([string]$Path) {
-  [void][IO.Directory]::CreateDirectory($Path)
-  if (Get-Stranger $Path) { Set-PrivateAccess $Path }
-}
-
-function Get-Stranger([string]$Path) {
-  # All but SYSTEM and Administrators.
-  $rules = (Get-Acl -LiteralPath $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-  if ($found) { @($found | Sort-Object -Unique) -join ', ' }
-}
-
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Get-FirewallDifference($Rules) {
@@ -1449,26 +1535,99 @@ function Restore-FirewallRule([object]$Former) {
   if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
 
-function Get-FolderDifference([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
-  foreach ($path in $Ours + $Private + $Open) {
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
+
+function Get-FolderDifference([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched) {
+  # How the folders, those above them and what is in the watched ones differ from what is wanted.
+  foreach ($path in $Private + $Readable) {
+    Assert-NoLink $path
     if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-    elseif ($Private -contains $path) { Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null }
+    elseif ($Private -contains $path) {
+      Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null
+      Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner $path) -Want $null
+    }
+    else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter $path) -Want $null }
+  }
+  foreach ($path in Get-FolderAbove ($Private + $Readable)) {
+    if (-not [IO.Directory]::Exists($path)) { continue }
+    Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer $path) -Want $null
+  }
+  foreach ($path in $Watched) {
+    $strange = @(Get-StrangeEntry $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+    if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
   }
 }
 
-function Set-Folder([string[]]$Private, [string[]]$Ours, [string[]]$Open) {
-  foreach ($path in $Ours + $Private + $Open) {
-    Save-FormerFolder $path ($Ours -contains $path)
-    if ($Private -contains $path) { Set-PrivateFolder $path }
-    else { [void][IO.Directory]::CreateDirectory($path) }
+function Get-FolderAbove([string[]]$Paths) {
+  # The folders above these, outermost first, without those that are in the list themselves.
+  $above = @($Paths | ForEach-Object { Get-ParentPath $_ } | Sort-Object -Unique)
+  $above | Where-Object { $Paths -notcontains $_ }
+}
+
+function Get-StrangeReplacer([string]$Path) {
+  # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
+  # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
+  Get-StrangeWriter $Path -Rights 0x100d0040 -Itself
+}
+
+function Get-StrangeEntry([string]$Path) {
+  # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is a link.
+  if (-not [IO.Directory]::Exists($Path)) { return }
+  foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
+    if (Test-Link $entry) { Stop-Step 'FolderIsLink' "$entry is a link to another place, and winboot follows none" }
+    $who = Get-StrangeWriter $entry
+    if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner $entry) } }
+    if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry $entry }
   }
 }
 
-function Save-FormerFolder([string]$Path, [bool]$Ours) {
-  # Missing parents are noted before it: an undo comes to them after it.
-  $parent = [IO.Path]::GetDirectoryName($Path)
-  if (-not [IO.Directory]::Exists($parent)) { Save-FormerFolder $parent $false }
-  Save-FormerValue 'Folder' $Path @{ path = $Path; ours = $Ours; existed = [IO.Directory]::Exists($Path) }
+function Set-Folder([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched) {
+  # Makes what is missing, and gives owner and access rules where others have too many rights.
+  $wanted = $Private + $Readable
+  foreach ($path in $wanted) { Assert-NoLink $path }
+  # A folder comes before those in it.
+  foreach ($path in $wanted + @(Get-FolderAbove $wanted) | Sort-Object) {
+    $closed = $Private -contains $path
+    if (-not [IO.Directory]::Exists($path)) { Add-Folder $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
+    elseif (Test-FolderOpen $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path $path -Readable:(-not $closed) }
+  }
+  foreach ($path in $Watched) {
+    foreach ($entry in Get-StrangeEntry $path) { Remove-StrangeEntry $entry -Readable:($Private -notcontains $path) }
+  }
+}
+
+function Test-FolderOpen([string]$Path, [switch]$Private, [switch]$Above) {
+  # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
+  if ($Above) { return $null -ne (Get-StrangeReplacer $Path) }
+  if ($Private) { return $null -ne (Get-Stranger $Path) -or $null -ne (Get-StrangeOwner $Path) }
+  $null -ne (Get-StrangeWriter $Path)
+}
+
+function Add-Folder([string]$Path, [switch]$Readable, [switch]$Ours) {
+  # Makes a folder that has its access rules from the first moment on.
+  Save-FormerValue 'Folder' $Path @{ path = $Path; ours = [bool]$Ours; existed = $false }
+  $security = [Security.AccessControl.DirectorySecurity]::new()
+  $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
+  [void][IO.Directory]::CreateDirectory($Path, $security)
+}
+
+function Protect-Path([string]$Path, [switch]$Readable) {
+  # Takes the rights of others away, and notes how it was.
+  Save-FormerAccess $Path
+  Set-PrivateAccess $Path -Readable:$Readable
+}
+
+function Remove-StrangeEntry($Entry, [switch]$Readable) {
+  # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
+  # A folder, or a file that he may only write to, gets the rules of all others there.
+  if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
+    Protect-Path $Entry.path -Readable:$Readable
+    return
+  }
+  Save-FormerAccess $Entry.path
+  Save-FormerFile $Entry.path
+  Remove-OldFile $Entry.path
 }
 
 # How a thing was before winboot first changed it.
@@ -1939,6 +2098,41 @@ function Read-ParameterTree([string]$Path) {
     foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
   }
   finally { $key.Dispose() }
+}
+
+# The mutex that lets one run at a time change this machine.
+
+function Open-RunMutex {
+  # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
+  # place whose name only administrators can read. The fence ends a run that still holds the other.
+  try {
+    $lock = New-PrivateMutex 'Global\winboot'
+    # Who may not see its owner is not meant to have it.
+    try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+    catch [UnauthorizedAccessException] { $lock.Dispose() }
+    $lock.Dispose()
+  }
+  catch [UnauthorizedAccessException] { $lock = $null }
+  New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+}
+
+function New-PrivateMutex([string]$Name) {
+  # A mutex that SYSTEM and Administrators may open, and nobody else.
+  $security = [Security.AccessControl.MutexSecurity]::new()
+  $security.SetAccessRuleProtection($true, $false)
+  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+    $account = [Security.Principal.SecurityIdentifier]::new($sid)
+    $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
+  }
+  $made = $false
+  [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
+}
+
+function Get-MutexSuffix {
+  # Random text from the private state folder, written once.
+  $path = Get-StatePath 'mutex.txt'
+  if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+  [IO.File]::ReadAllText($path)
 }
 
 function Get-ComputerNameDifference([string]$Want) {
@@ -2752,11 +2946,26 @@ function Get-StatePath([string]$Name = '') {
 }
 
 function Initialize-StateFolder {
-  # Whoever made it stays its owner, and could have put former values there.
-  $path = Get-StatePath
-  $ours = "^O:(BA|SY|LA|$([Security.Principal.WindowsIdentity]::GetCurrent().User))G:"
-  if ([IO.Directory]::Exists($path) -and (Get-Acl -LiteralPath $path).Sddl -notmatch $ours) { throw "$path is somebody else's: see whose, and delete it" }
-  foreach ($name in @('', 'former', 'detached')) { Set-PrivateFolder (Get-StatePath $name) }
+  # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
+  # whoever made this one before would stay its owner, and could have put former values there.
+  $path = (Get-StatePath).TrimEnd('\')
+  if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+  foreach ($name in @('', 'former', 'detached')) {
+    $folder = (Get-StatePath $name).TrimEnd('\')
+    if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
+    Set-PrivateFolder $folder
+  }
+}
+
+function Assert-OwnFolder([string]$Path) {
+  # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
+  foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
+    # Something may have gone since it was listed.
+    $owner = $null
+    try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+    if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
+    if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+  }
 }
 
 function Write-Journal([string]$Line, $Waiting = [Collections.Generic.List[string]]::new()) {
@@ -2770,6 +2979,8 @@ function Save-Journal($Waiting, [int]$Tries) {
   # Writes the lines that wait for the journal. It never ends a run.
   if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
   try {
+    # Whoever made the folder could lead these lines into another file.
+    if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
     Limit-Journal
     $text = ($Waiting -join "`n") + "`n"
     $path = Get-StatePath 'journal.jsonl'
@@ -2844,7 +3055,7 @@ function Wait-Mutex([int]$Seconds) {
   $until = [DateTime]::UtcNow.AddSeconds($Seconds)
   do {
     try {
-      $lock = [Threading.Mutex]::new($false, 'Global\winboot')
+      $lock = Open-RunMutex
       try { if ($lock.WaitOne(1000)) { return $lock } }
       catch [Threading.AbandonedMutexException] { return $lock }
       $lock.Dispose()
