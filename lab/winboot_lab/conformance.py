@@ -22,7 +22,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
@@ -138,8 +138,28 @@ class Result:
 # -- reading
 
 
-def load(folder: Path, areas: Sequence[str] = ()) -> list[Case]:
-    """All recordings of a folder, or those of some areas."""
+OWN = Path(__file__).parents[1] / "conformance"
+"""The project's recordings, with its notes; only in a checkout."""
+
+
+def load(folder: Path, areas: Sequence[str] = (), *, noted: Path | None = None) -> list[Case]:
+    """All recordings of a folder, or those of some areas.
+
+    A case that carries no note takes that of the same case (area, name and script) in `noted`: what is known of 5.1 holds
+    for a copy of the recordings as well.
+    """
+    found = _read(folder, areas)
+    if noted is None or noted.resolve() == folder.resolve():
+        return found
+    notes = {(case.area, case.name, case.script): case.meta for case in _read(noted, areas) if case.meta}
+    return [_with_note(case, notes.get((case.area, case.name, case.script))) for case in found]
+
+
+def _with_note(case: Case, note: Mapping[str, str] | None) -> Case:
+    return case if note is None or case.meta else replace(case, data={**case.data, "meta": note})
+
+
+def _read(folder: Path, areas: Sequence[str]) -> list[Case]:
     found: list[Case] = []
     for path in sorted(folder.glob("*.jsonl")):
         if areas and path.stem not in areas:
@@ -524,7 +544,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    cases = load(options.folder, options.area)
+    cases = load(options.folder, options.area, noted=OWN)
     if options.case:
         return _show_case([case for case in cases if case.name == options.case])
     results = run_all(cases, processes=options.processes)

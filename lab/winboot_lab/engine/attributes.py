@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from winboot.powershell import syntax
-from winboot_lab.engine.convert import cast, convert, to_bool
+from winboot_lab.engine.convert import cast, convert, from_nothing, to_bool
 from winboot_lab.engine.dotnet import OBJECT, DotNetType
 from winboot_lab.engine.exceptions import (
     ArgumentTransformationMetadataException,
@@ -264,6 +264,10 @@ def keep_rules(
 
     def apply(value: Value) -> Value:
         if value is NOTHING and types:
+            # A function's own variable is a slot of that type, which is set through a cast; others are set through
+            # LanguagePrimitives.ConvertTo, to which "no output" is $null.
+            if local and not converts and len(types) == 1:
+                return from_nothing(types[0])
             value = None
         for kind in reversed(types):
             value = _convert_for_variable(value, kind, scope, local=local)

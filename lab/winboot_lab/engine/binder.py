@@ -42,6 +42,7 @@ from winboot_lab.engine.values import (
     Hashtable,
     ScriptBlock,
     SwitchParameter,
+    array_of,
     enumerate_value,
     is_enumerable,
     plain,
@@ -290,7 +291,7 @@ class Binding:
                 if not coerce and not fits(value, parameter):
                     continue
                 try:
-                    self.bind(parameter, value, written)
+                    self.bind(parameter, value, written, coerce=coerce)
                 except (ParameterBindingValidationException, Refusal):
                     raise
                 except DotNetException as failure:
@@ -469,8 +470,11 @@ class Binding:
 
     # -- one value into one parameter -----------------------------------------------------------------------------------
 
-    def bind(self, parameter: ParameterSpec, value: Value, written: str = "") -> None:
-        """Convert, validate and store one value; `written` is how a number stood in the script."""
+    def bind(self, parameter: ParameterSpec, value: Value, written: str = "", *, coerce: bool = True) -> None:
+        """Convert, validate and store one value; `written` is how a number stood in the script.
+
+        Without `coerce` the value fits as it is, as positional arguments are tried first.
+        """
         if written and type(value) in NUMBER_CLASSES and parameter.type is not OBJECT:
             value = _number_or_text(parameter, value, written)
         if parameter.refused:
@@ -482,7 +486,7 @@ class Binding:
             self.delayed[key] = value
             self._narrow(parameter)
             return
-        self.bound[key] = self.given[key] = self.converted(parameter, value)
+        self.bound[key] = self.given[key] = self.converted(parameter, value, coerce=coerce)
         self._narrow(parameter)
 
     def _delays(self, parameter: ParameterSpec) -> bool:
@@ -491,9 +495,13 @@ class Binding:
         kind = parameter.type.element if parameter.type.kind == "array" else parameter.type
         return kind not in (OBJECT, PS_OBJECT, type_of(_A_BLOCK))
 
-    def converted(self, parameter: ParameterSpec, value: Value) -> Value:
+    def converted(self, parameter: ParameterSpec, value: Value, *, coerce: bool = True) -> Value:
         """The value as the parameter's type, or a binding error."""
-        if self.spec.script:
+        if self.spec.script and not coerce and parameter.types == (array_of(STRING),):
+            # ParameterBinderBase.EncodeCollection copies fitting elements: $null among texts stays $null. Only a
+            # coercion (by name, or when something does not fit) goes through a conversion, which makes it ''.
+            value = self._coerce_array(parameter.type, value)
+        elif self.spec.script:
             value = self._transform(parameter, value)
         else:
             value = self._coerce(parameter, value)
@@ -816,6 +824,8 @@ def _check_bool(value: Value, kind: DotNetType) -> None:
     bare = plain(value)
     if isinstance(bare, (bool, SwitchParameter)) or type(bare) in NUMBER_CLASSES:
         return
+    if bare is None and kind is SWITCH_PARAMETER:
+        return  # `-Force:$null` is a switch that is off; only [bool] minds
     shown = "" if bare is None or bare is NOTHING else type_of(bare).name
     raise PSInvalidCastException(
         f'Cannot convert value "{shown}" to type "{kind.name}". Boolean parameters accept only Boolean values and '

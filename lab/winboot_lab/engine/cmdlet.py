@@ -96,7 +96,7 @@ class Call:
             self.stage.out(value)
         else:
             for item in found:
-                self.stage.out(item)
+                self.write(item)
 
     # -- errors -------------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from winboot_lab.engine.moments import (
     DateTimeOffset,
     TimeSpan,
 )
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.typenames import try_find_type, type_text
 from winboot_lab.engine.values import (
     BOOLEAN,
@@ -286,6 +287,21 @@ def cast(value: Value, target: DotNetType) -> Value:
         return convert(value, target)
     except PSInvalidCastException as cause:
         raise RuntimeException(cause.message, cause.id, "InvalidArgument", None, cause) from None
+
+
+def from_nothing(target: DotNetType) -> Value:
+    """What a cast makes of "no output" (AutomationNull): default(T), so text becomes null where $null becomes ''.
+
+    PSConvertBinder.FallbackConvert (Binders.cs, 5.1 and 7): `Expression.Default(this.Type)`. Only [object] keeps it.
+    """
+    if target is OBJECT:
+        return NOTHING
+    if not target.is_value_type or target.name.startswith("System.Nullable`1"):
+        return None
+    if target in _NULL_NUMBERS or target in (BOOLEAN, CHAR, SWITCH_PARAMETER):
+        assert target.default is not None
+        return target.default()
+    raise Refusal("operator", f"[{target.name}]", "a cast of a command without output")
 
 
 def try_convert(value: Value, target: DotNetType) -> tuple[bool, Value]:

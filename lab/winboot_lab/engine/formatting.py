@@ -26,6 +26,7 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     INT64,
     INTEGER_RANGES,
+    NOTHING,
     NUMBER_CLASSES,
     Array,
     ByteArray,
@@ -542,7 +543,7 @@ def dotnet_text(value: Value) -> str:
     maker = _TEXTS.get(kind)
     if maker is not None:
         return maker(value)
-    if value is None:
+    if value is None or value is NOTHING:
         return ""
     if isinstance(value, DotNetException):
         return exception_text(value)

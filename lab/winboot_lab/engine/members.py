@@ -149,6 +149,8 @@ def get_member(value: Value, name: Value, runtime: Runtime, *, static: bool = Fa
     name = name if type(name) is str else to_string(name)
     if static:
         return _get_static(value, name, runtime)
+    if value is NOTHING and name.lower() == "psobject":
+        return PSObjectView(value)  # AutomationNull is a PSObject without a base object
     if value is None or value is NOTHING:
         return _of_null(name, runtime)
     found = lookup(value, name, runtime)
@@ -162,6 +164,8 @@ def get_member(value: Value, name: Value, runtime: Runtime, *, static: bool = Fa
 
 
 def _of_null(name: str, runtime: Runtime) -> Value:
+    if name.lower() == "psobject":
+        return None
     if runtime.strict >= 2:
         raise _not_found_strict(name)
     return 0 if name.lower() in ("count", "length") else None
@@ -410,7 +414,7 @@ def _all_property_names(value: Value) -> Iterator[str]:
 def set_member(value: Value, name: Value, new: Value, runtime: Runtime, *, static: bool = False) -> None:
     """`$value.name = new`."""
     name = name if type(name) is str else to_string(name)
-    if new is NOTHING:
+    if new is NOTHING:  # PSSetMemberBinder: "Pretend the value was null"
         new = None
     if static:
         _set_static(value, name, new, runtime)
@@ -955,8 +959,8 @@ def set_index(value: Value, key: Value, new: Value, runtime: Runtime) -> None:
     """`$value[key] = new`."""
     if value is None or value is NOTHING:
         raise RuntimeException("Cannot index into a null array.", "NullArray", "InvalidOperation")
-    if new is NOTHING:
-        new = None
+    if key is NOTHING:
+        key = None
     bare = plain(value)
     if isinstance(bare, _Mapping):
         _set_key(bare, key, new)
@@ -1027,6 +1031,10 @@ class PSObjectView(Instance):
 
     def __init__(self, target: Value) -> None:
         self.target = target
+
+    def __str__(self) -> str:
+        # `psobject {Members, Properties, …}`: all members by name, of which the lab knows only a part.
+        raise Refusal("member", "PSObject", "as text")
 
 
 def _psobject(value: Value, runtime: Runtime) -> Value:

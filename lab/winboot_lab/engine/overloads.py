@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from winboot_lab.engine import null_text
 from winboot_lab.engine.convert import INTEGER_CLASSES, INTEGER_KINDS, convert, new_array
 from winboot_lab.engine.dotnet import (
     OBJECT,
@@ -20,6 +21,8 @@ from winboot_lab.engine.dotnet import (
     class_type,
 )
 from winboot_lab.engine.exceptions import (
+    ArgumentException,
+    ArgumentNullException,
     DotNetException,
     MethodException,
     MethodInvocationException,
@@ -135,7 +138,7 @@ def _prepare(
         ) from None
     if chosen is None:
         raise no_overload(method.name, count)
-    return chosen.overload, _converted(chosen, arguments, method.name)
+    return chosen.overload, _converted(chosen, arguments, method.name, owner)
 
 
 def no_overload(name: str, count: int) -> MethodException:
@@ -331,7 +334,9 @@ def _widens(argument: Value, source: DotNetType, kind: DotNetType) -> bool:
     return bounds is not None and low <= bounds[0] and bounds[1] <= high
 
 
-def _converted(candidate: _Candidate, arguments: Sequence[Value], name: str) -> list[Value]:
+def _converted(
+    candidate: _Candidate, arguments: Sequence[Value], name: str, owner: DotNetType | None
+) -> list[Value]:
     out: list[Value] = []
     parts = zip(arguments, candidate.types, candidate.slots, strict=True)
     for index, (argument, kind, slot) in enumerate(parts):
@@ -339,6 +344,8 @@ def _converted(candidate: _Candidate, arguments: Sequence[Value], name: str) -> 
             out.append(argument)
         elif slot.by_reference:
             out.append(_reference(argument, index))
+        elif argument is NOTHING:
+            out.append(_null_argument(kind, slot, name, owner, len(arguments)))
         else:
             out.append(_argument(argument, kind, slot, name))
     if candidate.spread:
@@ -358,13 +365,30 @@ def _reference(argument: Value, index: int) -> Reference:
     )
 
 
+def _null_argument(kind: DotNetType, slot: Slot, name: str, owner: DotNetType | None, count: int) -> Value:
+    """What "no output" is as an argument: null, whatever the type, and never '' (CastOrConvertMethodArgument).
+
+    `Expression.Constant(null, parameterType)` itself throws where the type has no null.
+    """
+    if kind.is_value_type and not kind.name.startswith("System.Nullable`1"):
+        raise ArgumentException("Argument types do not match")
+    if kind is not STRING:
+        return None
+    answer = null_text.answer(owner, name, slot)
+    if answer == "taken":
+        return None
+    if answer == "throws":
+        cause = ArgumentNullException(slot.name)
+        raise invocation_failure(".ctor" if name == "new" else name, count, cause) from cause
+    shown = f"{owner.name}::" if owner is not None else ""
+    raise Refusal("member", f"{shown}{name}()", f"with null for {slot.name} (a command without output)")
+
+
 NULL_STRING = "System.Management.Automation.Language.NullString"
 """The type of [NullString]::Value, which reaches a string parameter as null where $null becomes ''."""
 
 
 def _argument(argument: Value, kind: DotNetType, slot: Slot, name: str) -> Value:
-    if argument is NOTHING:
-        argument = None
     if type(argument) is Decorated and kind is not OBJECT:
         argument = argument.base
     if kind is STRING and type_of(argument).name == NULL_STRING:

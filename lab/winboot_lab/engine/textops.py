@@ -246,8 +246,9 @@ def format_operator(left: Value, right: Value, runtime: Runtime | None = None) -
     try:
         return format_string(text_of(left, runtime), shown)
     except FormatException as cause:
+        # StringOps.FormatOperator passes on the message alone: there is no inner exception.
         raise RuntimeException(
-            f"Error formatting a string: {cause.message}.", "FormatError", "InvalidOperation", None, cause
+            f"Error formatting a string: {cause.message}.", "FormatError", "InvalidOperation"
         ) from None
 
 

@@ -105,13 +105,14 @@ def _reference_target(variable: syntax.Variable) -> Assign:
 
 
 def _converted_target(rules: list[syntax.Attribute | syntax.TypeConstraint], assign: Assign) -> Assign:
-    from winboot_lab.engine.convert import cast
+    from winboot_lab.engine.convert import cast, from_nothing
 
     types = [type_getter(rule.type) for rule in rules]
 
     def convert_and_assign(scope: Scope, value: Value) -> None:
         for get in reversed(types):
-            value = cast(value, get(scope))
+            kind = get(scope)
+            value = from_nothing(kind) if value is NOTHING else cast(value, kind)
         assign(scope, value)
 
     return convert_and_assign
@@ -132,7 +133,7 @@ def _member_target(node: syntax.Member) -> Assign:
     def assign(scope: Scope, value: Value) -> None:
         holder = target(scope)
         try:
-            set_member(holder, name(scope), None if value is NOTHING else value, scope, static=static)
+            set_member(holder, name(scope), value, scope, static=static)
         except Refusal as refusal:
             refusal.at(*place.position)
             raise
@@ -160,7 +161,7 @@ def _index_target(node: syntax.Index) -> Assign:
         try:
             if as_object and isinstance(holder, OrderedDictionary):
                 raise key_or_place()
-            set_index(holder, index(scope), None if value is NOTHING else value, scope)
+            set_index(holder, index(scope), value, scope)
         except Refusal as refusal:
             refusal.at(*place.position)
             raise

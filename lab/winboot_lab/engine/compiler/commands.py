@@ -16,6 +16,7 @@ from winboot_lab.engine.compiler.core import (
     emit,
     expression,
 )
+from winboot_lab.engine.dotnet import OBJECT
 from winboot_lab.engine.exceptions import DotNetException, RuntimeException
 from winboot_lab.engine.flow import StopUpstream
 from winboot_lab.engine.invoke import BlockStage, Line, Stage, code_of, make_stage
@@ -110,7 +111,8 @@ def _push(stages: list[Stage], items: Value, *, has_source: bool) -> None:
                 head.accept(items)
             else:
                 for item in found:
-                    head.accept(item)
+                    if item is not NOTHING:
+                        head.accept(item)
         else:
             head.once()
     except StopUpstream as stop:
@@ -154,12 +156,7 @@ def _command_expression(node: syntax.CommandExpression) -> Run:
         made = value(scope)
         if not keeps:
             scope.session.question = True
-        items = enumerate_value(made)
-        if items is None:
-            out(made)
-        else:
-            for item in items:
-                out(item)
+        emit(out, made)
 
     return run
 
@@ -345,6 +342,20 @@ def bad_command(node: syntax.Command, scope: Scope, value: Value) -> RuntimeExce
 Add = Callable[[Scope, list[Argument]], None]
 
 
+def to_bind(value: Value) -> Value:
+    """An argument as a command gets it: "no output" is $null, also among the elements of an object[].
+
+    PipelineOps.CheckAutomationNullInCommandArgument, which changes the very array it is given.
+    """
+    if value is NOTHING:
+        return None
+    if type(value) is Array and value.element is OBJECT:
+        for number, item in enumerate(value):
+            if item is NOTHING:
+                value[number] = None
+    return value
+
+
 def _argument_maker(node: syntax.Node) -> Add:
     if isinstance(node, syntax.CommandParameter):
         return _named_argument(node)
@@ -358,7 +369,8 @@ def _argument_maker(node: syntax.Node) -> Add:
     verbatim = isinstance(node, syntax.StringConstant) and node.kind == "verbatim"
 
     def add(scope: Scope, given: list[Argument]) -> None:
-        given.append(Argument(None, value(scope), text, written=written, is_list=is_list, verbatim=verbatim))
+        bound = to_bind(value(scope))
+        given.append(Argument(None, bound, text, written=written, is_list=is_list, verbatim=verbatim))
 
     return add
 
@@ -373,7 +385,7 @@ def _named_argument(node: syntax.CommandParameter) -> Add:
     head = f"-{name}:"
 
     def add(scope: Scope, given: list[Argument]) -> None:
-        given.append(Argument(name, value(scope), head, written=written, is_list=is_list))
+        given.append(Argument(name, to_bind(value(scope)), head, written=written, is_list=is_list))
 
     return add
 

@@ -107,4 +107,5 @@ def emit(out: Emit, value: Value) -> None:
         out(value)
     else:
         for item in items:
-            out(item)
+            if item is not NOTHING:  # an element without a value: a pipe takes no "no output"
+                out(item)

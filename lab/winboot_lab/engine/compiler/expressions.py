@@ -18,7 +18,7 @@ from winboot_lab.engine.compiler.core import (
 )
 from winboot_lab.engine.compiler.statements import body_of
 from winboot_lab.engine.compiler.types import type_getter
-from winboot_lab.engine.convert import cast, to_bool
+from winboot_lab.engine.convert import cast, from_nothing, to_bool
 from winboot_lab.engine.dotnet import Reference
 from winboot_lab.engine.exceptions import RuntimeException
 from winboot_lab.engine.members import get_member, index_value, invoke_member
@@ -110,13 +110,14 @@ def _binary(node: syntax.Binary) -> Eval:
     if operator == "xor":
         return lambda scope: to_bool(left(scope)) is not to_bool(right(scope))
     operate, place = binary(operator), node.operator_extent
+    enumerates = operator[1:] in _ENUMERATING
     unsure = (
         operator in ("is", "isnot") and _asks_for_wrapper(node.right) and not isinstance(node.left, _BARE)
     )
 
     def run(scope: Scope) -> Value:
         first = left(scope)
-        if first is NOTHING:
+        if first is NOTHING and not enumerates:
             first = None
         try:
             if unsure and first is not None and not is_type(first, PS_OBJECT):
@@ -128,6 +129,11 @@ def _binary(node: syntax.Binary) -> Eval:
 
     return run
 
+
+# These take their left side apart, and "no output" has no items: the answer is an empty list.
+_ENUMERATING = frozenset(
+    ("match", "notmatch", "like", "notlike", "replace", "split", "contains", "notcontains")
+)
 
 # What these give has never been in the invisible wrapper that a pipeline puts round its objects.
 _BARE = (
@@ -208,6 +214,8 @@ def _convert(node: syntax.Convert) -> Eval:
         kind = get(scope)
         value = child(scope)
         try:
+            if value is NOTHING:
+                return from_nothing(kind)
             if kind is STRING and isinstance(plain(value), list):
                 return to_text(value, scope)
             return cast(value, kind)
@@ -300,7 +308,7 @@ def _member(node: syntax.Member) -> Eval:
 
 @compiles_expression(syntax.InvokeMember)
 def _invoke(node: syntax.InvokeMember) -> Eval:
-    arguments = [_argument(argument) for argument in node.arguments]
+    arguments = [expression(argument) for argument in node.arguments]
     name, place = member_name(node.member), node.extent
     target, static = expression(node.target), node.static
 
@@ -315,16 +323,6 @@ def _invoke(node: syntax.InvokeMember) -> Eval:
             raise
 
     return run
-
-
-def _argument(node: syntax.Expression) -> Eval:
-    value = expression(node)
-
-    def give(scope: Scope) -> Value:
-        made = value(scope)
-        return None if made is NOTHING else made
-
-    return give
 
 
 @compiles_expression(syntax.Index)
@@ -350,7 +348,7 @@ def _index(node: syntax.Index) -> Eval:
 
 @compiles_expression(syntax.ArrayLiteral)
 def _array_literal(node: syntax.ArrayLiteral) -> Eval:
-    elements = [_argument(element) for element in node.elements]
+    elements = [expression(element) for element in node.elements]
     return lambda scope: Array([element(scope) for element in elements])
 
 
@@ -437,8 +435,7 @@ def _hashtable_maker(node: syntax.Hashtable, kind: type[Hashtable] | type[Ordere
                     "InvalidOperation",
                     text,
                 )
-            given = value(scope)
-            made.put(name, None if given is NOTHING else given)
+            made.put(name, value(scope))
         return made
 
     return run

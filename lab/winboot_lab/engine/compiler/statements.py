@@ -251,6 +251,24 @@ def turns_of(value: Value) -> Iterator[Value]:
     return iter(items)
 
 
+def _turns(node: syntax.Statement) -> Callable[[Scope], Iterator[Value]]:
+    """What `foreach` goes through: an expression's items, but the very objects that a command wrote.
+
+    `foreach ($i in f)` has one turn where f returns `, $array` (Compiler.cs, CaptureAstContext.Enumerable).
+    """
+    if isinstance(node, syntax.Assignment) or getattr(node, "expression", None) is not None:
+        value = value_of(node)
+        return lambda scope: turns_of(value(scope))
+    run = statement(node)
+
+    def collect(scope: Scope) -> Iterator[Value]:
+        items: list[Value] = []
+        run(scope, items.append)
+        return iter(items)
+
+    return collect
+
+
 def _watched(items: list[Value]) -> Iterator[Value]:
     """A list that complains when it changes under the loop."""
     length = len(items)
@@ -267,13 +285,12 @@ def _foreach(node: syntax.ForEach) -> Run:
     if node.flags or node.throttle_limit is not None:
         refuse = refusing(node, "foreach -parallel")
         return lambda scope, _out: refuse(scope)
-    source, assign = value_of(node.iterable), target_of(node.variable)
+    source, assign = _turns(node.iterable), target_of(node.variable)
     turn = _turn(body_of(node.body), _label(node.label))
     explicit = "$foreach" in node.body.extent.text.lower()
 
     def run(scope: Scope, out: Emit) -> None:
-        value = source(scope)
-        turns = turns_of(value)
+        turns = source(scope)
         if explicit:
             turns = _exposed(scope, "foreach", turns)
         checkpoint = scope.session.checkpoint
@@ -331,9 +348,7 @@ def _switch(node: syntax.Switch) -> Run:
         if from_file:
             value = _lines_to_switch(scope, value)
         items = enumerate_value(value)
-        turns = (
-            iter((None if value is NOTHING else value,)) if items is None or value is NOTHING else iter(items)
-        )
+        turns = iter((value,)) if items is None else iter(items)
         if explicit:
             turns = _exposed(scope, "switch", turns)
         before = scope.variables.get("_")

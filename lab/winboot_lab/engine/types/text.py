@@ -895,8 +895,11 @@ def _bytes_of(letters: Value) -> str:
     return letters if isinstance(letters, str) else "".join(letters)
 
 
+# The order of reflection: of two overloads that fit $null as well, PowerShell takes the first.
+ENCODING.method("GetBytes(char[] chars)")(
+    lambda self, letters: ByteArray(self.encode(_bytes_of(_needs(letters, "chars"))))
+)
 ENCODING.method("GetBytes(string s)")(lambda self, text: ByteArray(self.encode(_needs(text, "s"))))
-ENCODING.method("GetBytes(char[] chars)")(lambda self, letters: ByteArray(self.encode(_bytes_of(letters))))
 ENCODING.method("GetByteCount(string s)")(lambda self, text: len(self.encode(text)))
 ENCODING.method("GetByteCount(char[] chars)")(lambda self, letters: len(self.encode(_bytes_of(letters))))
 ENCODING.method("GetString(byte[] bytes)")(lambda self, data: self.decode(bytes(_needs(data, "bytes"))))
