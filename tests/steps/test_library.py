@@ -18,12 +18,16 @@ def session():
     return Machine().session()
 
 
+def with_library(expression: str) -> str:
+    """A script of an expression and the library functions that it names."""
+    library = script._library_text(script._closure(expression))
+    return f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{expression}\n"
+
+
 def answer(session: Any, expression: str) -> list[Any]:
     """What an expression emits, with the library functions that it names."""
-    library = script._library_text(script._closure(expression))
-    text = f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{expression}\n"
     found: list[Any] = []
-    ended = run_script(session, text, {}, emit=lambda stream, value: found.append(value))
+    ended = run_script(session, with_library(expression), {}, emit=lambda stream, value: found.append(value))
     assert ended.state == "completed", getattr(ended.error, "message", "")
     return found
 

@@ -74,7 +74,9 @@ def test_a_time_has_no_null(run):
 
 
 def test_foreach_takes_what_a_function_wrote_and_walks_what_stands_in_parentheses(run):
-    script = "function g { , @(1, 2, 3) }; @(foreach ($i in g) { 1 }).Count; @(foreach ($i in (g)) { 1 }).Count"
+    script = (
+        "function g { , @(1, 2, 3) }; @(foreach ($i in g) { 1 }).Count; @(foreach ($i in (g)) { 1 }).Count"
+    )
 
     assert run(script).output == [1, 3]
 
@@ -94,6 +96,8 @@ def test_a_switch_without_a_value_is_off(run):
 
 
 def test_a_format_with_too_few_arguments_has_no_inner_exception(run):
-    script = "try { '{0} {1}' -f 'a' } catch { $_.FullyQualifiedErrorId; $null -eq $_.Exception.InnerException }"
+    script = (
+        "try { '{0} {1}' -f 'a' } catch { $_.FullyQualifiedErrorId; $null -eq $_.Exception.InnerException }"
+    )
 
     assert run(script).output == ["FormatError", True]
