@@ -54,6 +54,39 @@ def test_only_keeps_the_named_and_the_essential_steps():
     assert plan.left_out == ("a",)
 
 
+def test_only_takes_what_the_named_steps_need_with_them():
+    """As the help of --only says; --skip takes away from that too."""
+    steps = (a_step("a"), a_step("b", "a"), a_step("c", "b"), a_step("d"))
+
+    assert names(make_plan(a_spec(), steps, only=["c"])) == ["a", "b", "c"]
+    assert names(make_plan(a_spec(), steps, only=["c"], skip=["a"])) == ["b", "c"]
+
+
+def test_the_script_is_the_same_whatever_is_chosen():
+    """The node keeps it for its boot task, so it has all steps; the choice is a fact of the run."""
+    steps = (a_step("a"), a_step("b"), a_step("c"))
+    whole = make_plan(a_spec(), steps)
+    part = make_plan(a_spec(), steps, only=["b"])
+
+    assert part.digest == whole.digest
+    assert part.complete.steps == whole.steps
+    assert (whole.selection, part.selection) == ("", "b")
+    assert make_plan(a_spec(), steps, skip=["a", "b", "c"]).selection == ","
+
+
+@pytest.mark.parametrize("what", ["files", "secrets", "inputs"])
+def test_the_digest_changes_with_every_kind_of_value(what: str):
+    """A file's content and the name of a secret too, not the inputs of the template alone."""
+    values = {"files": ({"f": "1"}, {"f": "2"}), "secrets": (("a",), ("b",)), "inputs": ({"v": 1}, {"v": 2})}
+
+    first, second = (
+        make_plan(a_spec(), (a_step("a", **{what: lambda spec, value=value: value}),)).digest
+        for value in values[what]
+    )
+
+    assert first != second
+
+
 def test_skip_drops_the_named_steps():
     plan = make_plan(a_spec(), (a_step("a"), a_step("b")), skip=["a"])
 

@@ -7,7 +7,7 @@ import graphlib
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import winboot
 from winboot.errors import UsageError
@@ -19,12 +19,27 @@ from winboot.steps.step import Step, custom
 class Plan:
     """The chosen steps in the order they run; `left_out` names those that --only or --skip took away.
 
-    `digest` is equal for two plans exactly when winboot's version, the steps and all values they take are equal.
+    `whole` has the steps of the node without that choice. The script is rendered from it whatever is chosen: the node
+    keeps the text for its boot task. `digest` is equal for two plans exactly when winboot's version, the steps of the
+    node and all values they take are equal.
     """
 
     steps: tuple[Step, ...]
     left_out: tuple[str, ...]
     digest: str
+    whole: tuple[Step, ...] = ()
+
+    @property
+    def complete(self) -> Plan:
+        """The plan without a choice: what is rendered."""
+        return replace(self, steps=self.whole, left_out=())
+
+    @property
+    def selection(self) -> str:
+        """The chosen steps as the script takes them, separated by commas; empty for all, a comma alone for none."""
+        if not self.left_out:
+            return ""
+        return ",".join(step.name for step in self.node_side) or ","
 
     @property
     def node_side(self) -> tuple[Step, ...]:
@@ -42,8 +57,9 @@ def make_plan(
 ) -> Plan:
     """The steps that this node wants, in an order that honours their needs.
 
-    `only` keeps the named steps (and the essential ones), `skip` drops the named ones. A step left out is taken to
-    be in order already: what builds on it does not wait for it. Raises UsageError for an unknown name.
+    `only` keeps the named steps, what they need, and the essential ones; `skip` drops the named ones, also from those.
+    A step left out is taken to be in order already: what builds on it does not wait for it. Raises UsageError for an
+    unknown name.
     """
     catalogue = (*steps, *(custom(source) for source in spec.steps))
     known = [step.name for step in catalogue]
@@ -51,11 +67,23 @@ def make_plan(
     for name in (*only, *skip):
         _refuse_unknown(name, known)
     wanted = [step for step in _ordered(catalogue) if step.wanted(spec)]
-    chosen = tuple(
-        step for step in wanted if step.name not in skip and (not only or step.name in only or step.essential)
-    )
+    kept = _with_needs(only, catalogue) if only else set(known)
+    chosen = tuple(step for step in wanted if step.name not in skip and (step.name in kept or step.essential))
     left_out = tuple(step.name for step in wanted if step not in chosen)
-    return Plan(chosen, left_out, _digest(spec, chosen))
+    return Plan(chosen, left_out, _digest(spec, wanted), tuple(wanted))
+
+
+def _with_needs(names: Iterable[str], catalogue: Sequence[Step]) -> set[str]:
+    """The names and all that they need, directly or through another step."""
+    needs = {step.name: step.needs for step in catalogue}
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(needs[name])
+    return found
 
 
 def _ordered(catalogue: Sequence[Step]) -> tuple[Step, ...]:

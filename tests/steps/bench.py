@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from winboot_lab.console import silent_powershell
@@ -18,7 +18,7 @@ from winboot_lab.windows.sockets import World
 
 from tests.steps.builders import a_spec
 from winboot.events import Problem, StepDone, parse
-from winboot.plan import make_plan
+from winboot.plan import Plan, make_plan
 from winboot.script import render
 from winboot.spec import NodeSpec
 from winboot.steps import STEPS
@@ -62,6 +62,13 @@ class Told:
         return self.events[-1]["reason"]
 
 
+def part_of(spec: NodeSpec, names: tuple[str, ...]) -> Plan:
+    """The plan of these steps and the preflight, without what they need: a script that is short and fast."""
+    plan = make_plan(spec, STEPS)
+    steps = tuple(step for step in plan.steps if step.essential or not names or step.name in names)
+    return replace(plan, steps=steps)
+
+
 class Rig:
     """A machine, a spec, and ways to run the script of some steps and to see what it did."""
 
@@ -80,7 +87,7 @@ class Rig:
 
     def text(self, *names: str, mode: str = "Change") -> str:
         """The script of these steps and the preflight."""
-        return render(make_plan(self.spec, STEPS, only=names), self.spec, undo=mode == "Undo").text
+        return render(part_of(self.spec, names), self.spec, undo=mode == "Undo").text
 
     def run_text(
         self,

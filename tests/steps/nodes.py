@@ -10,10 +10,8 @@ from typing import Any
 from tests.lab.hands import Hand, write
 from tests.lab.site import Controller, Inside, Site
 from tests.lab.state import changes, state
-from tests.steps.bench import Rig, Told
+from tests.steps.bench import Rig, Told, part_of
 from winboot.cluster.base import ExpectedNode
-from winboot.plan import make_plan
-from winboot.steps import STEPS
 from winboot.steps.kubelet_credentials import BOOTSTRAP_TOKEN
 
 FORMER = r"C:\ProgramData\winboot\former"
@@ -96,9 +94,7 @@ class Node(Rig):
     def _secrets(self, cluster: Inside, names: tuple[str, ...]) -> dict[str, str]:
         """What the steps ask for; and whose certificate requests are in order meanwhile."""
         wanted = {
-            secret
-            for step in make_plan(self.spec, STEPS, only=names).node_side
-            for secret in step.secrets(self.spec)
+            secret for step in part_of(self.spec, names).node_side for secret in step.secrets(self.spec)
         }
         secrets = dict.fromkeys(wanted, "the password of a registry")
         requestors = frozenset[str]()

@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.steps.bench import Bench
+from tests.steps.bench import Bench, part_of
 from tests.steps.builders import a_spec
-from winboot.plan import make_plan
 from winboot.script import render
-from winboot.steps import STEPS
 
 STEP = "dynamic-ports"
 
@@ -33,7 +31,7 @@ def test_undo_puts_the_former_range_back(bench: Bench):
 
 def text(bench: Bench) -> str:
     """The script of this step."""
-    return render(make_plan(bench.spec, STEPS, only=(STEP,)), bench.spec).text
+    return render(part_of(bench.spec, (STEP,)), bench.spec).text
 
 
 def a_bench(excluded: str, **more: str) -> Bench:

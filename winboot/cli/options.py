@@ -35,7 +35,8 @@ Only = Annotated[
     typer.Option("--only", help="Only these steps and what they need (repeat, or separate by commas)."),
 ]
 Skip = Annotated[
-    list[str] | None, typer.Option("--skip", help="Not these steps (repeat, or separate by commas).")
+    list[str] | None,
+    typer.Option("--skip", help="Not these steps, taken to be in order (repeat, or separate by commas)."),
 ]
 OutputForm = Annotated[
     Output, typer.Option("--output", "-o", help="table for people, json lines or junit for programs.")

@@ -56,5 +56,5 @@ def prepare(specs: Sequence[NodeSpec], options: Options) -> list[PreparedNode]:
     prepared = []
     for spec in specs:
         plan = make_plan(spec, STEPS, only=options.only, skip=options.skip)
-        prepared.append(PreparedNode(spec, plan, render(plan, spec)))
+        prepared.append(PreparedNode(spec, plan, render(plan.complete, spec)))
     return prepared

@@ -93,6 +93,7 @@ class NodeRun:
             "Drained": drained,
             "TakeOver": self.options.take_over,
             "Holder": self.context.holder,
+            "Steps": self.plan.selection,
         }
 
     def say(self, text: str) -> None:
@@ -127,7 +128,7 @@ class NodeRun:
         self._journal = Journal(self.context.journals / self.context.run / f"{self.name}.jsonl")
         self._runner = ScriptRunner(
             self.name,
-            render(self.plan, self.spec).text,
+            render(self.plan.complete, self.spec).text,
             self._helpers,
             lambda: self.context.connect(self.spec),
             listener=self.context.listener,

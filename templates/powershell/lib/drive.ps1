@@ -1,6 +1,6 @@
 function New-Run {
     param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
@@ -12,6 +12,13 @@ function New-Run {
         # Lines of the journal that could not be written yet.
         Journal = [Collections.Generic.List[string]]::new()
     }
+}
+
+function Get-ChosenStep {
+    # All steps, or those that the controller names (--only, --skip). The text has all of them whatever is chosen, because
+    # this machine keeps it for its boot task.
+    $chosen = [string]$script:Run.Facts.Steps
+    $script:Run.Steps | Where-Object { $chosen -eq '' -or $chosen.Split(',') -contains $_.Name }
 }
 
 function Invoke-Block {
@@ -27,7 +34,7 @@ function Invoke-Look {
     $quiet = [Collections.Generic.List[string]]::new()
     try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
     New-RunEvent
-    foreach ($step in $script:Run.Steps) {
+    foreach ($step in Get-ChosenStep) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = Get-LookResult $step
         $line = New-StepEvent $step $result $watch
