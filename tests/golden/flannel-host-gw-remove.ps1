@@ -616,7 +616,7 @@ function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
 }
 
 function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
-  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
+  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
     Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text

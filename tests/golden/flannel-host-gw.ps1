@@ -971,7 +971,7 @@ function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
 }
 
 function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
-  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = '' }
+  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
   foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
   @{
     Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
@@ -983,6 +983,13 @@ function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
     # Lines of the journal that could not be written yet.
     Journal = [Collections.Generic.List[string]]::new()
   }
+}
+
+function Get-ChosenStep {
+  # All steps, or those that the controller names (--only, --skip). The text has all of them whatever is chosen, because
+  # this machine keeps it for its boot task.
+  $chosen = [string]$script:Run.Facts.Steps
+  $script:Run.Steps | Where-Object { $chosen -eq '' -or $chosen.Split(',') -contains $_.Name }
 }
 
 function Invoke-Block($Step, [string]$Block) {
@@ -997,7 +1004,7 @@ function Invoke-Look {
   $quiet = [Collections.Generic.List[string]]::new()
   try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
   New-RunEvent
-  foreach ($step in $script:Run.Steps) {
+  foreach ($step in Get-ChosenStep) {
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $result = Get-LookResult $step
     $line = New-StepEvent $step $result $watch
@@ -3237,7 +3244,7 @@ $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Fa
 
 switch ($Mode) {
   'Look' { Invoke-Look }
-  'Change' { Invoke-Locked -Work { Invoke-Step -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step } } }
+  'Change' { Invoke-Locked -Work { Invoke-Step -Steps @(Get-ChosenStep) -Drive { param($Step) Get-ChangeResult -Step $Step } } }
   'Boot' { Invoke-Boot }
   'Detached' { Invoke-Detached }
   default { throw ('this script has no mode ' + $Mode) }
