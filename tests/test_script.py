@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
+from tests.steps import builders
 from winboot import script
 from winboot.errors import ScriptError
 from winboot.networks.others import NONE
 from winboot.plan import make_plan
 from winboot.powershell.check import check_script, check_template
 from winboot.powershell.parser import parse
+from winboot.powershell.syntax import FunctionDefinition
 from winboot.secret import Secret
 from winboot.spec import StepSource
+from winboot.steps import STEPS
 from winboot.steps.step import Step
 
 
@@ -83,6 +86,24 @@ def test_only_functions_that_a_step_uses_come_along():
     assert "function Set-FirewallRule" not in text
 
 
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_function_in_the_script_is_the_one_of_the_library_byte_for_byte(undo: bool):
+    """Line by line what a developer reads is what runs: nothing is rewritten on the way."""
+    spec = builders.a_spec_of("flannel-vxlan-nssm")
+    text = script.render(make_plan(spec, STEPS), spec, undo=undo).text
+    library = "\n".join(script.library_files().values())
+    functions = [node for node in parse(text).end.statements if isinstance(node, FunctionDefinition)]
+
+    assert len(functions) > 100
+    assert [one.name for one in functions if f"\n\n{one.extent.text}\n" not in f"\n\n{library}"] == []
+
+
+def test_the_steps_come_after_the_functions_that_they_use():
+    text = rendered(ports(start=1, count=2)).text
+
+    assert text.index("function Set-PortRange") < text.index("$steps = @(")
+
+
 def test_every_function_that_the_text_calls_is_in_it():
     text = rendered(ports(start=1, count=2)).text
     known = set(re.findall(r"^function ([\w-]+)", text, re.MULTILINE))
@@ -103,7 +124,7 @@ def test_a_step_of_the_users_own_stands_in_the_script_as_it_was_written():
     own = StepSource("my-agent", "monitoring", (), "    Get-Mine", "    Set-Mine", "    Undo-Mine")
     text = rendered(own=own).text
 
-    assert "@{ Name = 'my-agent'" in text
+    assert "Name = 'my-agent'" in text
     assert "    Set-Mine\n" in text
 
 

@@ -1,7 +1,7 @@
 """Plan and spec become one PowerShell text.
 
 Every `{{ }}` of a template passes `literal`, so a value cannot leave its quotes; a Secret is refused there. The library
-is plain PowerShell, cut into its functions: the script carries those that its steps use, directly or through another.
+is plain PowerShell: the script carries, byte for byte, the functions that its steps use, directly or through another.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 
 import winboot
 from winboot.errors import ScriptError
+from winboot.opening import opening
 from winboot.plan import Plan
 from winboot.powershell.literals import literal
+from winboot.powershell.parser import parse
+from winboot.powershell.syntax import FunctionDefinition, Node, StringConstant, walk
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 from winboot.steps.texts import source
@@ -60,11 +63,13 @@ class _Code:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """One library function with the comment above its file."""
+    """One library function: its text as it is in its file, and the functions that it names."""
 
     name: str
     file: str
     text: str
+    names: frozenset[str]
+    restores: bool
 
 
 def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
@@ -76,11 +81,11 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
     steps = "\n".join(_step_text(step, spec, present, undo=undo) for step in plan.node_side)
     frame = _environment().get_template("_script.ps1.j2")
     node = _laid_out(source(spec), 0)
-    used = _closure("\n".join([node, steps, frame.render(_FRAME_ONLY, undoing=undo)]))
+    used = _closure(node) | _closure(steps) | _closure(frame.render(_FRAME_ONLY, undoing=undo))
     if undo:
         # Former values may come from an older profile with other steps: every kind can be put back.
-        used = _closure(" ".join([*used, *_restorers()]))
-    text = frame.render(
+        used = _with_all_they_name({*used, *_restorers()})
+    text = opening(plan, spec, steps, undo=undo) + frame.render(
         undoing=undo,
         winboot=winboot.__version__,
         node=spec.node.name,
@@ -108,6 +113,7 @@ def templates_root() -> Path:
     return inside if inside.is_dir() else package.parent / "templates" / "powershell"
 
 
+@functools.cache
 def library_files() -> Mapping[str, str]:
     """The library's files: name → text."""
     return {
@@ -140,17 +146,11 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
                 "undo": _Code(step.source.undo),
             }
             return _environment().get_template("_custom.ps1.j2").render(values, **own)
-        return _ONE_LINE_BLOCK.sub(_joined, _environment().get_template(step.template).render(values))
+        return _environment().get_template(step.template).render(values)
     except (TemplateError, TypeError) as error:
         raise ScriptError(
             f"step {step.name}: {error}", hint=f"Compare {step.template} with the inputs of the step."
         ) from error
-
-
-def _joined(block: re.Match[str]) -> str:
-    """A block of one line stands on the line of its name, where it fits."""
-    line = f"{block['name']} = {{ {block['code']} }}"
-    return line if len(line) <= _WIDTH else block[0]
 
 
 def _finalize(value: object) -> str:
@@ -202,7 +202,7 @@ def _rows(parts: Sequence[str], between: str, indent: int) -> Iterator[str]:
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(lambda name: _narrow(_template_source(name))),
+        loader=FunctionLoader(_template_source),
         undefined=StrictUndefined,
         finalize=_finalize,
         # PowerShell text is no markup: values are quoted by finalize, not escaped.
@@ -214,20 +214,6 @@ def _environment() -> Environment:
     # For text that passed this environment already: the contents of a block.
     environment.filters["code"] = _Code
     return environment
-
-
-def _narrow(text: str) -> str:
-    """The text with half its indentation; a here-string keeps every blank, because there they are content."""
-    lines: list[str] = []
-    here = False
-    for line in text.split("\n"):
-        bare = line.lstrip(" ")
-        if here and line.startswith("'@"):
-            here = False
-        lines.append(line if here else " " * ((len(line) - len(bare)) // 2) + bare)
-        if bare.endswith("@'"):
-            here = True
-    return "\n".join(lines)
 
 
 def _template_source(name: str) -> str:
@@ -246,62 +232,66 @@ _FRAME_ONLY: Final[Mapping[str, object]] = {
 }
 
 _WIDTH: Final = 128
-# Templates and library are written with four blanks a level and sent with two: a level deeper costs a byte on every line.
-_INDENT: Final = 2
+_INDENT: Final = 4
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-# A library file holds a comment that says what it is for, then functions that begin and end in the first column.
-_FUNCTION: Final = re.compile(r"^function ([A-Za-z]+-[A-Za-z0-9]+) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
-_PARAMETERS: Final = re.compile(
-    r"(?P<head>function [A-Za-z0-9-]+) \{\n(?P<comment>(?: *#[^\n]*\n)*) *param\((?P<parameters>[^\n]*)\)\n"
-)
-_ONE_LINE_BLOCK: Final = re.compile(
-    r"(?<=; )(?P<name>Values|Look|Change|Undo|Boot|Detached) = \{\n +(?P<code>[^# \n][^\n]*)\n\}(?= \}|;)"
-)
-_WORD: Final = re.compile(r"\b[A-Z][A-Za-z]*-[A-Za-z0-9]+\b")
 
 
 @functools.cache
 def _library() -> Mapping[str, _Function]:
     """All functions by name, in the order of the files and of the functions in them."""
     found: dict[str, _Function] = {}
-    for path in sorted((templates_root() / "lib").glob("*.ps1")):
-        for match in _FUNCTION.finditer(_narrow(path.read_text(encoding="utf-8"))):
-            if match[1] in found:
-                raise ScriptError(f"{path.name}: the function {match[1]} is defined twice in the library")
-            found[match[1]] = _Function(match[1], path.name, match[0])
+    for file, text in library_files().items():
+        for node in walk(parse(text)):
+            if not isinstance(node, FunctionDefinition):
+                continue
+            if node.name in found:
+                raise ScriptError(f"{file}: the function {node.name} is defined twice in the library")
+            found[node.name] = _Function(
+                node.name, file, node.extent.text + "\n", frozenset(_words(node.body)), _restores(node)
+            )
     return found
+
+
+def _restores(function: FunctionDefinition) -> bool:
+    """Whether Restore-FormerValue may call it: by a name it puts together, and with a former value as `-Former`."""
+    parameters = function.body.params.parameters if function.body.params else ()
+    return function.name.startswith("Restore-") and any(one.variable.name == "Former" for one in parameters)
 
 
 @functools.cache
 def _heading(file: str) -> str:
     """The comment at the head of a library file."""
-    text = _template_source(f"lib/{file}")
+    text = library_files()[file]
     return text[: text.index("\n\n")] if text.startswith("#") else ""
 
 
 def _closure(text: str) -> frozenset[str]:
     """The library functions that `text` names, and those that these name."""
+    return _with_all_they_name(set(_names(text)))
+
+
+def _with_all_they_name(names: set[str]) -> frozenset[str]:
     used: set[str] = set()
-    texts = [text]
-    while texts:
-        for name in _names(texts.pop()):
-            if name not in used:
-                used.add(name)
-                texts.append(_library()[name].text)
+    waiting = set(names)
+    while waiting:
+        name = waiting.pop()
+        used.add(name)
+        waiting |= (_library()[name].names & _library().keys()) - used
     return frozenset(used)
 
 
 def _names(text: str) -> Iterator[str]:
-    """Library functions that the code of `text` names; its comment lines do not count."""
-    for line in text.splitlines():
-        if not line.lstrip().startswith("#"):
-            yield from (word for word in _WORD.findall(line) if word in _library())
+    """Library functions that `text` calls, or has the name of as a text of its own to call them by."""
+    return (word for word in _words(parse(text)) if word in _library())
+
+
+def _words(node: Node) -> Iterator[str]:
+    return (one.value for one in walk(node) if isinstance(one, StringConstant))
 
 
 def _restorers() -> Iterator[str]:
-    """The functions that put a former value back; Restore-FormerValue calls them by a name it puts together."""
-    return (function.name for function in _library().values() if "param([object]$Former)" in function.text)
+    """The functions that put a former value back."""
+    return (function.name for function in _library().values() if function.restores)
 
 
 def _library_text(used: Iterable[str]) -> str:
@@ -313,15 +303,5 @@ def _library_text(used: Iterable[str]) -> str:
             file = function.file
             if heading := _heading(file):
                 parts.append(f"{heading}\n")
-        # One that is looked up by its name is asked for its text too: its parameters have to stand in that.
-        asked = any(f"'{function.name}'" in one.text for one in chosen)
-        parts.append(function.text if asked else _with_signature(function.text))
+        parts.append(function.text)
     return "\n".join(parts)
-
-
-def _with_signature(text: str) -> str:
-    """A function whose parameters fit on its first line has them there, as most languages write it."""
-    found = _PARAMETERS.match(text)
-    if found is None or len(found["head"]) + len(found["parameters"]) > _WIDTH:
-        return text
-    return f"{found['head']}({found['parameters']}) {{\n{found['comment']}{text[found.end() :]}"

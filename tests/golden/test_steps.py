@@ -31,12 +31,14 @@ def reference(profile: str) -> str:
 
 @cache
 def steps_part(profile: str) -> list[str]:
-    """The steps of a profile's script, without digest and library."""
+    """The steps of a profile's script, without opening, digest and library."""
     spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
     lines = render(make_plan(spec, STEPS), spec).text.splitlines()
-    begin = next(at for at, line in enumerate(lines) if line.startswith("$script:Node = "))
-    end = next(at for at, line in enumerate(lines) if line.startswith("#region Library"))
-    return lines[begin:end]
+    node, library, steps = (
+        next(at for at, line in enumerate(lines) if line.startswith(mark))
+        for mark in ("$script:Node = ", "#region Library", "#region Steps")
+    )
+    return lines[node:library] + lines[steps:]
 
 
 def difference(profile: str) -> str:

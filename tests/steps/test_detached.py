@@ -21,7 +21,7 @@ def a_text(detached: str) -> str:
     frame = script._environment().get_template("_script.ps1.j2")
     node = {"node_ip": None, "server_host": "10.0.0.10", "server_port": 6443, "pod_cidrs": ["10.244.0.0/16"]}
     values = {**script._FRAME_ONLY, "undoing": False, "source": node}
-    used = script._closure(step + frame.render(values))
+    used = script._closure(step) | script._closure(frame.render(values))
     library = script._Code(script._library_text(used))
     return frame.render({**values, "steps": script._Code(step), "library": library})
 

@@ -84,6 +84,9 @@ ARTIFACTS = Step(
     name="artifacts",
     why="a program is what its hash says, whatever its version string or its date may claim",
     inputs=_inputs,
+    leaves=lambda spec: {
+        "programs": [member.destination for one in spec.artifacts for member in one.members]
+    },
     needs=("directories", "trust-roots"),
     wanted=_wanted,
 )

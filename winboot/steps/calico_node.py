@@ -38,6 +38,7 @@ CALICO_NODE = Step(
     name="calico-node",
     why="Calico's agent makes the pod network and follows the other nodes; kube-proxy answers from its endpoint",
     inputs=_inputs,
+    leaves=lambda spec: {"services": ["calico-node"]},
     needs=("pod-network", "artifacts", "firewall-rules"),
     wanted=_wanted,
     files=_files,

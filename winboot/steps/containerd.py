@@ -17,5 +17,6 @@ CONTAINERD = Step(
     name="containerd",
     why="the kubelet starts no pod without a container runtime, and containerd writes no log unless it is told where",
     inputs=_inputs,
+    leaves=lambda spec: {"services": ["containerd"]},
     needs=("containerd-config", "windows-features"),
 )

@@ -55,5 +55,8 @@ DIRECTORIES = Step(
     name="directories",
     why="a folder made in time has its access rules before the first secret is in it",
     inputs=_inputs,
+    leaves=lambda spec: {
+        "folders": [path for paths in _inputs(spec).values() if isinstance(paths, list) for path in paths]
+    },
     needs=("node-preflight",),
 )

@@ -32,6 +32,7 @@ FIREWALL_RULES = Step(
     name="firewall-rules",
     why="the control plane reaches kubelet, and the other nodes reach the pods, only through ports that are open",
     inputs=_inputs,
+    leaves=lambda spec: {"firewall rules": [rule.id for rule in spec.firewall]},
     needs=("node-preflight",),
     wanted=_wanted,
 )

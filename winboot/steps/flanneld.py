@@ -22,6 +22,7 @@ FLANNELD = Step(
     name="flanneld",
     why="flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease",
     inputs=_inputs,
+    leaves=lambda spec: {"services": ["flanneld"]},
     needs=("flanneld-config", "registration", "artifacts"),
     wanted=flannel_wanted,
 )

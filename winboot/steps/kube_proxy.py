@@ -34,6 +34,7 @@ KUBE_PROXY = Step(
     name="kube-proxy",
     why="services have no address on this node without it; it starts after the HNS network that it programs",
     inputs=_inputs,
+    leaves=lambda spec: {"services": ["kube-proxy"]},
     needs=(
         "kube-proxy-config",
         "pod-network",

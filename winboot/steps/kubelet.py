@@ -17,6 +17,7 @@ KUBELET = Step(
     name="kubelet",
     why="the kubelet makes the machine a node; it must outlive logons, come back after a crash, and leave a log",
     inputs=_inputs,
+    leaves=lambda spec: {"services": ["kubelet"]},
     needs=(
         "kubelet-config",
         "kubelet-credentials",

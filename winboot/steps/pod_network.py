@@ -68,6 +68,7 @@ POD_NETWORK = Step(
     name="pod-network",
     why="making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and routes can vanish",
     inputs=_inputs,
+    leaves=lambda spec: {"HNS networks": [str(network_table(spec)["name"])]},
     needs=(*STEPS_BEFORE, "registration", "windows-features"),
     wanted=_wanted,
 )

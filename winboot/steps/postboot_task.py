@@ -8,4 +8,5 @@ POSTBOOT_TASK = Step(
     name="postboot-task",
     why="a restart loses routes and leaves stale leases, and no controller may be there to mend them",
     needs=("directories",),
+    leaves=lambda spec: {"scheduled tasks": [r"\winboot\boot (at each start of the machine)"]},
 )

@@ -6,7 +6,7 @@ in `tests/steps/` and a line in docs/steps.md, which is written from these value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,11 @@ def no_files(spec: NodeSpec) -> Mapping[str, str]:
     return {}
 
 
+def nothing_left(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    """For a step that leaves nothing behind but its files."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that must be so on a node.
@@ -42,7 +47,8 @@ class Step:
     `inputs` gives the values that the template may name; each becomes a PowerShell literal. `secrets` gives the names
     (never values) of what a change reads from `$Secrets`. `files` gives path and text of what the step writes, for
     the preview; its template finds them by path in `files`. A cluster-side step has no template: the controller does
-    it. `essential` steps are part of every plan, also under --only. `source` is the text of a user's own step.
+    it. `leaves` names what is on the machine after the join, beside those files, by kind ("services": names): the script
+    opens with it. `essential` steps are part of every plan, also under --only. `source` is the text of a user's own step.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Step:
     wanted: Callable[[NodeSpec], bool] = always
     secrets: Callable[[NodeSpec], tuple[str, ...]] = no_secrets
     files: Callable[[NodeSpec], Mapping[str, str]] = no_files
+    leaves: Callable[[NodeSpec], Mapping[str, Sequence[str]]] = nothing_left
     side: Side = "node"
     essential: bool = False
     source: StepSource | None = None

@@ -27,6 +27,7 @@ WINDOWS_FEATURES = Step(
     name="windows-features",
     why="containerd cannot start a container until the Containers feature is on and the machine has restarted",
     inputs=_inputs,
+    leaves=lambda spec: {"Windows features": spec.windows.features},
     needs=("node-preflight",),
     wanted=_wanted,
 )
