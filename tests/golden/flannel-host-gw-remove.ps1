@@ -1,118 +1,2126 @@
-# winboot: what makes this machine the Kubernetes node that its profile describes.
+# winboot 0.1.0: takes back from the machine win-a1 what winboot did to it.
 #
-# Mode Undo puts back what was before winboot first changed it, as it was noted then. Nothing else is touched.
-# Secrets come beside this text, in a parameter. Everything it tells is JSON, a line each.
+# What each step changed on this machine is put back, in this order. The step was there because
+#   kube-proxy           services have no address on this node without it; it starts after the HNS network that it
+#                        programs
+#   kube-proxy-config    kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services
+#                        fail on this node
+#   cni-config           a node is Ready as soon as this file is there, so it comes after the network it names
+#   ipam-reservations    host-local would give a pod the address of the host's own endpoint, and after a hard restart it
+#                        runs out of addresses
+#   pod-network          making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and
+#                        routes can vanish
+#   flanneld             flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease
+#   flanneld-config      flanneld reads its network from a file whose names must be those of the CNI configuration and
+#                        of kube-proxy
+#   registration         the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the
+#                        serving certificate
+#   kubelet              the kubelet makes the machine a node; it must outlive logons, come back after a crash, and
+#                        leave a log
+#   kubelet-config       several of the kubelet's defaults are for Linux and end it at once, or break each pod, on
+#                        Windows
+#   kubelet-credentials  the kubelet proves who it is by a client certificate; without a valid one it asks for it with a
+#                        short-lived token
+#   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
+#                        any pod hangs
+#   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
+#                        is told where
+#   containerd-config    containerd's defaults look for CNI files where nobody puts them, and its pause image must have
+#                        this Windows build
+#   artifacts            a program is what its hash says, whatever its version string or its date may claim
+#   log-rotation         containerd writes one log for ever, and neither NSSM nor kube-log-runner deletes an old one:
+#                        the disk fills
+#   postboot-task        a restart loses routes and leaves stale leases, and no controller may be there to mend them
+#   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
+#                        are open
+#   directories          a folder made in time has its access rules before the first secret is in it
+#   dynamic-ports        each load-balanced service takes blocks of client ports; the default range is soon empty and
+#                        touches NodePorts
+#   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways
+#                        nobody looks for
+#   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
+#                        restarted
+#   computer-name        logs, certificates and clones with one name are told apart by it; kubelet is given the node's
+#                        name beside it
+#   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
+#
+# What winboot made is taken away, and what it found is put back as it was noted:
+#   HNS networks      cbr0
+#   Windows features  Containers
+#   files             C:\k\kube-proxy.yaml, C:\k\kube-proxy.kubeconfig, C:\etc\cni\net.d\10-flannel.conflist,
+#                     C:\etc\kube-flannel\net-conf.json, C:\k\flanneld.kubeconfig, C:\var\lib\kubelet\config.yaml,
+#                     C:\etc\kubernetes\pki\ca.crt, C:\Program Files\containerd\config.toml, C:\k\crictl.yaml
+#   firewall rules    winboot-kubelet, winboot-kube-proxy-health, winboot-node-ports-tcp, winboot-node-ports-udp
+#   folders           C:\k, C:\var\lib\kubelet\pki, C:\ProgramData\containerd, C:\ProgramData\containerd\certs.d,
+#                     C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\Program
+#                     Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
+#                     C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
+#                     C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
+#                     C:\var\log\kube-proxy
+#   programs          C:\Program Files\containerd\bin\containerd.exe, C:\Program Files\containerd\bin\ctr.exe,
+#                     C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe, C:\k\kubelet.exe,
+#                     C:\k\kube-proxy.exe, C:\k\kube-log-runner.exe, C:\k\kubectl.exe, C:\k\crictl.exe, C:\k\nssm.exe,
+#                     C:\opt\cni\bin\win-bridge.exe, C:\opt\cni\bin\host-local.exe, C:\opt\cni\bin\flannel.exe,
+#                     C:\k\flanneld.exe
+#   scheduled tasks   \winboot\logs (every hour), \winboot\boot (at each start of the machine)
+#   services          kube-proxy, flanneld, kubelet, containerd
+#   state             C:\ProgramData\winboot (journal, former values, this script for the tasks)
+#
+# <<name>> in a text stands for what only this machine or its Node object can tell; Expand-Known fills it in:
+#   <<node_ip>>       the address of this machine that reaches the API server
+#   <<node_subnet>>   the network that this address is in
+#   <<pod_cidr>>      the IPv4 network that the cluster gives to the pods of this node
+#   <<pod_gateway>>   the first address of the pods' network: their gateway
+#   <<pod_endpoint>>  the second: this machine's own endpoint
+#
+# Mode Undo puts back what was there before winboot first changed it, as it was noted then. Nothing else is touched.
+# Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
-  [string]$Mode = 'Undo',
-  [hashtable]$Secrets = @{},
-  [string]$RunId = '',
-  [hashtable]$Facts = @{},
-  # Which detached run this is. A task starts this file with -File, which passes text alone.
-  [string]$Detached = ''
+    [string]$Mode = 'Undo',
+    [hashtable]$Secrets = @{},
+    [string]$RunId = '',
+    [hashtable]$Facts = @{},
+    # Which detached run this is. A task starts this file with -File, which passes text alone.
+    [string]$Detached = ''
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
-# Functions of modules heed the global one only.
+# Functions of modules obey the global preference only.
 $global:ErrorActionPreference = 'Stop'
-# A progress bar that travels costs more than the work.
+# Progress bars would be sent to the controller, and cost more than the work.
 $ProgressPreference = 'SilentlyContinue'
 
 $plan = @{
-  Winboot = '0.1.0'
-  Node    = 'win-a1'
-  Profile = 'flannel-host-gw'
-  Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
+    Winboot = '0.1.0'
+    Node    = 'win-a1'
+    Profile = 'flannel-host-gw'
+    Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
 }
 
 # What most steps have to know of this node.
 $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
-  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
+    kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
 
-#region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
+#region Library: the functions that the steps below use, directly or through another.
+# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
+# section of a descriptor, so it would take audit entries away that it has not read.
+
+function Get-AccessText {
+    # Owner, group and access rules of a file or folder, as SDDL.
+    param([string]$Path)
+    (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+}
+
+function Read-Access {
+    # The security object of a file or folder, without its audit entries.
+    param([string]$Path)
+    if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
+    [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
+}
+
+function Set-AccessText {
+    # Gives a file or folder this owner and these access rules, and nothing else.
+    param([string]$Path, [string]$Sddl)
+    if ([IO.Directory]::Exists($Path)) {
+        $security = [Security.AccessControl.DirectorySecurity]::new()
+        $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+        [IO.Directory]::SetAccessControl($Path, $security)
+        return
+    }
+    $security = [Security.AccessControl.FileSecurity]::new()
+    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+    [IO.File]::SetAccessControl($Path, $security)
+}
+
+function Get-PrivateAccess {
+    # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
+    param([switch]$Folder, [switch]$Readable)
+    $inherit = if ($Folder) { 'OICI' } else { '' }
+    $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
+    "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
+}
+
+function Set-PrivateAccess {
+    # Gives a file or folder these rules, and Administrators as the owner.
+    param([string]$Path, [switch]$Readable)
+    Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+}
+
+function Set-PrivateFolder {
+    # Makes the folder, for SYSTEM and Administrators alone.
+    param([string]$Path)
+    Assert-NoLink $Path
+    [void][IO.Directory]::CreateDirectory($Path)
+    if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+}
+
+function Test-Trusted {
+    # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
+    # administrator, and whoever runs this, who is an administrator.
+    param([string]$Sid)
+    $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
+    if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
+    $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
+}
+
+function Get-Stranger {
+    # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
+    param([string]$Path)
+    $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+    if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
+}
+
+function Get-StrangeOwner {
+    # The SID of an owner who is no administrator, or null. An owner may always change the rules.
+    param([string]$Path)
+    $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+    if (Test-Trusted $owner) { $null } else { $owner }
+}
+
+function Test-Link {
+    # Whether a path is a junction, a symbolic link or another reparse point.
+    param([string]$Path)
+    $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
+    $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
+}
+
+function Assert-NoLink {
+    # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
+    param([string]$Path)
+    foreach ($part in @(Get-ParentPath $Path) + $Path) {
+        if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+    }
+}
+
+function Get-ParentPath {
+    # The folders above a path, without the root of the drive, outermost first.
+    param([string]$Path)
+    $parts = $Path.TrimEnd('\').Split('\')
+    for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
+}
+
+function Restore-Access {
+    # Puts owner and access rules back on what is still there.
+    param([object]$Former)
+    if (-not [IO.Directory]::Exists($Former.path) -and -not [IO.File]::Exists($Former.path)) { return }
+    if (Test-Link $Former.path) { return }
+    if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
+}
+
+function Restore-BootTask {
+    param([object]$Former)
+    Remove-Task $Former.name
+    Remove-File (Get-StatePath 'boot.ps1')
+}
+
+# The network that Calico's agent makes, and the host's endpoint in it.
+
+function Restore-CalicoNetwork {
+    # The service is gone by now, and the switch below stays.
+    param([object]$Former)
+    if (-not $Former.existed) { Remove-PodNetwork $Former.name }
+}
+
+# Exclusions from Defender's scans, where the profile asks for them.
+
+function Restore-Exclusion {
+    param([object]$Former)
+    if ((Get-ServiceState 'WinDefend') -ne 'Running') { return }
+    if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
+    if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
+}
+
+# Work that may cut its session: a task that puts back what the network lost.
+
+function Start-DetachedRun {
+    param([int]$Seconds = 300, $Guard)
+    Assert-NoFailure
+    $run = $script:Run
+    $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+    $path = Get-StatePath "detached\$id.ps1"
+    Write-FileText $path (ConvertTo-ScriptFile $run.Text)
+    Write-StateJson "detached\$id.json" @{
+        id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
+        deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
+    }
+    $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
+        -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
+    Set-Task "detached-$id" $task
+    Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
+}
+
+function Assert-NoFailure {
+    # A failed one fails the step once, one that a restart cut off does not.
+    foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
+        $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
+        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
+        if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
+        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+    }
+}
+
+function Read-UntoldRun {
+    # Purpose is the mode that started it.
+    param([string]$Step, [string[]]$Purpose)
+    foreach ($status in Read-DetachedRun "$Step-") {
+        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
+        $status.told = $true
+        Write-StateJson "detached\$($status.id).json" $status
+        $status
+    }
+}
+
+function Invoke-Detached {
+    $id = $script:Run.Facts.Detached
+    $status = Read-StateJson "detached\$id.json"
+    $ended = @{ State = 'failed'; Message = '' }
+    $lock = Wait-Mutex -Seconds 120
+    try {
+        try {
+            if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+            if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+            $script:Run.Fence = $status.fence
+            # That event is still on its way through the network.
+            Start-Sleep -Seconds 2
+            $ended = Invoke-Guarded $status
+        }
+        catch { $ended.Message = $_.Exception.GetBaseException().Message }
+        $status.state = $ended.State
+        $status.message = $ended.Message
+        $status.ended = [DateTime]::UtcNow.Ticks
+        Write-StateJson "detached\$id.json" $status
+    }
+    finally { if ($lock) { Exit-Run $lock } }
+    Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
+    Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
+}
+
+function Invoke-Guarded {
+    # Only what the node itself can see is a reason to go back.
+    param($Status)
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
+    Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
+    $script:Run['Snapshot'] = $snapshot
+    $state = 'done'
+    $message = ''
+    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    try { [void]@(Invoke-Block $step 'Detached') }
+    catch {
+        $state = 'failed'
+        $problem = ConvertTo-Problem $_ 'DetachedFailed'
+        $message = $problem.message
+        $Status.hint = "$($problem.id) DetachedFailed"
+    }
+    $lost = Wait-Network $snapshot $Status.guard
+    if (-not $lost) { return @{ State = $state; Message = $message } }
+    Undo-Rewiring $Status.guard
+    $after = Wait-Network $snapshot $Status.guard
+    if ($after) { $after = "still lost: $after" }
+    @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
+}
+
+function Wait-Network {
+    # Names what could not be put back.
+    param($Snapshot, $Guard)
+    $intact = {
+        Restore-NetworkSnapshot $Snapshot
+        -not (Get-MissingLink $Snapshot $Guard)
+    }
+    if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink $Snapshot $Guard
+    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
+}
+
+function Get-MissingLink {
+    param($Snapshot, $Guard)
+    if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
+    $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+    if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
+    # Port 0: winboot runs on the machine itself.
+    $port = $Guard.management_port
+    if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
+}
+
+function Undo-Rewiring {
+    param($Guard)
+    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
+        Stop-RunningService $Guard.agent
+        Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
+    }
+    foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
+}
+
+function Get-UnknownText {
+    # How a value is shown that exists only after the join.
+    '(known after join)'
+}
+
+function New-Reboot {
+    [pscustomobject]@{ kind = 'reboot' }
+}
+
+function Stop-Step {
+    # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
+    param([string]$Id, [string]$Message, [string]$Hint = '')
+    throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
+}
+
+function ConvertTo-Problem {
+    param($Caught, [string]$OtherwiseId)
+    $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
+    $at = $Caught.InvocationInfo
+    if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
+        $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
+        $problem.hint = [string]$Caught.TargetObject
+    }
+    elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+    $problem
+}
+
+function Wait-Until {
+    param($Test, [int]$Seconds, [int]$Pause = 1000)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    while (-not (& $Test)) {
+        if ([DateTime]::UtcNow -gt $until) { return $false }
+        Start-Sleep -Milliseconds $Pause
+    }
+    $true
+}
+
+function New-Run {
+    param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
+    foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
+    @{
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+        # Steps not to build upon, with the id of the reason.
+        Unmet = @{}
+        # Answers that cost something: read once, forgotten after each change.
+        Cache = @{}
+        Step = ''; Fence = 0; Sequence = 0
+        # Lines of the journal that could not be written yet.
+        Journal = [Collections.Generic.List[string]]::new()
+    }
+}
+
+function Invoke-Block {
+    param($Step, [string]$Block)
+    $script:Run.Step = $Step.Name
+    if (-not $Step.ContainsKey($Block)) { return }
+    . $Step.Values
+    & $Step[$Block]
+}
+
+function Invoke-Locked {
+    # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
+    param($Work)
+    $lock = $null
+    try {
+        # Taking the mutex would supersede it.
+        $running = Get-RunningDetached
+        if (-not $running) { $lock = Enter-Run }
+        New-RunEvent
+        if ($running) { New-DetachedEvent $running $running.step; return }
+        if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+        & $Work
+        Clear-OldFile
+        Save-Journal $script:Run.Journal -Tries 6
+    }
+    catch { New-FailedEnd $_ }
+    finally { if ($lock) { Exit-Run $lock } }
+}
+
+function New-FailedEnd {
+    # The last event of a run that could not begin or go on, with the reason.
+    param($Caught)
+    $script:Run.Cache = @{}
+    if ($script:Run.Sequence -eq 0) { New-RunEvent }
+    New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
+}
+
+function Invoke-Step {
+    param($Steps, $Drive)
+    $rebooting = @()
+    foreach ($step in $Steps) {
+        if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = & $Drive $step
+        if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
+        if ($result.Reboot) { $rebooting += $step.Name }
+        New-StepEvent $step $result $watch
+    }
+    if (-not $rebooting) { New-EndEvent 'complete'; return }
+    Save-RebootMark $rebooting
+    New-EventLine @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent 'reboot'
+}
+
+function Invoke-Undo {
+    # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
+    $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
+    [array]::Reverse($steps)
+    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
+    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
+        Clear-OldFile
+        Remove-StateFolder
+    }
+}
+
+function Get-ForgottenStep {
+    # Steps that an older profile had and that left former values here.
+    $known = @($script:Run.Steps | ForEach-Object { $_.Name })
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
+        $name = [IO.Path]::GetFileNameWithoutExtension($path)
+        if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
+    }
+}
+
+function New-Result {
+    @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
+}
+
+function Set-Failure {
+    param($Step, $Result, $Caught, [string]$OtherwiseId)
+    $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
+    $Result.State = 'failed'
+    if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
+    $script:Run.Unmet[$Step.Name] = $Result.Problem.id
+}
+
+function Receive-Said {
+    param($Step, $Result, $Thing)
+    $kind = ''
+    if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
+    switch ($kind) {
+        'reboot' { $Result.Reboot = $true }
+        'detached' { $Result.Detached = $Thing }
+        default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
+    }
+}
+
+function Get-UndoResult {
+    param($Step)
+    $result = New-Result
+    try {
+        $script:Run.Step = $Step.Name
+        Assert-NothingAbove $Step
+        $hadFormer = Test-FormerValue
+        foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
+        if ($hadFormer -and $null -eq $result.Detached) {
+            $result.State = 'changed'
+            Clear-FormerValue
+        }
+    }
+    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
+    $result
+}
+
+function Assert-NothingAbove {
+    # An undo goes the other way: what builds on a step goes before it, or the step stays and so do its notes.
+    param($Step)
+    $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
+        Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
+    if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
+}
+
+function New-RunEvent {
+    $identity = Get-MachineIdentity
+    New-EventLine @{
+        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
+        computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
+    }
+}
+
+function New-StepEvent {
+    param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
+    New-EventLine @{
+        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+        differences = [object[]]@($Result.Differences); problem = $Result.Problem
+    }
+}
+
+function New-DetachedEvent {
+    param($Run, [string]$Step)
+    New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent 'detached'
+}
+
+function New-EndEvent {
+    param([string]$Reason, [string]$Message = '')
+    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+}
+
+function New-EventLine {
+    # ASCII only: no code page on the way can change it.
+    param($Fields)
+    $script:Run.Sequence++
+    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
+    $line = ConvertTo-AsciiJson $all
+    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
+    $line
+}
+
+function ConvertTo-AsciiJson {
+    param($Value)
+    $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
+    [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
+}
+
+# Ports that Windows keeps from its clients.
+
+function Get-ExcludedRange {
+    # Only netsh knows them. A line that is two numbers is a range, in every language.
+    param([string]$Protocol)
+    $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'
+    foreach ($line in $lines) {
+        if ($line -match '^\s*(\d+)\s+(\d+)\s*\*?\s*$') { @{ first = [int]$Matches[1]; last = [int]$Matches[2] } }
+    }
+}
+
+function Restore-ExcludedRange {
+    param([object]$Former)
+    $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
+    if (-not (Get-ExcludedRange $Former.protocol | Where-Object $same)) { return }
+    [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
+}
+
+function Invoke-ExcludedRange {
+    param([string]$Verb, [string]$Protocol, $Range)
+    $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
+    if ($null -ne $Range) { $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)") }
+    Assert-Program (Get-SystemProgram 'netsh.exe') $arguments
+}
+
+function Get-FeatureState {
+    param([string]$Feature)
+    foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
+}
+
+function Restore-Feature {
+    param([object]$Former)
+    if ($Former.state -ne 'Disabled' -or (Get-FeatureState $Former.name) -ne 'Enabled') { return }
+    [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
+    New-Reboot
+}
+
+function Get-TextHash {
+    param([string]$Text)
+    $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
+    [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
+}
+
+function Invoke-Patient {
+    # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
+    # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
+    # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
+    param([string]$File, [scriptblock]$Work, [int]$Tries = 9)
+    for ($try = 1; $true; $try++) {
+        try { return (& $Work) }
+        catch [IO.IOException], [UnauthorizedAccessException] {
+            $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
+            if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+            # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
+            $held = @(32, 33, 1175, 1176) -contains $code
+            # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
+            $perhaps = @(2, 5) -contains $code
+            if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
+            if ($try -ge $Tries) {
+                if (-not $held) { throw }
+                Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+            }
+        }
+        Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
+    }
+}
+
+function Open-SharedFile {
+    # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
+    param([string]$Path)
+    [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
+}
+
+function Read-FileByte {
+    # The content of a file as one byte[]; nothing when it is absent.
+    param([string]$Path)
+    # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
+    for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
+        if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
+        Start-Sleep -Milliseconds 50
+    }
+    $content = [IO.MemoryStream]::new()
+    Invoke-Patient -File $Path -Work {
+        $content.SetLength(0)
+        $stream = Open-SharedFile $Path
+        try { $stream.CopyTo($content) } finally { $stream.Dispose() }
+    }
+    , $content.ToArray()
+}
+
+function Read-FileText {
+    # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
+    # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
+    param([string]$Path)
+    $bytes = Read-FileByte $Path
+    if ($null -eq $bytes) { return $null }
+    [Text.Encoding]::UTF8.GetString($bytes)
+}
+
+function Open-FlushedFile {
+    # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
+    # as texts they fit another constructor as well.
+    param([string]$Path, [string]$Mode)
+    [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
+}
+
+function Write-FileByte {
+    # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
+    # next must not survive a power cut that this does not.
+    param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+        $stream = Open-FlushedFile $Path $Mode
+        try {
+            $stream.Write($Bytes, 0, $Bytes.Length)
+            $stream.Flush($true)
+        }
+        finally { $stream.Dispose() }
+    }
+}
+
+function Copy-WholeFile {
+    # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
+    param([string]$From, [string]$To)
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
+    $part = "$To.winboot-new"
+    Invoke-Patient -File $From -Work {
+        $source = Open-SharedFile $From
+        try {
+            $target = Open-FlushedFile $part 'Create'
+            try {
+                $source.CopyTo($target)
+                $target.Flush($true)
+            }
+            finally { $target.Dispose() }
+        }
+        finally { $source.Dispose() }
+    }
+    Move-FileOver -From $part -To $To
+}
+
+function ConvertTo-FileByte {
+    # UTF-8 without a byte order mark, as one byte[].
+    param([string]$Text)
+    , [Text.UTF8Encoding]::new($false).GetBytes($Text)
+}
+
+function Write-FileText {
+    # Written beside and renamed: a power cut leaves the old file or the new one.
+    param([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9)
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+    $beside = "$Path.winboot-new"
+    if ($Private) {
+        Write-FileByte $beside ([byte[]]@()) -Tries $Tries
+        Set-PrivateAccess $beside
+    }
+    Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
+    # Replace is one step, but keeps the access rules of the old file.
+    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+    else {
+        Invoke-Patient -File $Path -Tries $Tries -Work {
+            # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
+            if ([IO.File]::Exists($Path)) {
+                Clear-ReadOnly $Path
+                [IO.File]::Replace($beside, $Path, [NullString]::Value)
+            }
+            else { [IO.File]::Move($beside, $Path) }
+        }
+    }
+}
+
+function Clear-ReadOnly {
+    # Windows neither replaces nor deletes a file that is read-only.
+    param([string]$Path)
+    if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
+}
+
+function Remove-File {
+    # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
+    param([string]$Path, [int]$Tries = 9)
+    if (-not [IO.File]::Exists($Path)) { return }
+    try {
+        Invoke-Patient -File $Path -Tries $Tries -Work {
+            Clear-ReadOnly $Path
+            [IO.File]::Delete($Path)
+        }
+    }
+    catch [UnauthorizedAccessException] {
+        $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
+        Add-OldFile $waiting
+        Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
+    }
+}
+
+function Move-FileOver {
+    # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
+    # the old file is in its place again; after a power cut Clear-OldFile puts it there.
+    param([string]$From, [string]$To, [int]$Tries = 9)
+    if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
+    if (-not [IO.File]::Exists($To)) {
+        Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
+        return
+    }
+    $old = "$To.winboot-old"
+    Remove-OldFile $old
+    if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
+    # The mark goes with the success: with it, a file whose place is empty is put back there.
+    Add-OldFile "$old|$To"
+    Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
+    try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
+    catch {
+        Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
+        throw
+    }
+    Remove-OldFile $old
+    if ([IO.File]::Exists($old)) { Add-OldFile $old }
+}
+
+function Remove-OldFile {
+    # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return }
+    try {
+        Clear-ReadOnly $Path
+        [IO.File]::Delete($Path)
+    }
+    catch [IO.IOException], [UnauthorizedAccessException] { return }
+}
+
+function Add-OldFile {
+    # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
+    param([string]$Line)
+    Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
+}
+
+function Clear-OldFile {
+    # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
+    $list = Get-StatePath 'old-files.txt'
+    try {
+        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
+        if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+    }
+    # The list itself is held, or the disk is full: what it names goes another time.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-OldFile {
+    # The lines of that list, the last one for each file.
+    $lines = [ordered]@{}
+    foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+        if ($line) { $lines[$line.Split('|')[0]] = $line }
+    }
+    $lines.Values
+}
+
+function Complete-OldFile {
+    # Whether the file of such a line is gone now.
+    param([string]$Line)
+    $path, $place = $Line.Split('|')
+    if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
+        try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
+    }
+    Remove-OldFile $path
+    -not [IO.File]::Exists($path)
+}
+
+function Restore-File {
+    # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
+    param([object]$Former)
+    if ($null -ne $Former.bytes) {
+        $beside = $Former.path + '.winboot-new'
+        Write-FileByte $beside ([Convert]::FromBase64String($Former.bytes))
+        Move-FileOver -From $beside -To $Former.path
+    }
+    elseif ($null -eq $Former.kept) { Remove-File $Former.path }
+    elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
+    else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
+}
+
+# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
+
+function Restore-FirewallRule {
+    # The names are winboot's own: there was no rule before.
+    param([object]$Former)
+    if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
+}
+
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
+
+function Restore-Folder {
+    # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
+    param([object]$Former)
+    if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
+    $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
+    if (-not $empty -and -not $Former.ours) { return }
+    # Links are removed here, not followed.
+    try { [IO.Directory]::Delete($Former.path, $true) }
+    catch { Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
+}
+
+# How a thing was before winboot first changed it.
+
+function Get-FormerPath {
+    Get-StatePath "former\$($script:Run.Step).jsonl"
+}
+
+function Get-FormerLine {
+    # The notes of the current step: kind, key and value each.
+    foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
+        # Half a line: the machine went down, and the change was not made.
+        if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
+    }
+}
+
+function Test-FormerValue {
+    # Whether the current step has any note.
+    [IO.File]::Exists((Get-FormerPath))
+}
+
+function Restore-FormerValue {
+    # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
+    # the functions that save a kind name it, so that it is in this script whenever it is needed.
+    $lines = @(Get-FormerLine)
+    [array]::Reverse($lines)
+    foreach ($line in $lines) {
+        $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function
+        & $restore -Former $line.value
+    }
+}
+
+function Clear-FormerValue {
+    Remove-File (Get-FormerPath)
+}
+
+# For writing Windows has no cmdlet.
+
+function Get-HnsObject {
+    param([string]$Kind, [string]$Name = '')
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Persistent networks are there even while it does not run.
+    if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState 'hns') -ne 'Running') { return }
+    # Community modules have commands of the same names.
+    foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
+        # What kube-proxy makes for other nodes' pods needs no name.
+        if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
+    }
+}
+
+function Invoke-HnsRequest {
+    param([string]$Method, [string]$Path, $Request = $null)
+    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+    if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
+    Read-Member $answer 'Output'
+}
+
+function Remove-HnsObject {
+    param([string]$Kind, [string]$Id)
+    [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
+}
+
+function Get-HnsDeclaration {
+    @'
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Hns
+        {
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern void HNSCall(string method, string path, string request, out string response);
+
+            public static string Call(string method, string path, string request)
+            {
+                string response;
+                HNSCall(method, path, request, out response);
+                return response;
+            }
+        }
+    }
+'@
+}
+
+function Get-MachineIdentity {
+    if (-not $script:Run.ContainsKey('Identity')) {
+        $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+        $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
+        $script:Run.Identity = @{
+            BootId = Get-BootId
+            Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
+            Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
+            Name   = [Environment]::MachineName
+            Model  = [string]$system.Model
+            Domain = [bool]$system.PartOfDomain
+        }
+    }
+    $script:Run.Identity
+}
+
+function Get-BootId {
+    # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
+    # It comes from the record that the event log writes at each start.
+    $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
+    foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
+        return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
+    }
+    # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
+    $stamp = Get-BootStamp
+    $noted = Read-StateJson 'boot.json'
+    if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+    ConvertTo-BootId $stamp
+}
+
+function ConvertTo-BootId {
+    # A GUID made of what is unique to one boot, and of this machine's own id.
+    param([string]$Seed)
+    $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
+    [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+}
+
+function Get-BootStamp {
+    # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
+    # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
+    $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
+    if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+    $system.CreationDate.ToUniversalTime().ToString('o')
+}
+
+# What only the node knows fills the places <<name>> of texts.
+
+function Expand-Known {
+    param([string]$Text)
+    $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
+    if ($names.Count -eq 0) { return $Text }
+    $known = Get-Known
+    foreach ($name in $names) {
+        if (-not $known.ContainsKey($name)) { return }
+        $Text = $Text.Replace("<<$name>>", $known[$name])
+    }
+    $Text
+}
+
+function Get-Known {
+    Get-Cached 'Known' { Read-Known }
+}
+
+function Get-Cached {
+    param([string]$Name, $Read)
+    if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+    $script:Run.Cache[$Name]
+}
+
+function Get-NodeIp {
+    # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
+    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    "$(Read-Member $address 'ip')"
+}
+
+function Read-Known {
+    $known = @{}
+    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    if ($address) {
+        $known.node_ip = $address.ip
+        $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
+    }
+    foreach ($cidr in Get-PodCidr) {
+        $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
+        $known["pod_cidr$family"] = $cidr
+        # HNS takes the first as gateway; the second is the host's own endpoint.
+        $offset = 0
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
+    }
+    if ($script:Node.ContainsKey('vip_by')) {
+        $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
+        if ($vip) { $known.source_vip = $vip }
+    }
+    $known
+}
+
+function Get-CidrAddress {
+    param([string]$Cidr, [int]$Offset)
+    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+        $Offset += $bytes[$at]
+        $bytes[$at] = [byte]($Offset % 256)
+        $Offset = [int][Math]::Floor($Offset / 256)
+    }
+    [Net.IPAddress]::new($bytes).ToString()
+}
+
+function Test-CidrMember {
+    param([string]$Cidr, [string]$Address)
+    $base, $length = $Cidr.Split('/')
+    (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
+}
+
+function Get-NetworkBase {
+    param([string]$Address, [int]$Length)
+    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+    for ($at = 0; $at -lt $bytes.Length; $at++) {
+        $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
+        $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
+    }
+    [Net.IPAddress]::new($bytes).ToString()
+}
+
+function Complete-Service {
+    # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
+    # the members and parameters whose text has a place that cannot be filled before the join.
+    param([hashtable]$Service)
+    $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
+    $unknown = @()
+    foreach ($name in $Service.Keys) {
+        $complete[$name] = Complete-Value $Service[$name]
+        if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
+    }
+    foreach ($name in @($complete.parameters.Keys)) {
+        if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
+        $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+    }
+    $complete.unknown = $unknown
+    $complete
+}
+
+function Test-KnownText {
+    # Whether every place <<name>> of the text can be filled now.
+    param([string]$Text)
+    $null -ne (Expand-Known $Text)
+}
+
+function Complete-Value {
+    param($Value)
+    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
+    if ($Value -is [string]) { return (Complete-Text $Value) }
+    $Value
+}
+
+function Complete-Text {
+    param([string]$Text)
+    $filled = Expand-Known $Text
+    if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
+    $filled
+}
+
+function Restore-LogTask {
+    # Removes both.
+    param([object]$Former)
+    Remove-Task $Former.name
+    [IO.File]::Delete((Get-StatePath 'logs.ps1'))
+}
+
+function Read-ServiceParameter {
+    # What happens after an exit is the default value of a subkey.
+    param([string]$Service, [string]$Name)
+    $path = (Get-ServicePath $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
+    , (Read-Registry $path $Name)
+}
+
+function Test-NssmService {
+    param([string]$Name)
+    $null -ne (Read-ServiceParameter $Name 'Application')
+}
+
+function Restore-ServiceParameter {
+    param([object]$Former)
+    $path = (Get-ServicePath $Former.name) + '\Parameters'
+    if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
+}
+
+# The mutex that lets one run at a time change this machine.
+
+function Open-RunMutex {
+    # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
+    # place whose name only administrators can read. The fence ends a run that still holds the other.
+    try {
+        $lock = New-PrivateMutex 'Global\winboot'
+        # Who may not see its owner is not meant to have it.
+        try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+        catch [UnauthorizedAccessException] { $lock.Dispose() }
+        $lock.Dispose()
+    }
+    catch [UnauthorizedAccessException] { $lock = $null }
+    New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+}
+
+function New-PrivateMutex {
+    # A mutex that SYSTEM and Administrators may open, and nobody else.
+    param([string]$Name)
+    $security = [Security.AccessControl.MutexSecurity]::new()
+    $security.SetAccessRuleProtection($true, $false)
+    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+        $account = [Security.Principal.SecurityIdentifier]::new($sid)
+        $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
+    }
+    $made = $false
+    [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
+}
+
+function Get-MutexSuffix {
+    # Random text from the private state folder, written once.
+    $path = Get-StatePath 'mutex.txt'
+    if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+    [IO.File]::ReadAllText($path)
+}
+
+function Restore-ComputerName {
+    param([object]$Former)
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
+        Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
+        New-Reboot
+        return
+    }
+    # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
+    $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
+    Write-Registry "${names}ComputerName" 'ComputerName' -Value $Former.name -Kind 'String'
+    Write-Registry $network 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
+}
+
+function Get-AddressTowardsServer {
+    # The local address from which the API server answers. Clouds drop ICMP.
+    $client = [Net.Sockets.TcpClient]::new()
+    try {
+        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
+    }
+    catch [AggregateException] { return }
+    finally { $client.Close() }
+}
+
+function Find-Address {
+    param([string]$Ip)
+    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+}
+
+function Test-SettledAddress {
+    param([string]$Ip)
+    @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+}
+
+function Get-DefaultRoute {
+    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+}
+
+function Get-NodeAddress {
+    # As given, else the one that reaches the API server, else the one on the default route.
+    $ip = $script:Node.node_ip
+    if (-not $ip) { $ip = Get-AddressTowardsServer }
+    if (-not $ip) {
+        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+                ForEach-Object { $_.IPAddress })[0]
+        if (-not $ip) { return }
+    }
+    foreach ($found in Find-Address $ip | Select-Object -First 1) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        [pscustomobject]@{
+            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+        }
+    }
+}
+
+function Read-NetworkSnapshot {
+    param($Address)
+    $at = @{ InterfaceIndex = $Address.index }
+    $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
+    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+    $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    @{
+        ip = $Address.ip
+        prefix_length = $Address.prefix_length
+        mac = $Address.mac
+        static = $ip.PrefixOrigin.ToString() -eq 'Manual'
+        metric = [int]$interface.InterfaceMetric
+        auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+        mtu = [int]$interface.NlMtu
+        dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
+        suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+        category = [string]$profiles[0]
+        vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
+        ipv6 = $bound.Count -gt 0
+        addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+                ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
+        routes = @(Read-KeptRoute $Address.index)
+    }
+}
+
+function Find-PhysicalAdapter {
+    param([string]$Mac)
+    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
+function Read-Vlan {
+    param([string[]]$Names)
+    if (-not $Names) { return '' }
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+    if (-not $found) { return '' }
+    [string]@($found[0].RegistryValue)[0]
+}
+
+function Read-KeptRoute {
+    param([int]$Index)
+    # A persistent copy of another would outlive who set it.
+    $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
+    $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
+    $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
+    $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+    foreach ($route in $routes) {
+        $prefix = $route.DestinationPrefix
+        if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        @{
+            prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+            persistent = $persistent -contains "$prefix $($route.NextHop)"
+        }
+    }
+}
+
+function Test-PodPrefix {
+    param([string]$Prefix)
+    $base, $length = $Prefix.Split('/')
+    foreach ($cidr in $script:Node.pod_cidrs) {
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
+    }
+    $false
+}
+
+function Find-Uplink {
+    # When the address is gone, the one that took the MAC over.
+    param($Snapshot)
+    foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
+    # The physical adapter below a switch has the same MAC: it comes last.
+    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
+    foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
+}
+
+function Restore-NetworkSnapshot {
+    # What fails while Windows moves an address succeeds a moment later.
+    param($Snapshot)
+    $script:Run['Trouble'] = ''
+    try {
+        $index = Find-Uplink $Snapshot
+        if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
+    }
+    catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
+}
+
+function Set-NetworkAsBefore {
+    param($Snapshot, [int]$Index)
+    $at = @{ InterfaceIndex = $Index }
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
+        [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    }
+    Restore-Link $Snapshot $Index
+    Restore-Route $Snapshot $Index
+    if ($Snapshot.static) {
+        $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
+        if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
+        $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+        if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
+    }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
+    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
+        Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
+    }
+    if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
+    foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
+    }
+}
+
+function Restore-Link {
+    param($Snapshot, [int]$Index)
+    $physical = @(Find-PhysicalAdapter $Snapshot.mac)
+    if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
+        Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+    }
+    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
+        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
+            if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+        }
+    }
+    foreach ($address in $Snapshot.addresses_v6) {
+        if (Find-Address $address.ip) { continue }
+        [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
+    }
+}
+
+function Restore-Route {
+    param($Snapshot, [int]$Index)
+    foreach ($route in $Snapshot.routes) {
+        # On DHCP the default route comes back with the lease.
+        if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        [void](New-NetRoute @wanted)
+    }
+}
+
+# The Node object, by the kubelet's own credentials.
+
+function Get-NodeObject {
+    Get-Cached 'Node' { Read-NodeObject }
+}
+
+function Read-NodeObject {
+    if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
+    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
+        '--ignore-not-found', '--output', 'json')
+    $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
+    # Refused credentials mean the same as none.
+    if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
+}
+
+function Read-Member {
+    param($Object, [string[]]$Names)
+    foreach ($name in $Names) {
+        if ($null -eq $Object) { return }
+        $member = $Object.PSObject.Properties[$name]
+        if (-not $member) { return }
+        $Object = $member.Value
+    }
+    if ($Object -is [array]) { return , $Object }
+    $Object
+}
+
+function Read-Item {
+    param($Object, [string]$Name)
+    foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
+}
+
+function Get-PodCidr {
+    Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+}
+
+function Find-Interface {
+    param([string]$Address)
+    $family = Get-AddressFamily $Address
+    foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+}
+
+function Get-AddressFamily {
+    param([string]$Address)
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
+}
+
+function Restore-Forwarding {
+    param([object]$Former)
+    foreach ($interface in Find-Interface $Former.address) {
+        Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
+    }
+}
+
+function Remove-PodNetwork {
+    # Load balancers go first: some builds hang the other way round.
+    param([string]$Name)
+    $networks = @(Get-HnsObject networks $Name)
+    if (-not $networks) { return }
+    # kube-proxy writes its rules again only when it starts.
+    Save-RestartNeed 'kube-proxy'
+    foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
+}
+
+function Test-OwnNetwork {
+    param([string]$Name)
+    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
+    $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
+}
+
+function Stop-PodNetwork {
+    # The detached part of an undo: the agent would only make the network again.
+    param($Wanted)
+    if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
+    Remove-PodNetwork $Wanted.name
+}
+
+function Restore-PodNetwork {
+    # The network went with the detached run before; one that was there before winboot stays.
+    param([object]$Former)
+    if ($Former.existed) { return }
+    if (-not (Get-HnsObject networks $Former.name)) { return }
+    Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
+}
+
+function Write-PortRange {
+    param([string]$Protocol, [int]$Start, [int]$Count)
+    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
+    [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
+}
+
+function Restore-PortRange {
+    param([object]$Former)
+    if ($null -eq $Former.range) { return }
+    $parts = $Former.range.Split('+')
+    Write-PortRange $Former.protocol ([int]$parts[0]) ([int]$parts[1])
+}
+
+function Join-Argument {
+    # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+    param([string[]]$Arguments = @())
+    $parts = foreach ($argument in $Arguments) {
+        # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
+        if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
+        '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
+    }
+    $parts -join ' '
+}
+
+function Invoke-Program {
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
+        UseShellExecute = $false; CreateNoWindow = $true
+        # As kubectl and crictl write; texts of Windows' own programs are never read.
+        StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+    }
+    $process = [Diagnostics.Process]::Start($start)
+    try {
+        # Both at once: a program that fills one while we read the other would hang.
+        $output = $process.StandardOutput.ReadToEndAsync()
+        $errorOutput = $process.StandardError.ReadToEndAsync()
+        $process.StandardInput.Close()
+        if (-not $process.WaitForExit($Seconds * 1000)) {
+            $process.Kill()
+            Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
+        }
+        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+    }
+    finally { $process.Dispose() }
+}
+
+function Assert-Program {
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
+    if ($ended.ExitCode -eq 0) { return $ended.Output }
+    $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
+    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
+}
+
+function Get-SystemProgram {
+    # Never by the search path of a session.
+    param([string]$Name)
+    "$([Environment]::SystemDirectory)\$Name"
+}
+
+# Below HKEY_LOCAL_MACHINE.
+
+function Read-Registry {
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
+    try {
+        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+        # An empty list must not look absent.
+        if ($value -is [array]) { return , $value }
+        $value
+    }
+    finally { $key.Dispose() }
+}
+
+function Test-RegistryKey {
+    param([string]$Path)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($key) { $key.Dispose() }
+    $null -ne $key
+}
+
+function Write-Registry {
+    param([string]$Path, [string]$Name, $Value, [string]$Kind)
+    if ($null -eq $Value) {
+        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+        if (-not $key) { return }
+        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+        return
+    }
+    switch ($Kind) {
+        'MultiString' { $typed = [string[]]@($Value) }
+        'Binary' { $typed = [byte[]]@($Value) }
+        'DWord' { $typed = [int]$Value }
+        'QWord' { $typed = [long]$Value }
+        default { $typed = [string]$Value }
+    }
+    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
+}
+
+function Restore-Registry {
+    param([object]$Former)
+    Write-Registry $Former.path $Former.name -Value $Former.value -Kind $Former.kind
+}
+
+# CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
+
+function Use-RootStore {
+    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, $Work)
+    $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
+    $store.Open($Access)
+    try { & $Work $store } finally { $store.Close() }
+}
+
+function Restore-Root {
+    param([object]$Former)
+    Use-RootStore -Access ReadWrite -Work {
+        param($Store)
+        foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
+    }
+}
+
+# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
+# the last run; nodes that come later are known from the next one on.
+
+function Restore-PodRoute {
+    param([object]$Former)
+    foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
+        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
+        Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
+    }
+}
+
+# Read from the registry, written by sc.exe: the control manager keeps its own copy.
+
+function Get-ServicePath {
+    param([string]$Name)
+    "SYSTEM\CurrentControlSet\Services\$Name"
+}
+
+function Get-ServiceState {
+    param([string]$Name)
+    $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
+    if ($found.Count -eq 1) { $found[0].Status.ToString() }
+}
+
+function ConvertTo-DependList {
+    # sc.exe clears the list at a lone slash.
+    param($Names)
+    $list = @($Names | Where-Object { $_ }) -join '/'
+    if ($list) { $list } else { '/' }
+}
+
+function Write-ServiceEnvironment {
+    # Machine variables would be seen only after a reboot.
+    param([string]$Name, $Environment)
+    $lines = @($Environment | Where-Object { $_ })
+    if ($lines.Count -eq 0) { $lines = $null }
+    Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
+}
+
+function Invoke-ServiceControl {
+    param([string[]]$Arguments)
+    $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
+    if ($ended.ExitCode -ne 0) {
+        Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
+    }
+}
+
+function Save-RestartNeed {
+    # Noted before the first write: the run may die in between.
+    param([string]$Name)
+    if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
+}
+
+function Wait-ServiceState {
+    param([string]$Name, [string]$State, [int]$Seconds)
+    if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
+}
+
+function Stop-RunningService {
+    param([string]$Name, [int]$Seconds = 60)
+    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
+    $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+    Stop-Service -Name $Name -Force -NoWait
+    Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
+    $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
+    if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+}
+
+function Restore-Service {
+    param([object]$Former)
+    Stop-RunningService $Former.name
+    $path = Get-ServicePath $Former.name
+    if (-not $Former.exists) {
+        if (Test-RegistryKey $path) { Invoke-ServiceControl @('delete', $Former.name) }
+        return
+    }
+    $was = $Former.definition
+    $display = Read-Member $Former 'display'
+    # A service without a display name is shown by its name.
+    if (-not $display) { $display = $Former.name }
+    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
+        'depend=', (ConvertTo-DependList $was.depends), 'DisplayName=', $display)
+    Invoke-ServiceControl @('description', $Former.name, "$(Read-Member $Former 'description')")
+    $actions = ''
+    $reset = '0'
+    # Kind 0 is "take no action", which sc.exe reads from an empty word: restart/15000//0. A command or a restart of
+    # the machine (kinds 2 and 3) is not put back: what it ran and said was not noted.
+    if ($was.recovery -match '^((?:(?:restart|0)/\d+ )+)reset=(-1|\d+)$') {
+        $actions = ($Matches[1].Trim() -replace '(^| )0/', '$1/').Replace(' ', '/')
+        $reset = $Matches[2].Replace('-1', 'INFINITE')
+    }
+    Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
+    Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
+    # Windows forgot the password of any other account.
+    if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
+    Write-ServiceEnvironment $Former.name $was.environment
+    Restore-ServiceParameter $Former
+    if ($Former.running) { Start-Service -Name $Former.name }
+}
+
+function Restore-PowerPlan {
+    param([object]$Former)
+    if ($Former.plan) { [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Former.plan)) }
+}
+
+function Get-StatePath {
+    param([string]$Name = '')
+    [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
+}
+
+function Initialize-StateFolder {
+    # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
+    # whoever made this one before would stay its owner, and could have put former values there.
+    $path = (Get-StatePath).TrimEnd('\')
+    if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    foreach ($name in @('', 'former', 'detached')) {
+        $folder = (Get-StatePath $name).TrimEnd('\')
+        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
+        Set-PrivateFolder $folder
+    }
+}
+
+function Assert-OwnFolder {
+    # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
+    param([string]$Path)
+    foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
+        # Something may have gone since it was listed.
+        $owner = $null
+        try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+        if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
+        if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+    }
+}
+
+function Remove-StateFolder {
+    # What another program holds open goes when the machine restarts: the work is done, and nobody comes by again.
+    $folder = Get-StatePath
+    if (-not [IO.Directory]::Exists($folder)) { return }
+    $waiting = @(Get-OldFile | ForEach-Object { $_.Split('|')[0] })
+    try { Invoke-Patient -File $folder -Work { [IO.Directory]::Delete($folder, $true) } }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+        $left = [IO.Directory]::GetFileSystemEntries($folder, '*', 'AllDirectories')
+        # What lies deeper goes first.
+        $waiting += @($left | Sort-Object -Property Length -Descending) + $folder
+    }
+    if ($waiting) { Remove-AtRestart $waiting }
+}
+
+function Remove-AtRestart {
+    # Windows deletes these files and empty folders before anything opens them, as MoveFileEx arranges it: pairs of a
+    # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+    param([string[]]$Path)
+    $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
+    $pairs = @(Read-Registry $manager 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
+    foreach ($one in $Path) { $pairs += @("\??\$one", '') }
+    Write-Registry $manager 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
+}
+
+function Write-Journal {
+    # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
+    param([string]$Line, $Waiting = [Collections.Generic.List[string]]::new())
+    $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
+    # Once it could not be written, nobody waits for it again at each line.
+    Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+}
+
+function Save-Journal {
+    # Writes the lines that wait for the journal. It never ends a run.
+    param($Waiting, [int]$Tries)
+    if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
+    try {
+        # Whoever made the folder could lead these lines into another file.
+        if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
+        Limit-Journal
+        $text = ($Waiting -join "`n") + "`n"
+        $path = Get-StatePath 'journal.jsonl'
+        Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
+        $Waiting.Clear()
+    }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+        if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
+    }
+}
+
+function Limit-Journal {
+    # A journal that is full gives its name to the next.
+    $path = Get-StatePath 'journal.jsonl'
+    if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
+    $older = Get-StatePath 'journal.1.jsonl'
+    Remove-File $older -Tries 1
+    Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
+}
+
+function Read-StateJson {
+    # Nothing when it is absent or was cut off in mid-write.
+    param([string]$Name)
+    $text = Read-FileText (Get-StatePath $Name)
+    if (-not $text) { return }
+    try { ConvertFrom-Json -InputObject $text }
+    catch [ArgumentException] { return }
+}
+
+function Write-StateJson {
+    # Keeps a value as a JSON file of the state folder.
+    param([string]$Name, $Value, [int]$Tries = 9)
+    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
+}
+
+function Get-Fence {
+    $stored = Read-StateJson 'fence.json'
+    if (-not $stored) { return 0 }
+    [int]$stored.fence
+}
+
+function Test-Fence {
+    (Get-Fence) -eq $script:Run.Fence
+}
+
+function Get-HolderText {
+    $stored = Read-StateJson 'fence.json'
+    if (-not $stored) { return 'another process holds the winboot mutex' }
+    "$($stored.holder), run $($stored.run), since $($stored.since)"
+}
+
+function Save-Fence {
+    param([string]$Holder)
+    $script:Run.Fence = (Get-Fence) + 1
+    $now = [DateTime]::UtcNow.ToString('s') + 'Z'
+    Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+}
+
+function Enter-Run {
+    Initialize-StateFolder
+    $facts = $script:Run.Facts
+    # The older run sees that at its next step and lets go.
+    if ($facts.TakeOver) { Save-Fence $facts.Holder }
+    $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
+    if (-not $lock) { return }
+    try { Save-Fence $facts.Holder }
+    catch {
+        Exit-Run $lock
+        throw
+    }
+    $lock
+}
+
+function Wait-Mutex {
+    param([int]$Seconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    do {
+        try {
+            $lock = Open-RunMutex
+            try { if ($lock.WaitOne(1000)) { return $lock } }
+            catch [Threading.AbandonedMutexException] { return $lock }
+            $lock.Dispose()
+        }
+        # Another account's, while it is held.
+        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
+    } while ([DateTime]::UtcNow -lt $until)
+}
+
+function Exit-Run {
+    param([Threading.Mutex]$Lock)
+    $Lock.ReleaseMutex()
+    $Lock.Dispose()
+}
+
+function Save-RebootMark {
+    param([string[]]$Steps)
+    Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+}
+
+function Read-DetachedRun {
+    param([string]$Step = '')
+    $folder = Get-StatePath 'detached'
+    if (-not [IO.Directory]::Exists($folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
+        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        if ($status) { $status }
+    }
+}
+
+function Get-RunningDetached {
+    foreach ($status in Read-DetachedRun) {
+        $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
+        if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
+    }
+}
+
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function New-SystemTask {
+    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+    $parts = @{
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+        Description = $Description
+    }
+    if ($Trigger) { $parts.Trigger = $Trigger }
+    $task = New-ScheduledTask @parts
+    # No cmdlet has a parameter for it.
+    $task.Author = 'winboot'
+    $task
+}
+
+function Get-TaskArgument {
+    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    $common = '-NoLogo -NoProfile -NonInteractive'
+    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function Test-SignaturePolicy {
+    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+    # The scopes of a session and of its user do not reach a task.
+    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+    }
+    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+    $false
+}
+
+function ConvertTo-ScriptFile {
+    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+    param([string]$Text)
+    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader {
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    @(
+        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+    ) -join "`n"
+}
+
+function Set-Task {
+    # Registers the task, in the place of one of that name.
+    param([string]$Name, $Task)
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task {
+    # Removes the task if it is there.
+    param([string]$Name)
+    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
+#endregion
+
+#region Steps, in their order. Each has its needs, the values it works with, and how to look and to change.
 $steps = @(
-@{ Name = 'node-preflight'; Values = {
-  $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-      what = 'the update of July 2024 broke container networking' })
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'node-preflight'
+Values = {
+    $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+            what = 'the update of July 2024 broke container networking' })
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = { $name = 'WIN-A1' }; Undo = { Restore-FormerValue } }
+@{
+Name = 'computer-name'
+Needs = @('node-preflight')
+Values = {
+    $name = 'WIN-A1'
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
-  $features = @('Containers')
-  $source = $null
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'windows-features'
+Needs = @('node-preflight')
+Values = {
+    $features = @('Containers')
+    $source = $null
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = { $pageFile = 'system' }; Undo = { Restore-FormerValue } }
+@{
+Name = 'system-settings'
+Needs = @('node-preflight')
+Values = {
+    $pageFile = 'system'
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
-  # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
-  $ports = @{ Start = 33000; Count = 32536 }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'dynamic-ports'
+Needs = @('node-preflight')
+Values = {
+    # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
+    $ports = @{ Start = 33000; Count = 32536 }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'directories'; Needs = @('node-preflight'); Values = {
-  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
-    'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state'); Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
-    'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki',
-    'C:\etc\cni\net.d', 'C:\etc\kube-flannel') }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'directories'
+Needs = @('node-preflight')
+Values = {
+    $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
+        'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state'); Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+        'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
+        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin',
+        'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel') }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
-  $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'logs, exec and metrics through the kubelet' },
-    @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'health checks of load balancers' },
-    @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'NodePort services' },
-    @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
-      why = 'NodePort services' })
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'firewall-rules'
+Needs = @('node-preflight')
+Values = {
+    $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'logs, exec and metrics through the kubelet' },
+        @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'health checks of load balancers' },
+        @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'NodePort services' },
+        @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
+            why = 'NodePort services' })
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'postboot-task'; Needs = @('directories'); Values = {
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'postboot-task'
+Needs = @('directories')
+Values = {
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'log-rotation'; Needs = @('directories'); Values = {
-  $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
-    'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'log-rotation'
+Needs = @('directories')
+Values = {
+    $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
+        'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'artifacts'; Needs = @('directories'); Values = {
-  $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
-      url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; services = @('containerd') },
-        @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
-        @{ path = 'bin/containerd-shim-runhcs-v1.exe'; to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
-    @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
-      members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
-        @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
-        @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
-          services = @('kubelet', 'kube-proxy') }) },
-    @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
-      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
-    @{ name = 'crictl'; version = '1.34.0'
-      url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
-    @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
-      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
-    @{ name = 'cni-plugins'; version = '1.7.1'
-      url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
-        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
-    @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
-      url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
-    @{ name = 'flannel'; version = '0.27.4'; url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
-  foreach ($artifact in $artifacts) {
-    $artifact.file = [IO.Path]::GetFileName($artifact.url)
-    $artifact.proxy = 'http://proxy.corp.example:3128'
-  }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'artifacts'
+Needs = @('directories')
+Values = {
+    $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
+            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
+            members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
+                    services = @('containerd') },
+                @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
+                @{ path = 'bin/containerd-shim-runhcs-v1.exe'
+                    to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
+        @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
+            members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
+                @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
+                @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
+                    services = @('kubelet', 'kube-proxy') }) },
+        @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
+            members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
+        @{ name = 'crictl'; version = '1.34.0'
+            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
+            members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
+        @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
+            members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
+        @{ name = 'cni-plugins'; version = '1.7.1'
+            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
+            members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
+                @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
+        @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
+            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+            members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
+        @{ name = 'flannel'; version = '0.27.4'
+            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
+            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
+    foreach ($artifact in $artifacts) {
+        $artifact.file = [IO.Path]::GetFileName($artifact.url)
+        $artifact.proxy = 'http://proxy.corp.example:3128'
+    }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
-  $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
+@{
+Name = 'containerd-config'
+Needs = @('artifacts', 'directories')
+Values = {
+    $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -131,36 +2139,58 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
   runtime_type = ''io.containerd.runhcs.v1''
 '
-    'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
+        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 ' }
-  # Read at every pull: nothing has to start anew for them.
-  $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
+    # Read at every pull: nothing has to start anew for them.
+    $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 ' }
-}; Undo = { Restore-FormerValue } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
-  $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900
-    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'containerd'
+Needs = @('containerd-config', 'windows-features')
+Values = {
+    $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900
+        environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'pause-image'; Needs = @('containerd'); Values = { $image = 'registry.k8s.io/pause:3.10' }; Undo = {
-  # An image that was pulled harms nobody; the kubelet's own collection removes it.
-} }
+@{
+Name = 'pause-image'
+Needs = @('containerd')
+Values = {
+    $image = 'registry.k8s.io/pause:3.10'
+}
+Undo = {
+    # An image that was pulled harms nobody; the kubelet's own collection removes it.
+}
+}
 
-@{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
-  $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
-    certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-    ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
-    bootstrap_path = 'C:\k\bootstrap-kubeconfig'
-    bootstrap_text = '{
+@{
+Name = 'kubelet-credentials'
+Needs = @('directories', 'computer-name')
+Secrets = @('bootstrap-token')
+Values = {
+    $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
+        bootstrap_text = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
@@ -169,8 +2199,8 @@ timeout: 10
   "current-context": "node"
 }
 '
-    token_place = '<token>'; secret = 'bootstrap-token' }
-  $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+        token_place = '<token>'; secret = 'bootstrap-token' }
+    $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
 ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
 Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
@@ -180,10 +2210,17 @@ KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
 ' }
-}; Undo = { Restore-FormerValue } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
-  $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
+@{
+Name = 'kubelet-config'
+Needs = @('directories')
+Values = {
+    $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
@@ -217,28 +2254,47 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "maxPods": 110
 }
 ' }
-}; Undo = { Restore-FormerValue } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
-  $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
-    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'kubelet'
+Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
+Values = {
+    $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
+        environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'registration'; Needs = @('kubelet'); Values = {
-  $bootstrap = 'C:\k\bootstrap-kubeconfig'
-  $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-  $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
-}; Undo = {
-  # Nothing of the machine was changed here; the Node object is the cluster's.
-} }
+@{
+Name = 'registration'
+Needs = @('kubelet')
+Values = {
+    $bootstrap = 'C:\k\bootstrap-kubeconfig'
+    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
+    $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+}
+Undo = {
+    # Nothing of the machine was changed here; the Node object is the cluster's.
+}
+}
 
-@{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
-  $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+@{
+Name = 'flanneld-config'
+Needs = @('directories')
+Values = {
+    $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
-    'C:\k\flanneld.kubeconfig' = '{
+        'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
@@ -247,38 +2303,67 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 ' }
-}; Undo = { Restore-FormerValue } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
-  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
-  $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
-    parameters = @{ Application = 'C:\k\flanneld.exe'
-      AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
-      AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
-      AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'flanneld'
+Needs = @('flanneld-config', 'registration', 'artifacts')
+Values = {
+    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+    $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
+        parameters = @{ Application = 'C:\k\flanneld.exe'
+            AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+            AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
+            AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
+            AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'pod-network'; Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features'); Values = {
-  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
-  $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
-}; Undo = {
-  if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -Seconds 300 }
-  else { Restore-FormerValue }
-}; Detached = { Stop-PodNetwork -Wanted $network } }
+@{
+Name = 'pod-network'
+Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
+Values = {
+    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+    $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
+}
+Undo = {
+    if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -Seconds 300 }
+    else { Restore-FormerValue }
+}
+Detached = {
+    Stop-PodNetwork -Wanted $network
+}
+}
 
-@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
-  $store = 'C:\var\lib\cni\networks\cbr0'
-  $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'ipam-reservations'
+Needs = @('registration', 'containerd')
+Values = {
+    $store = 'C:\var\lib\cni\networks\cbr0'
+    $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
-  $folder = 'C:\etc\cni\net.d'
-  $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
+@{
+Name = 'cni-config'
+Needs = @('registration', 'ipam-reservations', 'pod-network')
+Values = {
+    $folder = 'C:\etc\cni\net.d'
+    $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
   "name": "cbr0",
   "cniVersion": "1.0.0",
   "plugins": [
@@ -311,10 +2396,17 @@ c67lpvsqaTVQAeNNBKvnm4g=
   ]
 }
 ' }
-}; Undo = { Restore-FormerValue } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
-  $files = @{ 'C:\k\kube-proxy.yaml' = '{
+@{
+Name = 'kube-proxy-config'
+Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network')
+Values = {
+    $files = @{ 'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
   "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
@@ -326,7 +2418,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"}
 }
 '
-    'C:\k\kube-proxy.kubeconfig' = '{
+        'C:\k\kube-proxy.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
@@ -335,1731 +2427,29 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 ' }
-}; Undo = { Restore-FormerValue } }
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
-  $network = 'cbr0'
-  $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
-  $running = (Get-ServiceState $service.name) -eq 'Running'
-  $health = 'http://127.0.0.1:10256/healthz'
-}; Undo = { Restore-FormerValue } }
+@{
+Name = 'kube-proxy'
+Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
+Values = {
+    $network = 'cbr0'
+    $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
+    $running = (Get-ServiceState $service.name) -eq 'Running'
+    $health = 'http://127.0.0.1:10256/healthz'
+}
+Undo = {
+    Restore-FormerValue
+}
+}
 
 )
-#endregion
-
-#region Library: how it is done. Functions that the steps above use, directly or through another.
-# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
-# section of a descriptor, so it would take audit entries away that it has not read.
-
-function Get-AccessText([string]$Path) {
-  # Owner, group and access rules of a file or folder, as SDDL.
-  (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
-}
-
-function Read-Access([string]$Path) {
-  # The security object of a file or folder, without its audit entries.
-  if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
-  [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
-}
-
-function Set-AccessText([string]$Path, [string]$Sddl) {
-  # Gives a file or folder this owner and these access rules, and nothing else.
-  if ([IO.Directory]::Exists($Path)) {
-    $security = [Security.AccessControl.DirectorySecurity]::new()
-    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
-    [IO.Directory]::SetAccessControl($Path, $security)
-    return
-  }
-  $security = [Security.AccessControl.FileSecurity]::new()
-  $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
-  [IO.File]::SetAccessControl($Path, $security)
-}
-
-function Get-PrivateAccess([switch]$Folder, [switch]$Readable) {
-  # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
-  $inherit = if ($Folder) { 'OICI' } else { '' }
-  $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
-  "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
-}
-
-function Set-PrivateAccess([string]$Path, [switch]$Readable) {
-  # Gives a file or folder these rules, and Administrators as the owner.
-  Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
-}
-
-function Set-PrivateFolder([string]$Path) {
-  # Makes the folder, for SYSTEM and Administrators alone.
-  Assert-NoLink $Path
-  [void][IO.Directory]::CreateDirectory($Path)
-  if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
-}
-
-function Test-Trusted([string]$Sid) {
-  # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
-  # administrator, and whoever runs this, who is an administrator.
-  $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
-  if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
-  $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
-}
-
-function Get-Stranger([string]$Path) {
-  # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
-  $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-  if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
-}
-
-function Get-StrangeOwner([string]$Path) {
-  # The SID of an owner who is no administrator, or null. An owner may always change the rules.
-  $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
-  if (Test-Trusted $owner) { $null } else { $owner }
-}
-
-function Test-Link([string]$Path) {
-  # Whether a path is a junction, a symbolic link or another reparse point.
-  $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
-  $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
-}
-
-function Assert-NoLink([string]$Path) {
-  # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
-  foreach ($part in @(Get-ParentPath $Path) + $Path) {
-    if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
-  }
-}
-
-function Get-ParentPath([string]$Path) {
-  # The folders above a path, without the root of the drive, outermost first.
-  $parts = $Path.TrimEnd('\').Split('\')
-  for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
-}
-
-function Restore-Access([object]$Former) {
-  # Puts owner and access rules back on what is still there.
-  if (-not [IO.Directory]::Exists($Former.path) -and -not [IO.File]::Exists($Former.path)) { return }
-  if (Test-Link $Former.path) { return }
-  if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
-}
-
-function Restore-BootTask([object]$Former) {
-  Remove-Task $Former.name
-  Remove-File (Get-StatePath 'boot.ps1')
-}
-
-# The network that Calico's agent makes, and the host's endpoint in it.
-
-function Restore-CalicoNetwork([object]$Former) {
-  # The service is gone by now, and the switch below stays.
-  if (-not $Former.existed) { Remove-PodNetwork $Former.name }
-}
-
-# Exclusions from Defender's scans, where the profile asks for them.
-
-function Restore-Exclusion([object]$Former) {
-  if ((Get-ServiceState 'WinDefend') -ne 'Running') { return }
-  if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
-  if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
-}
-
-# Work that may cut its session: a task that puts back what the network lost.
-
-function Start-DetachedRun([int]$Seconds = 300, $Guard) {
-  Assert-NoFailure
-  $run = $script:Run
-  $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
-  $path = Get-StatePath "detached\$id.ps1"
-  Write-FileText $path (ConvertTo-ScriptFile $run.Text)
-  Write-StateJson "detached\$id.json" @{
-    id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
-    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
-  }
-  $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
-    -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
-  Set-Task "detached-$id" $task
-  Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
-  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
-}
-
-function Assert-NoFailure {
-  # A failed one fails the step once, one that a restart cut off does not.
-  foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
-    $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
-    if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-    if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
-    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
-  }
-}
-
-function Read-UntoldRun([string]$Step, [string[]]$Purpose) {
-  # Purpose is the mode that started it.
-  foreach ($status in Read-DetachedRun "$Step-") {
-    if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
-    $status.told = $true
-    Write-StateJson "detached\$($status.id).json" $status
-    $status
-  }
-}
-
-function Invoke-Detached {
-  $id = $script:Run.Facts.Detached
-  $status = Read-StateJson "detached\$id.json"
-  $ended = @{ State = 'failed'; Message = '' }
-  $lock = Wait-Mutex -Seconds 120
-  try {
-    try {
-      if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-      if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-      $script:Run.Fence = $status.fence
-      # That event is still on its way through the network.
-      Start-Sleep -Seconds 2
-      $ended = Invoke-Guarded $status
-    }
-    catch { $ended.Message = $_.Exception.GetBaseException().Message }
-    $status.state = $ended.State
-    $status.message = $ended.Message
-    $status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson "detached\$id.json" $status
-  }
-  finally { if ($lock) { Exit-Run $lock } }
-  Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-  Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
-}
-
-function Invoke-Guarded($Status) {
-  # Only what the node itself can see is a reason to go back.
-  $script:Run.Facts.Purpose = $Status.purpose
-  $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
-  Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
-  $script:Run['Snapshot'] = $snapshot
-  $state = 'done'
-  $message = ''
-  $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-  try { [void]@(Invoke-Block $step 'Detached') }
-  catch {
-    $state = 'failed'
-    $problem = ConvertTo-Problem $_ 'DetachedFailed'
-    $message = $problem.message
-    $Status.hint = "$($problem.id) DetachedFailed"
-  }
-  $lost = Wait-Network $snapshot $Status.guard
-  if (-not $lost) { return @{ State = $state; Message = $message } }
-  Undo-Rewiring $Status.guard
-  $after = Wait-Network $snapshot $Status.guard
-  if ($after) { $after = "still lost: $after" }
-  @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
-}
-
-function Wait-Network($Snapshot, $Guard) {
-  # Names what could not be put back.
-  $intact = {
-    Restore-NetworkSnapshot $Snapshot
-    -not (Get-MissingLink $Snapshot $Guard)
-  }
-  if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
-  $missing = Get-MissingLink $Snapshot $Guard
-  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
-}
-
-function Get-MissingLink($Snapshot, $Guard) {
-  if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
-  $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-  if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-  if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
-  # Port 0: winboot runs on the machine itself.
-  $port = $Guard.management_port
-  if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
-}
-
-function Undo-Rewiring($Guard) {
-  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
-    Stop-RunningService $Guard.agent
-    Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
-  }
-  foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
-}
-
-function Get-UnknownText {
-  # How a value is shown that exists only after the join.
-  '(known after join)'
-}
-
-function New-Reboot {
-  [pscustomobject]@{ kind = 'reboot' }
-}
-
-function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
-  # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
-  throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
-}
-
-function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
-  $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
-  $at = $Caught.InvocationInfo
-  if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-    $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
-    $problem.hint = [string]$Caught.TargetObject
-  }
-  elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
-  $problem
-}
-
-function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  while (-not (& $Test)) {
-    if ([DateTime]::UtcNow -gt $until) { return $false }
-    Start-Sleep -Milliseconds $Pause
-  }
-  $true
-}
-
-function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
-  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
-  foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
-  @{
-    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
-    # Steps not to build upon, with the id of the reason.
-    Unmet = @{}
-    # Answers that cost something: read once, forgotten after each change.
-    Cache = @{}
-    Step = ''; Fence = 0; Sequence = 0
-    # Lines of the journal that could not be written yet.
-    Journal = [Collections.Generic.List[string]]::new()
-  }
-}
-
-function Invoke-Block($Step, [string]$Block) {
-  $script:Run.Step = $Step.Name
-  if (-not $Step.ContainsKey($Block)) { return }
-  . $Step.Values
-  & $Step[$Block]
-}
-
-function Invoke-Locked($Work) {
-  # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
-  $lock = $null
-  try {
-    # Taking the mutex would supersede it.
-    $running = Get-RunningDetached
-    if (-not $running) { $lock = Enter-Run }
-    New-RunEvent
-    if ($running) { New-DetachedEvent $running $running.step; return }
-    if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
-    & $Work
-    Clear-OldFile
-    Save-Journal $script:Run.Journal -Tries 6
-  }
-  catch { New-FailedEnd $_ }
-  finally { if ($lock) { Exit-Run $lock } }
-}
-
-function New-FailedEnd($Caught) {
-  # The last event of a run that could not begin or go on, with the reason.
-  $script:Run.Cache = @{}
-  if ($script:Run.Sequence -eq 0) { New-RunEvent }
-  New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
-}
-
-function Invoke-Step($Steps, $Drive) {
-  $rebooting = @()
-  foreach ($step in $Steps) {
-    if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
-    $watch = [Diagnostics.Stopwatch]::StartNew()
-    $result = & $Drive $step
-    if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
-    if ($result.Reboot) { $rebooting += $step.Name }
-    New-StepEvent $step $result $watch
-  }
-  if (-not $rebooting) { New-EndEvent 'complete'; return }
-  Save-RebootMark $rebooting
-  New-EventLine @{ event = 'reboot'; steps = $rebooting }
-  New-EndEvent 'reboot'
-}
-
-function Invoke-Undo {
-  # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-  $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
-  [array]::Reverse($steps)
-  Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
-  if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
-    Clear-OldFile
-    Remove-StateFolder
-  }
-}
-
-function Get-ForgottenStep {
-  # Steps that an older profile had and that left former values here.
-  $known = @($script:Run.Steps | ForEach-Object { $_.Name })
-  foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
-    $name = [IO.Path]::GetFileNameWithoutExtension($path)
-    if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
-  }
-}
-
-function New-Result {
-  @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
-}
-
-function Set-Failure($Step, $Result, $Caught, [string]$OtherwiseId) {
-  $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
-  $Result.State = 'failed'
-  if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
-  $script:Run.Unmet[$Step.Name] = $Result.Problem.id
-}
-
-function Receive-Said($Step, $Result, $Thing) {
-  $kind = ''
-  if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
-  switch ($kind) {
-    'reboot' { $Result.Reboot = $true }
-    'detached' { $Result.Detached = $Thing }
-    default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
-  }
-}
-
-function Get-UndoResult($Step) {
-  $result = New-Result
-  try {
-    $script:Run.Step = $Step.Name
-    Assert-NothingAbove $Step
-    $hadFormer = Test-FormerValue
-    foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
-    if ($hadFormer -and $null -eq $result.Detached) {
-      $result.State = 'changed'
-      Clear-FormerValue
-    }
-  }
-  catch { Set-Failure $Step $result $_ 'ChangeFailed' }
-  $result
-}
-
-function Assert-NothingAbove($Step) {
-  # An undo goes the other way: what builds on a step goes before it, or the step stays and so do its notes.
-  $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
-    Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
-  if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
-}
-
-function New-RunEvent {
-  $identity = Get-MachineIdentity
-  New-EventLine @{
-    event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-    computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
-  }
-}
-
-function New-StepEvent($Step, $Result, [Diagnostics.Stopwatch]$Watch) {
-  New-EventLine @{
-    event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
-    differences = [object[]]@($Result.Differences); problem = $Result.Problem
-  }
-}
-
-function New-DetachedEvent($Run, [string]$Step) {
-  New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-  New-EndEvent 'detached'
-}
-
-function New-EndEvent([string]$Reason, [string]$Message = '') {
-  New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
-}
-
-function New-EventLine($Fields) {
-  # ASCII only: no code page on the way can change it.
-  $script:Run.Sequence++
-  $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-  foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-  $line = ConvertTo-AsciiJson $all
-  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
-  $line
-}
-
-function ConvertTo-AsciiJson($Value) {
-  $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-  [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
-}
-
-# Ports that Windows keeps from its clients.
-
-function Get-ExcludedRange([string]$Protocol) {
-  # Only netsh knows them. A line that is two numbers is a range, in every language.
-  $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'
-  foreach ($line in $lines) {
-    if ($line -match '^\s*(\d+)\s+(\d+)\s*\*?\s*$') { @{ first = [int]$Matches[1]; last = [int]$Matches[2] } }
-  }
-}
-
-function Restore-ExcludedRange([object]$Former) {
-  $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-  if (-not (Get-ExcludedRange $Former.protocol | Where-Object $same)) { return }
-  [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
-}
-
-function Invoke-ExcludedRange([string]$Verb, [string]$Protocol, $Range) {
-  $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
-  if ($null -ne $Range) { $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)") }
-  Assert-Program (Get-SystemProgram 'netsh.exe') $arguments
-}
-
-function Get-FeatureState([string]$Feature) {
-  foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
-}
-
-function Restore-Feature([object]$Former) {
-  if ($Former.state -ne 'Disabled' -or (Get-FeatureState $Former.name) -ne 'Enabled') { return }
-  [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
-  New-Reboot
-}
-
-function Get-TextHash([string]$Text) {
-  $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
-  [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
-}
-
-function Invoke-Patient([string]$File, [scriptblock]$Work, [int]$Tries = 9) {
-  # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
-  # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
-  # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
-  for ($try = 1; $true; $try++) {
-    try { return (& $Work) }
-    catch [IO.IOException], [UnauthorizedAccessException] {
-      $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-      if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
-      # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
-      $held = @(32, 33, 1175, 1176) -contains $code
-      # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
-      $perhaps = @(2, 5) -contains $code
-      if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
-      if ($try -ge $Tries) {
-        if (-not $held) { throw }
-        Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
-      }
-    }
-    Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
-  }
-}
-
-function Open-SharedFile([string]$Path) {
-  # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
-  [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
-}
-
-function Read-FileByte([string]$Path) {
-  # The content of a file as one byte[]; nothing when it is absent.
-  # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
-  for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
-    if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
-    Start-Sleep -Milliseconds 50
-  }
-  $content = [IO.MemoryStream]::new()
-  Invoke-Patient -File $Path -Work {
-    $content.SetLength(0)
-    $stream = Open-SharedFile $Path
-    try { $stream.CopyTo($content) } finally { $stream.Dispose() }
-  }
-  , $content.ToArray()
-}
-
-function Read-FileText([string]$Path) {
-  # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
-  # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
-  $bytes = Read-FileByte $Path
-  if ($null -eq $bytes) { return $null }
-  [Text.Encoding]::UTF8.GetString($bytes)
-}
-
-function Open-FlushedFile([string]$Path, [string]$Mode) {
-  # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
-  # as texts they fit another constructor as well.
-  [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
-}
-
-function Write-FileByte([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9) {
-  # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
-  # next must not survive a power cut that this does not.
-  Invoke-Patient -File $Path -Tries $Tries -Work {
-    $stream = Open-FlushedFile $Path $Mode
-    try {
-      $stream.Write($Bytes, 0, $Bytes.Length)
-      $stream.Flush($true)
-    }
-    finally { $stream.Dispose() }
-  }
-}
-
-function Copy-WholeFile([string]$From, [string]$To) {
-  # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
-  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
-  $part = "$To.winboot-new"
-  Invoke-Patient -File $From -Work {
-    $source = Open-SharedFile $From
-    try {
-      $target = Open-FlushedFile $part 'Create'
-      try {
-        $source.CopyTo($target)
-        $target.Flush($true)
-      }
-      finally { $target.Dispose() }
-    }
-    finally { $source.Dispose() }
-  }
-  Move-FileOver -From $part -To $To
-}
-
-function ConvertTo-FileByte([string]$Text) {
-  # UTF-8 without a byte order mark, as one byte[].
-  , [Text.UTF8Encoding]::new($false).GetBytes($Text)
-}
-
-function Write-FileText([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9) {
-  # Written beside and renamed: a power cut leaves the old file or the new one.
-  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-  $beside = "$Path.winboot-new"
-  if ($Private) {
-    Write-FileByte $beside ([byte[]]@()) -Tries $Tries
-    Set-PrivateAccess $beside
-  }
-  Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
-  # Replace is one step, but keeps the access rules of the old file.
-  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
-  else {
-    Invoke-Patient -File $Path -Tries $Tries -Work {
-      # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
-      if ([IO.File]::Exists($Path)) {
-        Clear-ReadOnly $Path
-        [IO.File]::Replace($beside, $Path, [NullString]::Value)
-      }
-      else { [IO.File]::Move($beside, $Path) }
-    }
-  }
-}
-
-function Clear-ReadOnly([string]$Path) {
-  # Windows neither replaces nor deletes a file that is read-only.
-  if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
-}
-
-function Remove-File([string]$Path, [int]$Tries = 9) {
-  # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
-  if (-not [IO.File]::Exists($Path)) { return }
-  try {
-    Invoke-Patient -File $Path -Tries $Tries -Work {
-      Clear-ReadOnly $Path
-      [IO.File]::Delete($Path)
-    }
-  }
-  catch [UnauthorizedAccessException] {
-    $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
-    Add-OldFile $waiting
-    Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
-  }
-}
-
-function Move-FileOver([string]$From, [string]$To, [int]$Tries = 9) {
-  # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
-  # the old file is in its place again; after a power cut Clear-OldFile puts it there.
-  if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
-  if (-not [IO.File]::Exists($To)) {
-    Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
-    return
-  }
-  $old = "$To.winboot-old"
-  Remove-OldFile $old
-  if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
-  # The mark goes with the success: with it, a file whose place is empty is put back there.
-  Add-OldFile "$old|$To"
-  Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
-  try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
-  catch {
-    Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
-    throw
-  }
-  Remove-OldFile $old
-  if ([IO.File]::Exists($old)) { Add-OldFile $old }
-}
-
-function Remove-OldFile([string]$Path) {
-  # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
-  if (-not [IO.File]::Exists($Path)) { return }
-  try {
-    Clear-ReadOnly $Path
-    [IO.File]::Delete($Path)
-  }
-  catch [IO.IOException], [UnauthorizedAccessException] { return }
-}
-
-function Add-OldFile([string]$Line) {
-  # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
-  Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
-}
-
-function Clear-OldFile {
-  # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
-  $list = Get-StatePath 'old-files.txt'
-  try {
-    $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
-    if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
-  }
-  # The list itself is held, or the disk is full: what it names goes another time.
-  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
-}
-
-function Get-OldFile {
-  # The lines of that list, the last one for each file.
-  $lines = [ordered]@{}
-  foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
-    if ($line) { $lines[$line.Split('|')[0]] = $line }
-  }
-  $lines.Values
-}
-
-function Complete-OldFile([string]$Line) {
-  # Whether the file of such a line is gone now.
-  $path, $place = $Line.Split('|')
-  if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
-    try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
-  }
-  Remove-OldFile $path
-  -not [IO.File]::Exists($path)
-}
-
-function Restore-File([object]$Former) {
-  # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
-  if ($null -ne $Former.bytes) {
-    $beside = $Former.path + '.winboot-new'
-    Write-FileByte $beside ([Convert]::FromBase64String($Former.bytes))
-    Move-FileOver -From $beside -To $Former.path
-  }
-  elseif ($null -eq $Former.kept) { Remove-File $Former.path }
-  elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
-  else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
-}
-
-# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
-
-function Restore-FirewallRule([object]$Former) {
-  # The names are winboot's own: there was no rule before.
-  if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
-}
-
-# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
-# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
-
-function Restore-Folder([object]$Former) {
-  # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
-  if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
-  $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
-  if (-not $empty -and -not $Former.ours) { return }
-  # Links are removed here, not followed.
-  try { [IO.Directory]::Delete($Former.path, $true) }
-  catch { Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
-}
-
-# How a thing was before winboot first changed it.
-
-function Get-FormerPath {
-  Get-StatePath "former\$($script:Run.Step).jsonl"
-}
-
-function Get-FormerLine {
-  # The notes of the current step: kind, key and value each.
-  foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
-    # Half a line: the machine went down, and the change was not made.
-    if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
-  }
-}
-
-function Test-FormerValue {
-  # Whether the current step has any note.
-  [IO.File]::Exists((Get-FormerPath))
-}
-
-function Restore-FormerValue {
-  # Puts back everything the current step has noted, last change first. Each kind has its function Restore-<Kind>;
-  # the functions that save a kind name it, so that it is in this script whenever it is needed.
-  $lines = @(Get-FormerLine)
-  [array]::Reverse($lines)
-  foreach ($line in $lines) {
-    $restore = Get-Command -Name ('Restore-' + $line.kind) -CommandType Function
-    & $restore -Former $line.value
-  }
-}
-
-function Clear-FormerValue {
-  Remove-File (Get-FormerPath)
-}
-
-# For writing Windows has no cmdlet.
-
-function Get-HnsObject([string]$Kind, [string]$Name = '') {
-  $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-  # Persistent networks are there even while it does not run.
-  if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-  if ((Get-ServiceState 'hns') -ne 'Running') { return }
-  # Community modules have commands of the same names.
-  foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
-    # What kube-proxy makes for other nodes' pods needs no name.
-    if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
-  }
-}
-
-function Invoke-HnsRequest([string]$Method, [string]$Path, $Request = $null) {
-  if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-  $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-  $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-  if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
-  Read-Member $answer 'Output'
-}
-
-function Remove-HnsObject([string]$Kind, [string]$Id) {
-  [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
-}
-
-function Get-HnsDeclaration {
-  @'
-    using System.Runtime.InteropServices;
-
-    namespace Winboot
-    {
-        public static class Hns
-        {
-            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern void HNSCall(string method, string path, string request, out string response);
-
-            public static string Call(string method, string path, string request)
-            {
-                string response;
-                HNSCall(method, path, request, out response);
-                return response;
-            }
-        }
-    }
-'@
-}
-
-function Get-MachineIdentity {
-  if (-not $script:Run.ContainsKey('Identity')) {
-    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
-    $script:Run.Identity = @{
-      BootId = Get-BootId
-      Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-      Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
-      Name   = [Environment]::MachineName
-      Model  = [string]$system.Model
-      Domain = [bool]$system.PartOfDomain
-    }
-  }
-  $script:Run.Identity
-}
-
-function Get-BootId {
-  # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
-  # It comes from the record that the event log writes at each start.
-  $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-  foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-    return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
-  }
-  # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
-  $stamp = Get-BootStamp
-  $noted = Read-StateJson 'boot.json'
-  if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
-  ConvertTo-BootId $stamp
-}
-
-function ConvertTo-BootId([string]$Seed) {
-  # A GUID made of what is unique to one boot, and of this machine's own id.
-  $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
-  [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
-}
-
-function Get-BootStamp {
-  # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
-  # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
-  $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-  if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
-  $system.CreationDate.ToUniversalTime().ToString('o')
-}
-
-# What only the node knows fills the places <<name>> of texts.
-
-function Expand-Known([string]$Text) {
-  $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
-  if ($names.Count -eq 0) { return $Text }
-  $known = Get-Known
-  foreach ($name in $names) {
-    if (-not $known.ContainsKey($name)) { return }
-    $Text = $Text.Replace("<<$name>>", $known[$name])
-  }
-  $Text
-}
-
-function Get-Known {
-  Get-Cached 'Known' { Read-Known }
-}
-
-function Get-Cached([string]$Name, $Read) {
-  if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
-  $script:Run.Cache[$Name]
-}
-
-function Get-NodeIp {
-  # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
-  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-  "$(Read-Member $address 'ip')"
-}
-
-function Read-Known {
-  $known = @{}
-  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-  if ($address) {
-    $known.node_ip = $address.ip
-    $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
-  }
-  foreach ($cidr in Get-PodCidr) {
-    $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
-    $known["pod_cidr$family"] = $cidr
-    # HNS takes the first as gateway; the second is the host's own endpoint.
-    $offset = 0
-    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
-  }
-  if ($script:Node.ContainsKey('vip_by')) {
-    $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
-    if ($vip) { $known.source_vip = $vip }
-  }
-  $known
-}
-
-function Get-CidrAddress([string]$Cidr, [int]$Offset) {
-  $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-  for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-    $Offset += $bytes[$at]
-    $bytes[$at] = [byte]($Offset % 256)
-    $Offset = [int][Math]::Floor($Offset / 256)
-  }
-  [Net.IPAddress]::new($bytes).ToString()
-}
-
-function Test-CidrMember([string]$Cidr, [string]$Address) {
-  $base, $length = $Cidr.Split('/')
-  (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
-}
-
-function Get-NetworkBase([string]$Address, [int]$Length) {
-  $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-  for ($at = 0; $at -lt $bytes.Length; $at++) {
-    $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
-    $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
-  }
-  [Net.IPAddress]::new($bytes).ToString()
-}
-
-function Complete-Service([hashtable]$Service) {
-  # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
-  # the members and parameters whose text has a place that cannot be filled before the join.
-  $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  $unknown = @()
-  foreach ($name in $Service.Keys) {
-    $complete[$name] = Complete-Value $Service[$name]
-    if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
-  }
-  foreach ($name in @($complete.parameters.Keys)) {
-    if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
-    $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
-  }
-  $complete.unknown = $unknown
-  $complete
-}
-
-function Test-KnownText([string]$Text) {
-  # Whether every place <<name>> of the text can be filled now.
-  $null -ne (Expand-Known $Text)
-}
-
-function Complete-Value($Value) {
-  if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
-  if ($Value -is [string]) { return (Complete-Text $Value) }
-  $Value
-}
-
-function Complete-Text([string]$Text) {
-  $filled = Expand-Known $Text
-  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
-  $filled
-}
-
-function Restore-LogTask([object]$Former) {
-  # Removes both.
-  Remove-Task $Former.name
-  [IO.File]::Delete((Get-StatePath 'logs.ps1'))
-}
-
-function Read-ServiceParameter([string]$Service, [string]$Name) {
-  # What happens after an exit is the default value of a subkey.
-  $path = (Get-ServicePath $Service) + '\Parameters'
-  if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-  , (Read-Registry $path $Name)
-}
-
-function Test-NssmService([string]$Name) {
-  $null -ne (Read-ServiceParameter $Name 'Application')
-}
-
-function Restore-ServiceParameter([object]$Former) {
-  $path = (Get-ServicePath $Former.name) + '\Parameters'
-  if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-  foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
-}
-
-# The mutex that lets one run at a time change this machine.
-
-function Open-RunMutex {
-  # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
-  # place whose name only administrators can read. The fence ends a run that still holds the other.
-  try {
-    $lock = New-PrivateMutex 'Global\winboot'
-    # Who may not see its owner is not meant to have it.
-    try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
-    catch [UnauthorizedAccessException] { $lock.Dispose() }
-    $lock.Dispose()
-  }
-  catch [UnauthorizedAccessException] { $lock = $null }
-  New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
-}
-
-function New-PrivateMutex([string]$Name) {
-  # A mutex that SYSTEM and Administrators may open, and nobody else.
-  $security = [Security.AccessControl.MutexSecurity]::new()
-  $security.SetAccessRuleProtection($true, $false)
-  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-    $account = [Security.Principal.SecurityIdentifier]::new($sid)
-    $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
-  }
-  $made = $false
-  [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
-}
-
-function Get-MutexSuffix {
-  # Random text from the private state folder, written once.
-  $path = Get-StatePath 'mutex.txt'
-  if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
-  [IO.File]::ReadAllText($path)
-}
-
-function Restore-ComputerName([object]$Former) {
-  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
-    Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
-    New-Reboot
-    return
-  }
-  # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
-  $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
-  Write-Registry "${names}ComputerName" 'ComputerName' -Value $Former.name -Kind 'String'
-  Write-Registry $network 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
-}
-
-function Get-AddressTowardsServer {
-  # The local address from which the API server answers. Clouds drop ICMP.
-  $client = [Net.Sockets.TcpClient]::new()
-  try {
-    if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
-  }
-  catch [AggregateException] { return }
-  finally { $client.Close() }
-}
-
-function Find-Address([string]$Ip) {
-  Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
-}
-
-function Test-SettledAddress([string]$Ip) {
-  @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
-}
-
-function Get-DefaultRoute {
-  @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-      Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
-}
-
-function Get-NodeAddress {
-  # As given, else the one that reaches the API server, else the one on the default route.
-  $ip = $script:Node.node_ip
-  if (-not $ip) { $ip = Get-AddressTowardsServer }
-  if (-not $ip) {
-    $ip = @(Get-DefaultRoute | Select-Object -First 1 |
-        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
-        ForEach-Object { $_.IPAddress })[0]
-    if (-not $ip) { return }
-  }
-  foreach ($found in Find-Address $ip | Select-Object -First 1) {
-    $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-    [pscustomobject]@{
-      ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
-      index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
-    }
-  }
-}
-
-function Read-NetworkSnapshot($Address) {
-  $at = @{ InterfaceIndex = $Address.index }
-  $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
-  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-  $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-  $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
-  @{
-    ip = $Address.ip
-    prefix_length = $Address.prefix_length
-    mac = $Address.mac
-    static = $ip.PrefixOrigin.ToString() -eq 'Manual'
-    metric = [int]$interface.InterfaceMetric
-    auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-    mtu = [int]$interface.NlMtu
-    dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
-    suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-    category = [string]$profiles[0]
-    vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-    ipv6 = $bound.Count -gt 0
-    addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
-        ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-    routes = @(Read-KeptRoute $Address.index)
-  }
-}
-
-function Find-PhysicalAdapter([string]$Mac) {
-  @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
-}
-
-function Read-Vlan([string[]]$Names) {
-  if (-not $Names) { return '' }
-  $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-  if (-not $found) { return '' }
-  [string]@($found[0].RegistryValue)[0]
-}
-
-function Read-KeptRoute([int]$Index) {
-  # A persistent copy of another would outlive who set it.
-  $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
-  $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-  $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
-  $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-  foreach ($route in $routes) {
-    $prefix = $route.DestinationPrefix
-    if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-    if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
-    @{
-      prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-      persistent = $persistent -contains "$prefix $($route.NextHop)"
-    }
-  }
-}
-
-function Test-PodPrefix([string]$Prefix) {
-  $base, $length = $Prefix.Split('/')
-  foreach ($cidr in $script:Node.pod_cidrs) {
-    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
-  }
-  $false
-}
-
-function Find-Uplink($Snapshot) {
-  # When the address is gone, the one that took the MAC over.
-  foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-  # The physical adapter below a switch has the same MAC: it comes last.
-  $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-  foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
-}
-
-function Restore-NetworkSnapshot($Snapshot) {
-  # What fails while Windows moves an address succeeds a moment later.
-  $script:Run['Trouble'] = ''
-  try {
-    $index = Find-Uplink $Snapshot
-    if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
-  }
-  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
-}
-
-function Set-NetworkAsBefore($Snapshot, [int]$Index) {
-  $at = @{ InterfaceIndex = $Index }
-  $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-  if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
-    [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
-  }
-  Restore-Link $Snapshot $Index
-  Restore-Route $Snapshot $Index
-  if ($Snapshot.static) {
-    $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
-    if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
-    $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-    if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
-  }
-  $interface = @(Get-NetIPInterface @ipv4)[0]
-  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
-  if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-    Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
-  }
-  if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
-  foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-    if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
-  }
-}
-
-function Restore-Link($Snapshot, [int]$Index) {
-  $physical = @(Find-PhysicalAdapter $Snapshot.mac)
-  if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
-    Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
-  }
-  foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
-    $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-    foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-      if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
-    }
-  }
-  foreach ($address in $Snapshot.addresses_v6) {
-    if (Find-Address $address.ip) { continue }
-    [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
-  }
-}
-
-function Restore-Route($Snapshot, [int]$Index) {
-  foreach ($route in $Snapshot.routes) {
-    # On DHCP the default route comes back with the lease.
-    if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
-    if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
-    $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-    if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-    [void](New-NetRoute @wanted)
-  }
-}
-
-# The Node object, by the kubelet's own credentials.
-
-function Get-NodeObject {
-  Get-Cached 'Node' { Read-NodeObject }
-}
-
-function Read-NodeObject {
-  if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
-  $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
-    '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
-  # Refused credentials mean the same as none.
-  if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
-}
-
-function Read-Member($Object, [string[]]$Names) {
-  foreach ($name in $Names) {
-    if ($null -eq $Object) { return }
-    $member = $Object.PSObject.Properties[$name]
-    if (-not $member) { return }
-    $Object = $member.Value
-  }
-  if ($Object -is [array]) { return , $Object }
-  $Object
-}
-
-function Read-Item($Object, [string]$Name) {
-  foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
-}
-
-function Get-PodCidr {
-  Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
-}
-
-function Find-Interface([string]$Address) {
-  $family = Get-AddressFamily $Address
-  foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
-}
-
-function Get-AddressFamily([string]$Address) {
-  if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
-}
-
-function Restore-Forwarding([object]$Former) {
-  foreach ($interface in Find-Interface $Former.address) {
-    Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
-  }
-}
-
-function Remove-PodNetwork([string]$Name) {
-  # Load balancers go first: some builds hang the other way round.
-  $networks = @(Get-HnsObject networks $Name)
-  if (-not $networks) { return }
-  # kube-proxy writes its rules again only when it starts.
-  Save-RestartNeed 'kube-proxy'
-  foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
-  foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
-}
-
-function Test-OwnNetwork([string]$Name) {
-  $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
-  $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
-}
-
-function Stop-PodNetwork($Wanted) {
-  # The detached part of an undo: the agent would only make the network again.
-  if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
-  Remove-PodNetwork $Wanted.name
-}
-
-function Restore-PodNetwork([object]$Former) {
-  # The network went with the detached run before; one that was there before winboot stays.
-  if ($Former.existed) { return }
-  if (-not (Get-HnsObject networks $Former.name)) { return }
-  Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
-}
-
-function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
-  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
-  [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
-}
-
-function Restore-PortRange([object]$Former) {
-  if ($null -eq $Former.range) { return }
-  $parts = $Former.range.Split('+')
-  Write-PortRange $Former.protocol ([int]$parts[0]) ([int]$parts[1])
-}
-
-function Join-Argument([string[]]$Arguments = @()) {
-  # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
-  $parts = foreach ($argument in $Arguments) {
-    # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
-    if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
-    '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
-  }
-  $parts -join ' '
-}
-
-function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
-  $start = [Diagnostics.ProcessStartInfo]@{
-    FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
-    RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
-    UseShellExecute = $false; CreateNoWindow = $true
-    # As kubectl and crictl write; texts of Windows' own programs are never read.
-    StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
-  }
-  $process = [Diagnostics.Process]::Start($start)
-  try {
-    # Both at once: a program that fills one while we read the other would hang.
-    $output = $process.StandardOutput.ReadToEndAsync()
-    $errorOutput = $process.StandardError.ReadToEndAsync()
-    $process.StandardInput.Close()
-    if (-not $process.WaitForExit($Seconds * 1000)) {
-      $process.Kill()
-      Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
-    }
-    [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
-  }
-  finally { $process.Dispose() }
-}
-
-function Assert-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
-  $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
-  if ($ended.ExitCode -eq 0) { return $ended.Output }
-  $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
-  if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-  Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
-}
-
-function Get-SystemProgram([string]$Name) {
-  # Never by the search path of a session.
-  "$([Environment]::SystemDirectory)\$Name"
-}
-
-# Below HKEY_LOCAL_MACHINE.
-
-function Read-Registry([string]$Path, [string]$Name) {
-  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if (-not $key) { return }
-  try {
-    $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-    # An empty list must not look absent.
-    if ($value -is [array]) { return , $value }
-    $value
-  }
-  finally { $key.Dispose() }
-}
-
-function Test-RegistryKey([string]$Path) {
-  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($key) { $key.Dispose() }
-  $null -ne $key
-}
-
-function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
-  if ($null -eq $Value) {
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-    if (-not $key) { return }
-    try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
-    return
-  }
-  switch ($Kind) {
-    'MultiString' { $typed = [string[]]@($Value) }
-    'Binary' { $typed = [byte[]]@($Value) }
-    'DWord' { $typed = [int]$Value }
-    'QWord' { $typed = [long]$Value }
-    default { $typed = [string]$Value }
-  }
-  [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
-}
-
-function Restore-Registry([object]$Former) {
-  Write-Registry $Former.path $Former.name -Value $Former.value -Kind $Former.kind
-}
-
-# CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
-
-function Use-RootStore([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, $Work) {
-  $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
-  $store.Open($Access)
-  try { & $Work $store } finally { $store.Close() }
-}
-
-function Restore-Root([object]$Former) {
-  Use-RootStore -Access ReadWrite -Work {
-    param($Store)
-    foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
-  }
-}
-
-# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
-# the last run; nodes that come later are known from the next one on.
-
-function Restore-PodRoute([object]$Former) {
-  foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
-    if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
-    Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
-  }
-}
-
-# Read from the registry, written by sc.exe: the control manager keeps its own copy.
-
-function Get-ServicePath([string]$Name) {
-  "SYSTEM\CurrentControlSet\Services\$Name"
-}
-
-function Get-ServiceState([string]$Name) {
-  $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
-  if ($found.Count -eq 1) { $found[0].Status.ToString() }
-}
-
-function ConvertTo-DependList($Names) {
-  # sc.exe clears the list at a lone slash.
-  $list = @($Names | Where-Object { $_ }) -join '/'
-  if ($list) { $list } else { '/' }
-}
-
-function Write-ServiceEnvironment([string]$Name, $Environment) {
-  # Machine variables would be seen only after a reboot.
-  $lines = @($Environment | Where-Object { $_ })
-  if ($lines.Count -eq 0) { $lines = $null }
-  Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
-}
-
-function Invoke-ServiceControl([string[]]$Arguments) {
-  $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
-  if ($ended.ExitCode -ne 0) {
-    Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
-  }
-}
-
-function Save-RestartNeed([string]$Name) {
-  # Noted before the first write: the run may die in between.
-  if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
-}
-
-function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
-  if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
-}
-
-function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
-  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-  $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-  Stop-Service -Name $Name -Force -NoWait
-  Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
-  $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-  if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
-}
-
-function Restore-Service([object]$Former) {
-  Stop-RunningService $Former.name
-  $path = Get-ServicePath $Former.name
-  if (-not $Former.exists) {
-    if (Test-RegistryKey $path) { Invoke-ServiceControl @('delete', $Former.name) }
-    return
-  }
-  $was = $Former.definition
-  $display = Read-Member $Former 'display'
-  # A service without a display name is shown by its name.
-  if (-not $display) { $display = $Former.name }
-  Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
-    'depend=', (ConvertTo-DependList $was.depends), 'DisplayName=', $display)
-  Invoke-ServiceControl @('description', $Former.name, "$(Read-Member $Former 'description')")
-  $actions = ''
-  $reset = '0'
-  # Kind 0 is "take no action", which sc.exe reads from an empty word: restart/15000//0. A command or a restart of
-  # the machine (kinds 2 and 3) is not put back: what it ran and said was not noted.
-  if ($was.recovery -match '^((?:(?:restart|0)/\d+ )+)reset=(-1|\d+)$') {
-    $actions = ($Matches[1].Trim() -replace '(^| )0/', '$1/').Replace(' ', '/')
-    $reset = $Matches[2].Replace('-1', 'INFINITE')
-  }
-  Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
-  Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
-  # Windows forgot the password of any other account.
-  if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
-  Write-ServiceEnvironment $Former.name $was.environment
-  Restore-ServiceParameter $Former
-  if ($Former.running) { Start-Service -Name $Former.name }
-}
-
-function Restore-PowerPlan([object]$Former) {
-  if ($Former.plan) { [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Former.plan)) }
-}
-
-function Get-StatePath([string]$Name = '') {
-  [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
-}
-
-function Initialize-StateFolder {
-  # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
-  # whoever made this one before would stay its owner, and could have put former values there.
-  $path = (Get-StatePath).TrimEnd('\')
-  if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
-  foreach ($name in @('', 'former', 'detached')) {
-    $folder = (Get-StatePath $name).TrimEnd('\')
-    if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
-    Set-PrivateFolder $folder
-  }
-}
-
-function Assert-OwnFolder([string]$Path) {
-  # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
-  foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
-    # Something may have gone since it was listed.
-    $owner = $null
-    try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
-    if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
-    if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
-  }
-}
-
-function Remove-StateFolder {
-  # What another program holds open goes when the machine restarts: the work is done, and nobody comes by again.
-  $folder = Get-StatePath
-  if (-not [IO.Directory]::Exists($folder)) { return }
-  $waiting = @(Get-OldFile | ForEach-Object { $_.Split('|')[0] })
-  try { Invoke-Patient -File $folder -Work { [IO.Directory]::Delete($folder, $true) } }
-  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
-    $left = [IO.Directory]::GetFileSystemEntries($folder, '*', 'AllDirectories')
-    # What lies deeper goes first.
-    $waiting += @($left | Sort-Object -Property Length -Descending) + $folder
-  }
-  if ($waiting) { Remove-AtRestart $waiting }
-}
-
-function Remove-AtRestart([string[]]$Path) {
-  # Windows deletes these files and empty folders before anything opens them, as MoveFileEx arranges it: pairs of a
-  # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
-  $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
-  $pairs = @(Read-Registry $manager 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
-  foreach ($one in $Path) { $pairs += @("\??\$one", '') }
-  Write-Registry $manager 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
-}
-
-function Write-Journal([string]$Line, $Waiting = [Collections.Generic.List[string]]::new()) {
-  # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
-  $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
-  # Once it could not be written, nobody waits for it again at each line.
-  Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
-}
-
-function Save-Journal($Waiting, [int]$Tries) {
-  # Writes the lines that wait for the journal. It never ends a run.
-  if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
-  try {
-    # Whoever made the folder could lead these lines into another file.
-    if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
-    Limit-Journal
-    $text = ($Waiting -join "`n") + "`n"
-    $path = Get-StatePath 'journal.jsonl'
-    Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
-    $Waiting.Clear()
-  }
-  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
-    if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
-  }
-}
-
-function Limit-Journal {
-  # A journal that is full gives its name to the next.
-  $path = Get-StatePath 'journal.jsonl'
-  if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
-  $older = Get-StatePath 'journal.1.jsonl'
-  Remove-File $older -Tries 1
-  Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
-}
-
-function Read-StateJson([string]$Name) {
-  # Nothing when it is absent or was cut off in mid-write.
-  $text = Read-FileText (Get-StatePath $Name)
-  if (-not $text) { return }
-  try { ConvertFrom-Json -InputObject $text }
-  catch [ArgumentException] { return }
-}
-
-function Write-StateJson([string]$Name, $Value, [int]$Tries = 9) {
-  # Keeps a value as a JSON file of the state folder.
-  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
-}
-
-function Get-Fence {
-  $stored = Read-StateJson 'fence.json'
-  if (-not $stored) { return 0 }
-  [int]$stored.fence
-}
-
-function Test-Fence {
-  (Get-Fence) -eq $script:Run.Fence
-}
-
-function Get-HolderText {
-  $stored = Read-StateJson 'fence.json'
-  if (-not $stored) { return 'another process holds the winboot mutex' }
-  "$($stored.holder), run $($stored.run), since $($stored.since)"
-}
-
-function Save-Fence([string]$Holder) {
-  $script:Run.Fence = (Get-Fence) + 1
-  $now = [DateTime]::UtcNow.ToString('s') + 'Z'
-  Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
-}
-
-function Enter-Run {
-  Initialize-StateFolder
-  $facts = $script:Run.Facts
-  # The older run sees that at its next step and lets go.
-  if ($facts.TakeOver) { Save-Fence $facts.Holder }
-  $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
-  if (-not $lock) { return }
-  try { Save-Fence $facts.Holder }
-  catch {
-    Exit-Run $lock
-    throw
-  }
-  $lock
-}
-
-function Wait-Mutex([int]$Seconds) {
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  do {
-    try {
-      $lock = Open-RunMutex
-      try { if ($lock.WaitOne(1000)) { return $lock } }
-      catch [Threading.AbandonedMutexException] { return $lock }
-      $lock.Dispose()
-    }
-    # Another account's, while it is held.
-    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-  } while ([DateTime]::UtcNow -lt $until)
-}
-
-function Exit-Run([Threading.Mutex]$Lock) {
-  $Lock.ReleaseMutex()
-  $Lock.Dispose()
-}
-
-function Save-RebootMark([string[]]$Steps) {
-  Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
-}
-
-function Read-DetachedRun([string]$Step = '') {
-  $folder = Get-StatePath 'detached'
-  if (-not [IO.Directory]::Exists($folder)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
-    $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-    if ($status) { $status }
-  }
-}
-
-function Get-RunningDetached {
-  foreach ($status in Read-DetachedRun) {
-    $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
-    if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
-  }
-}
-
-# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
-
-function New-SystemTask {
-  # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
-  # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-  param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
-  $parts = @{
-    Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
-      -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
-    Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-    Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
-      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-    Description = $Description
-  }
-  if ($Trigger) { $parts.Trigger = $Trigger }
-  $task = New-ScheduledTask @parts
-  # No cmdlet has a parameter for it.
-  $task.Author = 'winboot'
-  $task
-}
-
-function Get-TaskArgument([string]$Path, [string]$Text, [string]$Arguments) {
-  # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
-  # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
-  $common = '-NoLogo -NoProfile -NonInteractive'
-  if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
-  $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
-  "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
-}
-
-function Test-SignaturePolicy {
-  # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
-  # The scopes of a session and of its user do not reach a task.
-  foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
-    $policy = "$(Get-ExecutionPolicy -Scope $scope)"
-    if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
-  }
-  # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
-  $false
-}
-
-function ConvertTo-ScriptFile([string]$Text) {
-  # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
-  if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
-}
-
-function New-ScriptLoader([string]$Path, [string]$Text, [string]$Arguments) {
-  # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
-  @(
-    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
-    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-    "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
-    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
-  ) -join "`n"
-}
-
-function Set-Task([string]$Name, $Task) {
-  # Registers the task, in the place of one of that name.
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
-}
-
-function Remove-Task([string]$Name) {
-  # Removes the task if it is there.
-  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-  }
-}
-
 #endregion
 
 # This very text: of the file that a task runs, or of what came over the wire.
@@ -2068,7 +2458,7 @@ if ($Detached -ne '') { $Facts.Detached = $Detached }
 $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text
 
 switch ($Mode) {
-  'Undo' { Invoke-Locked -Work { Invoke-Undo } }
-  'Detached' { Invoke-Detached }
-  default { throw ('this script has no mode ' + $Mode) }
+    'Undo' { Invoke-Locked -Work { Invoke-Undo } }
+    'Detached' { Invoke-Detached }
+    default { throw ('this script has no mode ' + $Mode) }
 }

@@ -1,136 +1,3365 @@
-# winboot: what makes this machine the Kubernetes node that its profile describes.
+# winboot 0.1.0: makes the machine win-a1 the Kubernetes node win-a1.
 #
-# Mode Look tells what differs; Change corrects it and looks again. Detached is for the task that goes on while the
-# network is rewired, Boot for the one at each start of the machine.
-# Secrets come beside this text, in a parameter. Everything it tells is JSON, a line each.
+# Steps, in this order, each with its reason:
+#   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
+#   computer-name        logs, certificates and clones with one name are told apart by it; kubelet is given the node's
+#                        name beside it
+#   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
+#                        restarted
+#   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways
+#                        nobody looks for
+#   dynamic-ports        each load-balanced service takes blocks of client ports; the default range is soon empty and
+#                        touches NodePorts
+#   directories          a folder made in time has its access rules before the first secret is in it
+#   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
+#                        are open
+#   postboot-task        a restart loses routes and leaves stale leases, and no controller may be there to mend them
+#   log-rotation         containerd writes one log for ever, and neither NSSM nor kube-log-runner deletes an old one:
+#                        the disk fills
+#   artifacts            a program is what its hash says, whatever its version string or its date may claim
+#   containerd-config    containerd's defaults look for CNI files where nobody puts them, and its pause image must have
+#                        this Windows build
+#   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
+#                        is told where
+#   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
+#                        any pod hangs
+#   kubelet-credentials  the kubelet proves who it is by a client certificate; without a valid one it asks for it with a
+#                        short-lived token
+#   kubelet-config       several of the kubelet's defaults are for Linux and end it at once, or break each pod, on
+#                        Windows
+#   kubelet              the kubelet makes the machine a node; it must outlive logons, come back after a crash, and
+#                        leave a log
+#   registration         the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the
+#                        serving certificate
+#   flanneld-config      flanneld reads its network from a file whose names must be those of the CNI configuration and
+#                        of kube-proxy
+#   flanneld             flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease
+#   pod-network          making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and
+#                        routes can vanish
+#   ipam-reservations    host-local would give a pod the address of the host's own endpoint, and after a hard restart it
+#                        runs out of addresses
+#   cni-config           a node is Ready as soon as this file is there, so it comes after the network it names
+#   kube-proxy-config    kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services
+#                        fail on this node
+#   kube-proxy           services have no address on this node without it; it starts after the HNS network that it
+#                        programs
+#
+# What stays on this machine afterwards (`winboot remove` puts back what was there before):
+#   HNS networks      cbr0
+#   Windows features  Containers
+#   files             C:\Program Files\containerd\config.toml, C:\k\crictl.yaml, C:\etc\kubernetes\pki\ca.crt,
+#                     C:\var\lib\kubelet\config.yaml, C:\etc\kube-flannel\net-conf.json, C:\k\flanneld.kubeconfig,
+#                     C:\etc\cni\net.d\10-flannel.conflist, C:\k\kube-proxy.yaml, C:\k\kube-proxy.kubeconfig
+#   firewall rules    winboot-kubelet, winboot-kube-proxy-health, winboot-node-ports-tcp, winboot-node-ports-udp
+#   folders           C:\k, C:\var\lib\kubelet\pki, C:\ProgramData\containerd, C:\ProgramData\containerd\certs.d,
+#                     C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\Program
+#                     Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
+#                     C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
+#                     C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
+#                     C:\var\log\kube-proxy
+#   programs          C:\Program Files\containerd\bin\containerd.exe, C:\Program Files\containerd\bin\ctr.exe,
+#                     C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe, C:\k\kubelet.exe,
+#                     C:\k\kube-proxy.exe, C:\k\kube-log-runner.exe, C:\k\kubectl.exe, C:\k\crictl.exe, C:\k\nssm.exe,
+#                     C:\opt\cni\bin\win-bridge.exe, C:\opt\cni\bin\host-local.exe, C:\opt\cni\bin\flannel.exe,
+#                     C:\k\flanneld.exe
+#   scheduled tasks   \winboot\boot (at each start of the machine), \winboot\logs (every hour)
+#   services          containerd, kubelet, flanneld, kube-proxy
+#   state             C:\ProgramData\winboot (journal, former values, this script for the tasks)
+#
+# <<name>> in a text stands for what only this machine or its Node object can tell; Expand-Known fills it in:
+#   <<node_ip>>       the address of this machine that reaches the API server
+#   <<node_subnet>>   the network that this address is in
+#   <<pod_cidr>>      the IPv4 network that the cluster gives to the pods of this node
+#   <<pod_gateway>>   the first address of the pods' network: their gateway
+#   <<pod_endpoint>>  the second: this machine's own endpoint
+#
+# Mode Look reports what differs and changes nothing; Change corrects it and looks again. Detached is for the task that
+# goes on while the network is rewired, Boot for the one at each start of the machine.
+# Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
-  [string]$Mode = 'Look',
-  [hashtable]$Secrets = @{},
-  [string]$RunId = '',
-  [hashtable]$Facts = @{},
-  # Which detached run this is. A task starts this file with -File, which passes text alone.
-  [string]$Detached = ''
+    [string]$Mode = 'Look',
+    [hashtable]$Secrets = @{},
+    [string]$RunId = '',
+    [hashtable]$Facts = @{},
+    # Which detached run this is. A task starts this file with -File, which passes text alone.
+    [string]$Detached = ''
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
-# Functions of modules heed the global one only.
+# Functions of modules obey the global preference only.
 $global:ErrorActionPreference = 'Stop'
-# A progress bar that travels costs more than the work.
+# Progress bars would be sent to the controller, and cost more than the work.
 $ProgressPreference = 'SilentlyContinue'
 
 $plan = @{
-  Winboot = '0.1.0'
-  Node    = 'win-a1'
-  Profile = 'flannel-host-gw'
-  Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
+    Winboot = '0.1.0'
+    Node    = 'win-a1'
+    Profile = 'flannel-host-gw'
+    Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
 }
 
 # What most steps have to know of this node.
 $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
-  kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
+    kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
 
-#region Steps: what is done, in this order. Each says what it needs, the values it works with, and how to look.
+#region Library: the functions that the steps below use, directly or through another.
+# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
+# section of a descriptor, so it would take audit entries away that it has not read.
+
+function Get-AccessText {
+    # Owner, group and access rules of a file or folder, as SDDL.
+    param([string]$Path)
+    (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+}
+
+function Read-Access {
+    # The security object of a file or folder, without its audit entries.
+    param([string]$Path)
+    if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
+    [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
+}
+
+function Set-AccessText {
+    # Gives a file or folder this owner and these access rules, and nothing else.
+    param([string]$Path, [string]$Sddl)
+    if ([IO.Directory]::Exists($Path)) {
+        $security = [Security.AccessControl.DirectorySecurity]::new()
+        $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+        [IO.Directory]::SetAccessControl($Path, $security)
+        return
+    }
+    $security = [Security.AccessControl.FileSecurity]::new()
+    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
+    [IO.File]::SetAccessControl($Path, $security)
+}
+
+function Get-PrivateAccess {
+    # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
+    param([switch]$Folder, [switch]$Readable)
+    $inherit = if ($Folder) { 'OICI' } else { '' }
+    $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
+    "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
+}
+
+function Set-PrivateAccess {
+    # Gives a file or folder these rules, and Administrators as the owner.
+    param([string]$Path, [switch]$Readable)
+    Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+}
+
+function Set-PrivateFolder {
+    # Makes the folder, for SYSTEM and Administrators alone.
+    param([string]$Path)
+    Assert-NoLink $Path
+    [void][IO.Directory]::CreateDirectory($Path)
+    if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+}
+
+function Test-Trusted {
+    # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
+    # administrator, and whoever runs this, who is an administrator.
+    param([string]$Sid)
+    $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
+    if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
+    $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
+}
+
+function Get-Stranger {
+    # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
+    param([string]$Path)
+    $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
+    if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
+}
+
+function Get-StrangeOwner {
+    # The SID of an owner who is no administrator, or null. An owner may always change the rules.
+    param([string]$Path)
+    $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+    if (Test-Trusted $owner) { $null } else { $owner }
+}
+
+function Get-StrangeWriter {
+    # Who, besides those that are trusted, owns a path or has one of these rights on it: SIDs, or null. The usual rights are
+    # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
+    # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
+    param([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself)
+    $security = Read-Access $Path
+    $found = @(
+        $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
+        foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
+            # CREATOR OWNER is whoever creates something, and nobody else may.
+            if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
+            if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) { continue }
+            if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
+        }
+    )
+    $strange = @($found | Where-Object { -not (Test-Trusted $_) } | Sort-Object -Unique)
+    if ($strange) { $strange -join ', ' } else { $null }
+}
+
+function Test-Link {
+    # Whether a path is a junction, a symbolic link or another reparse point.
+    param([string]$Path)
+    $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
+    $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
+}
+
+function Assert-NoLink {
+    # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
+    param([string]$Path)
+    foreach ($part in @(Get-ParentPath $Path) + $Path) {
+        if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+    }
+}
+
+function Get-ParentPath {
+    # The folders above a path, without the root of the drive, outermost first.
+    param([string]$Path)
+    $parts = $Path.TrimEnd('\').Split('\')
+    for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
+}
+
+function Save-FormerAccess {
+    # Notes owner and access rules, before they are changed.
+    param([string]$Path)
+    Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
+}
+
+function Get-ArtifactDifference {
+    # Where only the archive's hash is known, each file's own was noted when it was placed.
+    param($Artifacts)
+    foreach ($artifact in $Artifacts) {
+        $noted = Read-PlacedHash $artifact
+        foreach ($member in $artifact.members) {
+            $want = $member['sha256']
+            if (-not $want) { $want = $noted[$member.to] }
+            $is = Get-PathHash $member.to
+            if ($want -and $is -eq $want) { continue }
+            if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
+            New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
+        }
+    }
+}
+
+function Read-PlacedHash {
+    param($Artifact)
+    $hashes = @{}
+    $noted = Read-StateJson "placed-$($Artifact.name).json"
+    if ($noted -and $noted.archive -eq $Artifact['sha256']) {
+        foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
+    }
+    $hashes
+}
+
+function Install-Artifact {
+    param($Artifacts)
+    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-OneArtifact $artifact } }
+}
+
+function Install-OneArtifact {
+    param($Artifact)
+    if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
+    $folder = Get-StatePath 'downloads'
+    Set-PrivateFolder $folder
+    $archive = "$folder\$($Artifact.file)"
+    if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
+    $unpacked = "$folder\$($Artifact.name)-unpacked"
+    Remove-Folder $unpacked
+    [void][IO.Directory]::CreateDirectory($unpacked)
+    $paths = @($Artifact.members | ForEach-Object { $_.path })
+    if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
+    else {
+        # A slow disk with a scanner on it unpacks a megabyte in a second.
+        $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
+        [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
+    }
+    $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
+    Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
+    # All is in place: what a scanner still reads is deleted by a later run.
+    try {
+        Remove-Folder $unpacked -Tries 4
+        Remove-File $archive -Tries 4
+    }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Remove-Folder {
+    # Deletes a folder with all that is in it; an absent one is fine.
+    param([string]$Path, [int]$Tries = 9)
+    Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
+}
+
+function Install-Member {
+    param($Member, [string]$Folder)
+    $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
+    $hash = Get-PathHash $from
+    if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
+        Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
+    }
+    if ((Get-PathHash $Member.to) -ne $hash) {
+        foreach ($service in $Member['services']) { Save-RestartNeed $service }
+        Save-FormerFile $Member.to
+        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
+        Move-FileOver -From $from -To $Member.to
+    }
+    @{ destination = $Member.to; sha256 = $hash }
+}
+
+function Receive-Artifact {
+    param($Artifact, [string]$Path)
+    $want = $Artifact['sha256']
+    $part = "$Path.part"
+    for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
+        # The first attempts go on where an earlier one ended, the last ones start anew.
+        if ($attempt -gt 2) { Remove-File $part }
+        if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
+        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
+    }
+    Move-FileOver -From $part -To $Path
+}
+
+function Receive-Rest {
+    param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
+    if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
+    # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
+    [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+    $request = [Net.WebRequest]::Create($Url)
+    $request.Timeout = 60000
+    $request.ReadWriteTimeout = 60000
+    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
+    if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
+    try {
+        $response = $request.GetResponse()
+        try {
+            # 206: the server goes on where we ask.
+            $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
+            $body = $response.GetResponseStream()
+            $file = Open-FlushedFile $Path $mode
+            try { $body.CopyTo($file) } finally { $file.Dispose() }
+        }
+        finally { $response.Close() }
+    }
+    catch {
+        if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
+        Start-Sleep -Seconds 2
+    }
+}
+
+function Get-BootTaskDifference {
+    Get-FileDifference (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
+    Get-TaskDifference 'boot' (New-BootTask)
+}
+
+function New-BootTask {
+    # It must be there before an address vanishes.
+    New-SystemTask -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 1800 -Priority 4 `
+        -Trigger (New-ScheduledTaskTrigger -AtStartup) `
+        -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
+}
+
+function Set-BootTask {
+    Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
+    Write-FileText (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
+    Set-Task 'boot' (New-BootTask)
+}
+
+function Invoke-Boot {
+    # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
+    # this is when scanners and agents are busiest.
+    Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
+    Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+    Invoke-BootWork '' { Clear-OldFile }
+    foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
+    Invoke-BootWork '' { Remove-CutRun }
+}
+
+function Invoke-BootWork {
+    # One piece of that. Why it failed is in the journal.
+    param([string]$Name, $Work)
+    try { [void]@(& $Work) }
+    catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+}
+
+function Remove-CutRun {
+    # One that a restart cut off cannot end its own task.
+    foreach ($status in Read-DetachedRun) {
+        if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
+    }
+}
+
+function Restore-BootRoute {
+    $snapshot = Read-StateJson 'network.json'
+    if (-not $snapshot) { return }
+    $ready = {
+        Restore-NetworkSnapshot $snapshot
+        Test-SettledAddress $snapshot.ip
+    }
+    if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Route $snapshot (Find-Uplink $snapshot) }
+}
+
+function Read-PemCertificate {
+    param([string]$Path)
+    $text = Read-FileText $Path
+    if ($null -ne $text) { ConvertFrom-Pem $text }
+}
+
+function ConvertFrom-Pem {
+    # The first certificate of a PEM text; $null when there is none, or one that is damaged.
+    param([string]$Text)
+    $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
+    if (-not $match.Success) { return $null }
+    try {
+        $bytes = [Convert]::FromBase64String($match.Groups[1].Value)
+        # Of no bytes at all .NET makes an object without a certificate in it.
+        if ($bytes.Length -eq 0) { return $null }
+        [Security.Cryptography.X509Certificates.X509Certificate2]::new($bytes)
+    }
+    catch [FormatException], [Security.Cryptography.CryptographicException] { return $null }
+}
+
+function Test-CurrentCertificate {
+    param([string]$Path)
+    $certificate = Read-PemCertificate $Path
+    $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
+}
+
+function Get-CredentialFault {
+    param($Credential)
+    $kubeconfig = Read-FileText $Credential.kubeconfig
+    if ($null -eq $kubeconfig) { return 'no kubeconfig' }
+    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+    if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    # Same server, other CA: the cluster was made anew.
+    $ca = Get-PathHash $Credential.ca_path
+    if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
+    $certificate = Read-PemCertificate $Credential.certificate
+    if (-not $certificate) { return 'no client certificate' }
+    $name = $certificate.GetNameInfo('SimpleName', $false)
+    if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
+    if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
+}
+
+function Get-CredentialDifference {
+    # A bootstrap file of this very run is enough.
+    param($Credential)
+    $fault = Get-CredentialFault $Credential
+    if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
+    New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
+}
+
+function Set-Credential {
+    param($Credential)
+    if ($null -eq (Get-CredentialFault $Credential)) { return }
+    Stop-RunningService 'kubelet'
+    # It is the kubelet's, and goes with its credentials.
+    Save-CreatedFile $Credential.kubeconfig
+    Remove-OldFile $Credential.kubeconfig
+    if ([IO.Directory]::Exists($Credential.pki)) {
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
+    }
+    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
+    Save-CreatedFile $Credential.bootstrap_path
+    Write-FileText $Credential.bootstrap_path $text -Private
+    $script:Run['Bootstrapped'] = $true
+}
+
+function Invoke-Crictl {
+    param([string[]]$Arguments, [int]$Seconds = 30)
+    if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
+    if ((Get-ServiceState 'containerd') -ne 'Running') { return }
+    $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+    if ($ended.ExitCode -eq 0) { $ended.Output }
+}
+
+function Get-ImageDifference {
+    param([string]$Image)
+    $listed = Invoke-Crictl @('images', '--output', 'json')
+    $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
+    if (@($tags) -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
+}
+
+function Install-Image {
+    param([string]$Image)
+    $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
+    $ended = Invoke-Program $script:Node.crictl $arguments -Seconds 620
+    if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
+}
+
+function Save-CreatedFile {
+    param([string]$Path)
+    Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
+}
+
+function Wait-Containerd {
+    if (Wait-Until { $null -ne (Invoke-Crictl @('version')) } -Seconds 60) { return }
+    Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
+}
+
+# Work that may cut its session: a task that puts back what the network lost.
+
+function Start-DetachedRun {
+    param([int]$Seconds = 300, $Guard)
+    Assert-NoFailure
+    $run = $script:Run
+    $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+    $path = Get-StatePath "detached\$id.ps1"
+    Write-FileText $path (ConvertTo-ScriptFile $run.Text)
+    Write-StateJson "detached\$id.json" @{
+        id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
+        deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
+    }
+    $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
+        -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
+    Set-Task "detached-$id" $task
+    Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
+}
+
+function Assert-NoFailure {
+    # A failed one fails the step once, one that a restart cut off does not.
+    foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
+        $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
+        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
+        if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
+        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+    }
+}
+
+function Read-UntoldRun {
+    # Purpose is the mode that started it.
+    param([string]$Step, [string[]]$Purpose)
+    foreach ($status in Read-DetachedRun "$Step-") {
+        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
+        $status.told = $true
+        Write-StateJson "detached\$($status.id).json" $status
+        $status
+    }
+}
+
+function Invoke-Detached {
+    $id = $script:Run.Facts.Detached
+    $status = Read-StateJson "detached\$id.json"
+    $ended = @{ State = 'failed'; Message = '' }
+    $lock = Wait-Mutex -Seconds 120
+    try {
+        try {
+            if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+            if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+            $script:Run.Fence = $status.fence
+            # That event is still on its way through the network.
+            Start-Sleep -Seconds 2
+            $ended = Invoke-Guarded $status
+        }
+        catch { $ended.Message = $_.Exception.GetBaseException().Message }
+        $status.state = $ended.State
+        $status.message = $ended.Message
+        $status.ended = [DateTime]::UtcNow.Ticks
+        Write-StateJson "detached\$id.json" $status
+    }
+    finally { if ($lock) { Exit-Run $lock } }
+    Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
+    Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
+}
+
+function Invoke-Guarded {
+    # Only what the node itself can see is a reason to go back.
+    param($Status)
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
+    Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
+    $script:Run['Snapshot'] = $snapshot
+    $state = 'done'
+    $message = ''
+    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    try { [void]@(Invoke-Block $step 'Detached') }
+    catch {
+        $state = 'failed'
+        $problem = ConvertTo-Problem $_ 'DetachedFailed'
+        $message = $problem.message
+        $Status.hint = "$($problem.id) DetachedFailed"
+    }
+    $lost = Wait-Network $snapshot $Status.guard
+    if (-not $lost) { return @{ State = $state; Message = $message } }
+    Undo-Rewiring $Status.guard
+    $after = Wait-Network $snapshot $Status.guard
+    if ($after) { $after = "still lost: $after" }
+    @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
+}
+
+function Wait-Network {
+    # Names what could not be put back.
+    param($Snapshot, $Guard)
+    $intact = {
+        Restore-NetworkSnapshot $Snapshot
+        -not (Get-MissingLink $Snapshot $Guard)
+    }
+    if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink $Snapshot $Guard
+    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
+}
+
+function Get-MissingLink {
+    param($Snapshot, $Guard)
+    if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
+    $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
+    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+    if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
+    # Port 0: winboot runs on the machine itself.
+    $port = $Guard.management_port
+    if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
+}
+
+function Undo-Rewiring {
+    param($Guard)
+    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
+        Stop-RunningService $Guard.agent
+        Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
+    }
+    foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
+}
+
+function New-Difference {
+    # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
+    # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
+    # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
+    # costs; Policy: somebody else holds it, so it is reported and not changed.
+    param(
+        [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
+        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy
+    )
+    if ($Unknown -and $null -eq $Want) { $Want = Get-UnknownText }
+    [pscustomobject]@{
+        kind = 'difference'; key = $Key; what = $What; is = ConvertTo-Shown -Value $Is; want = ConvertTo-Shown -Value $Want
+        unknown = [bool]$Unknown; reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
+    }
+}
+
+function Get-UnknownText {
+    # How a value is shown that exists only after the join.
+    '(known after join)'
+}
+
+function ConvertTo-Shown {
+    # A value as the text that people read: a list with commas, true and false in lower case; $null stays $null.
+    param([object]$Value)
+    if ($null -eq $Value) { return $null }
+    if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
+    if ($Value -is [array]) { return ($Value -join ', ') }
+    [string]$Value
+}
+
+function Compare-Wanted {
+    # A difference (see New-Difference) where Is and Want are not shown alike; nothing where they are.
+    param(
+        [string]$What, [string]$Key = $What, [object]$Is, [object]$Want, [switch]$IgnoreCase,
+        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs
+    )
+    $isText = ConvertTo-Shown -Value $Is
+    $wantText = ConvertTo-Shown -Value $Want
+    $same = $isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)
+    if ($same -and -not $Unknown) { return }
+    New-Difference -Key $Key -What $What -Is $isText -Want $wantText -Unknown:$Unknown -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
+}
+
+function New-Reboot {
+    [pscustomobject]@{ kind = 'reboot' }
+}
+
+function Stop-Step {
+    # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
+    param([string]$Id, [string]$Message, [string]$Hint = '')
+    throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
+}
+
+function ConvertTo-Problem {
+    param($Caught, [string]$OtherwiseId)
+    $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
+    $at = $Caught.InvocationInfo
+    if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
+        $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
+        $problem.hint = [string]$Caught.TargetObject
+    }
+    elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
+    $problem
+}
+
+function Wait-Until {
+    param($Test, [int]$Seconds, [int]$Pause = 1000)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    while (-not (& $Test)) {
+        if ([DateTime]::UtcNow -gt $until) { return $false }
+        Start-Sleep -Milliseconds $Pause
+    }
+    $true
+}
+
+function New-Run {
+    param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
+    foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
+    @{
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+        # Steps not to build upon, with the id of the reason.
+        Unmet = @{}
+        # Answers that cost something: read once, forgotten after each change.
+        Cache = @{}
+        Step = ''; Fence = 0; Sequence = 0
+        # Lines of the journal that could not be written yet.
+        Journal = [Collections.Generic.List[string]]::new()
+    }
+}
+
+function Get-ChosenStep {
+    # All steps, or those that the controller names (--only, --skip). The text has all of them whatever is chosen, because
+    # this machine keeps it for its boot task.
+    $chosen = [string]$script:Run.Facts.Steps
+    $script:Run.Steps | Where-Object { $chosen -eq '' -or $chosen.Split(',') -contains $_.Name }
+}
+
+function Invoke-Block {
+    param($Step, [string]$Block)
+    $script:Run.Step = $Step.Name
+    if (-not $Step.ContainsKey($Block)) { return }
+    . $Step.Values
+    & $Step[$Block]
+}
+
+function Invoke-Look {
+    # What is fine goes out in one batch at the end: the fewest messages.
+    $quiet = [Collections.Generic.List[string]]::new()
+    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
+    New-RunEvent
+    foreach ($step in Get-ChosenStep) {
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = Get-LookResult $step
+        $line = New-StepEvent $step $result $watch
+        if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
+    }
+    $quiet.Add((New-EndEvent 'complete'))
+    $quiet.ToArray()
+}
+
+function Invoke-Locked {
+    # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
+    param($Work)
+    $lock = $null
+    try {
+        # Taking the mutex would supersede it.
+        $running = Get-RunningDetached
+        if (-not $running) { $lock = Enter-Run }
+        New-RunEvent
+        if ($running) { New-DetachedEvent $running $running.step; return }
+        if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+        & $Work
+        Clear-OldFile
+        Save-Journal $script:Run.Journal -Tries 6
+    }
+    catch { New-FailedEnd $_ }
+    finally { if ($lock) { Exit-Run $lock } }
+}
+
+function New-FailedEnd {
+    # The last event of a run that could not begin or go on, with the reason.
+    param($Caught)
+    $script:Run.Cache = @{}
+    if ($script:Run.Sequence -eq 0) { New-RunEvent }
+    New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
+}
+
+function Invoke-Step {
+    param($Steps, $Drive)
+    $rebooting = @()
+    foreach ($step in $Steps) {
+        if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = & $Drive $step
+        if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
+        if ($result.Reboot) { $rebooting += $step.Name }
+        New-StepEvent $step $result $watch
+    }
+    if (-not $rebooting) { New-EndEvent 'complete'; return }
+    Save-RebootMark $rebooting
+    New-EventLine @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent 'reboot'
+}
+
+function New-Result {
+    @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
+}
+
+function Set-Failure {
+    param($Step, $Result, $Caught, [string]$OtherwiseId)
+    $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
+    $Result.State = 'failed'
+    if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
+    $script:Run.Unmet[$Step.Name] = $Result.Problem.id
+}
+
+function Get-LookResult {
+    param($Step)
+    $result = New-Result
+    try {
+        Assert-Dependency $Step
+        $result.Differences = @(Read-Difference $Step)
+        # What a Group Policy holds is told, and not ours to change.
+        if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
+    }
+    catch { Set-Failure $Step $result $_ 'LookFailed' }
+    $result
+}
+
+function Assert-Dependency {
+    param($Step)
+    $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
+    if (-not $unmet) { return }
+    $names = $unmet -join ', '
+    if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
+        Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
+    }
+    Stop-Step 'PendingReboot' "it goes on after the restart of the machine; it builds on $names"
+}
+
+function Get-ChangeResult {
+    param($Step)
+    $result = Get-LookResult $Step
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun $Step.Name @('Change', 'Undo')) }
+    if ($result.State -ne 'would-change') { return $result }
+    try {
+        Assert-Allowed $Step $result.Differences
+        Complete-Change $Step $result
+        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
+    }
+    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
+    $result
+}
+
+function Complete-Change {
+    # Only a second look that finds nothing makes it `changed`.
+    param($Step, $Result)
+    $said = @(Invoke-Block $Step 'Change')
+    $script:Run.Cache = @{}
+    foreach ($thing in $said) { Receive-Said $Step $Result $thing }
+    if ($Result.Detached) { return }
+    # What takes effect with the restart still differs before it.
+    $left = @(Read-Difference $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+    if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
+    $Result.State = 'changed'
+}
+
+function Receive-Said {
+    param($Step, $Result, $Thing)
+    $kind = ''
+    if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
+    switch ($kind) {
+        'reboot' { $Result.Reboot = $true }
+        'detached' { $Result.Detached = $Thing }
+        default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
+    }
+}
+
+function Read-Difference {
+    param($Step)
+    $seen = @{}
+    foreach ($thing in Invoke-Block $Step 'Look') {
+        if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
+            throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
+        }
+        if ($seen.ContainsKey($thing.key)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.key)" }
+        $seen[$thing.key] = $true
+        $thing
+    }
+}
+
+function Assert-Allowed {
+    param($Step, $Differences)
+    $facts = $script:Run.Facts
+    $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
+    if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
+        Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
+    }
+    $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
+    if ($missing) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
+}
+
+function New-RunEvent {
+    $identity = Get-MachineIdentity
+    New-EventLine @{
+        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
+        computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
+    }
+}
+
+function New-StepEvent {
+    param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
+    New-EventLine @{
+        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+        differences = [object[]]@($Result.Differences); problem = $Result.Problem
+    }
+}
+
+function New-DetachedEvent {
+    param($Run, [string]$Step)
+    New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent 'detached'
+}
+
+function New-EndEvent {
+    param([string]$Reason, [string]$Message = '')
+    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+}
+
+function New-EventLine {
+    # ASCII only: no code page on the way can change it.
+    param($Fields)
+    $script:Run.Sequence++
+    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
+    $line = ConvertTo-AsciiJson $all
+    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
+    $line
+}
+
+function ConvertTo-AsciiJson {
+    param($Value)
+    $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
+    [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
+}
+
+function Get-FeatureDifference {
+    param([string[]]$Features)
+    foreach ($feature in $Features) {
+        $state = Get-FeatureState $feature
+        if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
+    }
+}
+
+function Get-FeatureState {
+    param([string]$Feature)
+    foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
+}
+
+function Enable-Feature {
+    param([string[]]$Features, [string]$Source)
+    foreach ($feature in $Features) {
+        $state = Get-FeatureState $feature
+        if ($null -eq $state) { Stop-Step 'NoFeature' "Windows knows no feature $feature" }
+        if ($state -eq 'Enabled') { continue }
+        Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
+        if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
+    }
+    New-Reboot
+}
+
+function Enable-OneFeature {
+    param([string]$Feature, [string]$Source)
+    $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
+    if ($Source) { $wanted += @{ Source = $Source; LimitAccess = $true } }
+    try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
+    catch {
+        switch ('{0:x8}' -f $_.Exception.HResult) {
+            '800f081f' { Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)" }
+            '800f0922' { Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)" }
+        }
+        throw
+    }
+}
+
+function Get-TextHash {
+    param([string]$Text)
+    $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
+    [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
+}
+
+function Get-PathHash {
+    # SHA-256 of a file; nothing when it is absent.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return }
+    $found = @{ Hash = $null }
+    Invoke-Patient -File $Path -Work {
+        $stream = Open-SharedFile $Path
+        try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
+    }
+    [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
+}
+
+function Invoke-Patient {
+    # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
+    # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
+    # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
+    param([string]$File, [scriptblock]$Work, [int]$Tries = 9)
+    for ($try = 1; $true; $try++) {
+        try { return (& $Work) }
+        catch [IO.IOException], [UnauthorizedAccessException] {
+            $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
+            if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+            # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
+            $held = @(32, 33, 1175, 1176) -contains $code
+            # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
+            $perhaps = @(2, 5) -contains $code
+            if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
+            if ($try -ge $Tries) {
+                if (-not $held) { throw }
+                Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+            }
+        }
+        Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
+    }
+}
+
+function Open-SharedFile {
+    # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
+    param([string]$Path)
+    [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
+}
+
+function Read-FileByte {
+    # The content of a file as one byte[]; nothing when it is absent.
+    param([string]$Path)
+    # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
+    for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
+        if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
+        Start-Sleep -Milliseconds 50
+    }
+    $content = [IO.MemoryStream]::new()
+    Invoke-Patient -File $Path -Work {
+        $content.SetLength(0)
+        $stream = Open-SharedFile $Path
+        try { $stream.CopyTo($content) } finally { $stream.Dispose() }
+    }
+    , $content.ToArray()
+}
+
+function Read-FileText {
+    # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
+    # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
+    param([string]$Path)
+    $bytes = Read-FileByte $Path
+    if ($null -eq $bytes) { return $null }
+    [Text.Encoding]::UTF8.GetString($bytes)
+}
+
+function Open-FlushedFile {
+    # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
+    # as texts they fit another constructor as well.
+    param([string]$Path, [string]$Mode)
+    [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
+}
+
+function Write-FileByte {
+    # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
+    # next must not survive a power cut that this does not.
+    param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
+    Invoke-Patient -File $Path -Tries $Tries -Work {
+        $stream = Open-FlushedFile $Path $Mode
+        try {
+            $stream.Write($Bytes, 0, $Bytes.Length)
+            $stream.Flush($true)
+        }
+        finally { $stream.Dispose() }
+    }
+}
+
+function Copy-WholeFile {
+    # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
+    param([string]$From, [string]$To)
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
+    $part = "$To.winboot-new"
+    Invoke-Patient -File $From -Work {
+        $source = Open-SharedFile $From
+        try {
+            $target = Open-FlushedFile $part 'Create'
+            try {
+                $source.CopyTo($target)
+                $target.Flush($true)
+            }
+            finally { $target.Dispose() }
+        }
+        finally { $source.Dispose() }
+    }
+    Move-FileOver -From $part -To $To
+}
+
+function ConvertTo-FileByte {
+    # UTF-8 without a byte order mark, as one byte[].
+    param([string]$Text)
+    , [Text.UTF8Encoding]::new($false).GetBytes($Text)
+}
+
+function Get-FileDifference {
+    # Text is null while it cannot be known. -ceq would pass over characters that have no width.
+    param([string]$Path, $Text, [switch]$Disrupts)
+    $is = Read-FileText $Path
+    if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
+    New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Text) `
+        -Unknown:($null -eq $Text) -Disrupts:$Disrupts
+}
+
+function ConvertTo-TextSummary {
+    param($Text)
+    if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
+}
+
+function Set-FileText {
+    param([string]$Path, [string]$Text)
+    Save-FormerFile $Path
+    Write-FileText $Path $Text
+}
+
+function Write-FileText {
+    # Written beside and renamed: a power cut leaves the old file or the new one.
+    param([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9)
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+    $beside = "$Path.winboot-new"
+    if ($Private) {
+        Write-FileByte $beside ([byte[]]@()) -Tries $Tries
+        Set-PrivateAccess $beside
+    }
+    Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
+    # Replace is one step, but keeps the access rules of the old file.
+    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+    else {
+        Invoke-Patient -File $Path -Tries $Tries -Work {
+            # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
+            if ([IO.File]::Exists($Path)) {
+                Clear-ReadOnly $Path
+                [IO.File]::Replace($beside, $Path, [NullString]::Value)
+            }
+            else { [IO.File]::Move($beside, $Path) }
+        }
+    }
+}
+
+function Clear-ReadOnly {
+    # Windows neither replaces nor deletes a file that is read-only.
+    param([string]$Path)
+    if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
+}
+
+function Remove-File {
+    # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
+    param([string]$Path, [int]$Tries = 9)
+    if (-not [IO.File]::Exists($Path)) { return }
+    try {
+        Invoke-Patient -File $Path -Tries $Tries -Work {
+            Clear-ReadOnly $Path
+            [IO.File]::Delete($Path)
+        }
+    }
+    catch [UnauthorizedAccessException] {
+        $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
+        Add-OldFile $waiting
+        Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
+    }
+}
+
+function Move-FileOver {
+    # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
+    # the old file is in its place again; after a power cut Clear-OldFile puts it there.
+    param([string]$From, [string]$To, [int]$Tries = 9)
+    if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
+    if (-not [IO.File]::Exists($To)) {
+        Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
+        return
+    }
+    $old = "$To.winboot-old"
+    Remove-OldFile $old
+    if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
+    # The mark goes with the success: with it, a file whose place is empty is put back there.
+    Add-OldFile "$old|$To"
+    Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
+    try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
+    catch {
+        Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
+        throw
+    }
+    Remove-OldFile $old
+    if ([IO.File]::Exists($old)) { Add-OldFile $old }
+}
+
+function Remove-OldFile {
+    # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return }
+    try {
+        Clear-ReadOnly $Path
+        [IO.File]::Delete($Path)
+    }
+    catch [IO.IOException], [UnauthorizedAccessException] { return }
+}
+
+function Add-OldFile {
+    # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
+    param([string]$Line)
+    Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
+}
+
+function Clear-OldFile {
+    # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
+    $list = Get-StatePath 'old-files.txt'
+    try {
+        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
+        if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+    }
+    # The list itself is held, or the disk is full: what it names goes another time.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-OldFile {
+    # The lines of that list, the last one for each file.
+    $lines = [ordered]@{}
+    foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+        if ($line) { $lines[$line.Split('|')[0]] = $line }
+    }
+    $lines.Values
+}
+
+function Complete-OldFile {
+    # Whether the file of such a line is gone now.
+    param([string]$Line)
+    $path, $place = $Line.Split('|')
+    if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
+        try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
+    }
+    Remove-OldFile $path
+    -not [IO.File]::Exists($path)
+}
+
+function Save-FormerFile {
+    # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
+    param([string]$Path)
+    if (Test-FormerNote 'File' $Path) { return }
+    $former = @{ path = $Path; bytes = $null; kept = $null }
+    if ([IO.File]::Exists($Path)) {
+        if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String((Read-FileByte $Path)) }
+        else {
+            $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
+            Copy-WholeFile -From $Path -To $former.kept
+        }
+    }
+    Save-FormerValue 'File' $Path $former
+}
+
+# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
+
+function Get-FirewallDifference {
+    param($Rules)
+    foreach ($rule in $Rules) {
+        $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
+        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+    }
+    foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
+        if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
+            New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
+        }
+    }
+}
+
+function ConvertTo-FirewallShown {
+    param($Rule)
+    $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
+    "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
+}
+
+function ConvertFrom-FirewallText {
+    # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
+    param([string]$Text)
+    if (-not $Text) { return }
+    $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
+    foreach ($field in $Text.Split('|')) {
+        $name, $value = $field.Split('=')
+        switch -Regex ($name) {
+            '^Action$' { if ($value -ne 'Allow') { return "not allowing: $value" } }
+            '^Active$' { if ($value -ne 'TRUE') { return 'inactive' } }
+            '^Dir$' { $rule.direction = $value.ToLowerInvariant() }
+            '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
+            '^[LR]Port(2_10)?$' { $rule.ports = $value }
+            '^RA[46]2?$' { $rule.sources += $value }
+        }
+    }
+    if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
+    ConvertTo-FirewallShown $rule
+}
+
+function ConvertTo-Prefix {
+    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
+    param([string]$Text)
+    $address, $mask = $Text.Split('/')
+    if ($mask -match '\.') {
+        $bits = @($mask.Split('.') | ForEach-Object { [Convert]::ToString([int]$_, 2) }) -join ''
+        $mask = [string]$bits.Replace('0', '').Length
+    }
+    if (-not $mask -or $mask -eq '32') { return $address }
+    "$address/$mask"
+}
+
+function Set-FirewallRule {
+    param($Rules)
+    foreach ($rule in $Rules) {
+        if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
+        Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
+        Restore-FirewallRule $rule
+        $wanted = @{
+            Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
+            Direction = "$($rule.direction)bound"; Action = 'Allow'; Protocol = $rule.protocol
+        }
+        if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
+        if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]$rule.sources }
+        [void](New-NetFirewallRule @wanted)
+    }
+}
+
+function Restore-FirewallRule {
+    # The names are winboot's own: there was no rule before.
+    param([object]$Former)
+    if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
+}
+
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
+
+function Get-FolderDifference {
+    # How the folders, those above them and what is in the watched ones differ from what is wanted.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
+    foreach ($path in $Private + $Readable) {
+        Assert-NoLink $path
+        if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
+        elseif ($Private -contains $path) {
+            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null
+            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner $path) -Want $null
+        }
+        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter $path) -Want $null }
+    }
+    foreach ($path in Get-FolderAbove ($Private + $Readable)) {
+        if (-not [IO.Directory]::Exists($path)) { continue }
+        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer $path) -Want $null
+    }
+    foreach ($path in $Watched) {
+        $strange = @(Get-StrangeEntry $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+        if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
+    }
+}
+
+function Get-FolderAbove {
+    # The folders above these, outermost first, without those that are in the list themselves.
+    param([string[]]$Paths)
+    $above = @($Paths | ForEach-Object { Get-ParentPath $_ } | Sort-Object -Unique)
+    $above | Where-Object { $Paths -notcontains $_ }
+}
+
+function Get-StrangeReplacer {
+    # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
+    # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
+    param([string]$Path)
+    Get-StrangeWriter $Path -Rights 0x100d0040 -Itself
+}
+
+function Get-StrangeEntry {
+    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is a link.
+    param([string]$Path)
+    if (-not [IO.Directory]::Exists($Path)) { return }
+    foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
+        if (Test-Link $entry) { Stop-Step 'FolderIsLink' "$entry is a link to another place, and winboot follows none" }
+        $who = Get-StrangeWriter $entry
+        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner $entry) } }
+        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry $entry }
+    }
+}
+
+function Set-Folder {
+    # Makes what is missing, and gives owner and access rules where others have too many rights.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
+    $wanted = $Private + $Readable
+    foreach ($path in $wanted) { Assert-NoLink $path }
+    # A folder comes before those in it.
+    foreach ($path in $wanted + @(Get-FolderAbove $wanted) | Sort-Object) {
+        $closed = $Private -contains $path
+        if (-not [IO.Directory]::Exists($path)) { Add-Folder $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
+        elseif (Test-FolderOpen $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path $path -Readable:(-not $closed) }
+    }
+    foreach ($path in $Watched) {
+        foreach ($entry in Get-StrangeEntry $path) { Remove-StrangeEntry $entry -Readable:($Private -notcontains $path) }
+    }
+}
+
+function Test-FolderOpen {
+    # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
+    param([string]$Path, [switch]$Private, [switch]$Above)
+    if ($Above) { return $null -ne (Get-StrangeReplacer $Path) }
+    if ($Private) { return $null -ne (Get-Stranger $Path) -or $null -ne (Get-StrangeOwner $Path) }
+    $null -ne (Get-StrangeWriter $Path)
+}
+
+function Add-Folder {
+    # Makes a folder that has its access rules from the first moment on.
+    param([string]$Path, [switch]$Readable, [switch]$Ours)
+    Save-FormerValue 'Folder' $Path @{ path = $Path; ours = [bool]$Ours; existed = $false }
+    $security = [Security.AccessControl.DirectorySecurity]::new()
+    $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
+    [void][IO.Directory]::CreateDirectory($Path, $security)
+}
+
+function Protect-Path {
+    # Takes the rights of others away, and notes how it was.
+    param([string]$Path, [switch]$Readable)
+    Save-FormerAccess $Path
+    Set-PrivateAccess $Path -Readable:$Readable
+}
+
+function Remove-StrangeEntry {
+    # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
+    # A folder, or a file that he may only write to, gets the rules of all others there.
+    param($Entry, [switch]$Readable)
+    if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
+        Protect-Path $Entry.path -Readable:$Readable
+        return
+    }
+    Save-FormerAccess $Entry.path
+    Save-FormerFile $Entry.path
+    Remove-OldFile $Entry.path
+}
+
+# How a thing was before winboot first changed it.
+
+function Get-FormerPath {
+    Get-StatePath "former\$($script:Run.Step).jsonl"
+}
+
+function Get-FormerLine {
+    # The notes of the current step: kind, key and value each.
+    foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
+        # Half a line: the machine went down, and the change was not made.
+        if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
+    }
+}
+
+function Test-FormerNote {
+    # Whether the current step has a note of this thing.
+    param([string]$Kind, [string]$Key)
+    foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
+    $false
+}
+
+function Save-FormerValue {
+    # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
+    param([string]$Kind, [string]$Key, $Value)
+    if (Test-FormerNote $Kind $Key) { return }
+    $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
+    # On a line of its own, whatever became of the last one.
+    Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
+}
+
+# Puts back what the machine had while somebody makes a network on its adapter.
+
+function Protect-Address {
+    param($Awaited, [int]$Seconds)
+    $snapshot = Read-StateJson 'network.json'
+    if (-not $snapshot -or -not $snapshot.static) { return }
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    $calm = [DateTime]::UtcNow.AddSeconds(120)
+    for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
+        $waiting = -not (Find-Address $snapshot.ip)
+        if ($waiting) { Restore-NetworkSnapshot $snapshot }
+        elseif ($round % 5 -eq 0) {
+            $script:Run.Cache = @{}
+            $waiting = & $Awaited
+        }
+        if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
+        Start-Sleep -Seconds 2
+    }
+}
+
+# For writing Windows has no cmdlet.
+
+function Get-HnsObject {
+    param([string]$Kind, [string]$Name = '')
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Persistent networks are there even while it does not run.
+    if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState 'hns') -ne 'Running') { return }
+    # Community modules have commands of the same names.
+    foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
+        # What kube-proxy makes for other nodes' pods needs no name.
+        if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
+    }
+}
+
+function Invoke-HnsRequest {
+    param([string]$Method, [string]$Path, $Request = $null)
+    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+    if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
+    Read-Member $answer 'Output'
+}
+
+function Remove-HnsObject {
+    param([string]$Kind, [string]$Id)
+    [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
+}
+
+function Get-HnsDeclaration {
+    @'
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Hns
+        {
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern void HNSCall(string method, string path, string request, out string response);
+
+            public static string Call(string method, string path, string request)
+            {
+                string response;
+                HNSCall(method, path, request, out response);
+                return response;
+            }
+        }
+    }
+'@
+}
+
+function Get-MachineIdentity {
+    if (-not $script:Run.ContainsKey('Identity')) {
+        $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+        $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
+        $script:Run.Identity = @{
+            BootId = Get-BootId
+            Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
+            Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
+            Name   = [Environment]::MachineName
+            Model  = [string]$system.Model
+            Domain = [bool]$system.PartOfDomain
+        }
+    }
+    $script:Run.Identity
+}
+
+function Get-BootId {
+    # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
+    # It comes from the record that the event log writes at each start.
+    $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
+    foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
+        return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
+    }
+    # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
+    $stamp = Get-BootStamp
+    $noted = Read-StateJson 'boot.json'
+    if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+    ConvertTo-BootId $stamp
+}
+
+function ConvertTo-BootId {
+    # A GUID made of what is unique to one boot, and of this machine's own id.
+    param([string]$Seed)
+    $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
+    [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+}
+
+function Get-BootStamp {
+    # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
+    # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
+    $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
+    if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+    $system.CreationDate.ToUniversalTime().ToString('o')
+}
+
+function Get-StoreFile {
+    param([string]$Store)
+    if (-not [IO.Directory]::Exists($Store)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Store)) {
+        # Colons of an IPv6 address are written as underscores.
+        if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
+    }
+}
+
+function Get-StorePath {
+    param([string]$Store, [string]$Address)
+    "$Store\$($Address.Replace(':', '_'))"
+}
+
+function Read-StoreEntry {
+    param([string]$Path)
+    $lines = @("$(Read-FileText $Path)" -split '\r?\n') + @('', '')
+    @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
+}
+
+function Get-ReservationDifference {
+    param([string]$Store, $Reservations)
+    foreach ($reservation in $Reservations) {
+        $holder = "$($reservation.holder) $($reservation.interface)"
+        $address = Expand-Known $reservation.address
+        $want = if ($address) { "${address}: $holder" }
+        $is = $null
+        if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
+            $entry = Read-StoreEntry (Get-StorePath $Store $address)
+            $is = "${address}: $($entry.owner) $($entry.interface)"
+        }
+        Compare-Wanted -Key "reserved:$holder" -What "reserved address for $holder" -Is $is -Want $want -Unknown:(-not $address)
+    }
+    $cidrs = @(Get-PodCidr)
+    if (-not $cidrs) { return }
+    foreach ($entry in Get-StaleEntry $Store $cidrs) {
+        New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
+    }
+}
+
+function Get-StaleEntry {
+    # After a hard restart the plugin is never asked to give addresses back.
+    param([string]$Store, [string[]]$Cidrs)
+    $sandboxes = $null
+    foreach ($path in Get-StoreFile $Store) {
+        $entry = Read-StoreEntry $path
+        if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
+        # A container id; anything else is somebody's reservation.
+        if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
+        # Without an answer nothing is known to be stale.
+        if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
+        if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
+    }
+}
+
+function Set-Reservation {
+    param([string]$Store, $Reservations)
+    [void](Assert-Known '<<pod_cidr>>')
+    [void][IO.Directory]::CreateDirectory($Store)
+    # Nobody would want it back, so it is not noted.
+    foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { Remove-File $entry.path }
+    foreach ($reservation in $Reservations) {
+        $address = Assert-Known $reservation.address
+        $path = Get-StorePath $Store $address
+        if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
+            Stop-Step 'AddressInUse' "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
+        }
+        Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
+    }
+}
+
+# What only the node knows fills the places <<name>> of texts.
+
+function Expand-Known {
+    param([string]$Text)
+    $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
+    if ($names.Count -eq 0) { return $Text }
+    $known = Get-Known
+    foreach ($name in $names) {
+        if (-not $known.ContainsKey($name)) { return }
+        $Text = $Text.Replace("<<$name>>", $known[$name])
+    }
+    $Text
+}
+
+function Assert-Known {
+    param([string]$Text)
+    $filled = Expand-Known $Text
+    if ($null -eq $filled) { Stop-Unknown }
+    $filled
+}
+
+function Stop-Unknown {
+    Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
+}
+
+function Get-Known {
+    Get-Cached 'Known' { Read-Known }
+}
+
+function Get-Cached {
+    param([string]$Name, $Read)
+    if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+    $script:Run.Cache[$Name]
+}
+
+function Get-NodeIp {
+    # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
+    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    "$(Read-Member $address 'ip')"
+}
+
+function Read-Known {
+    $known = @{}
+    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    if ($address) {
+        $known.node_ip = $address.ip
+        $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
+    }
+    foreach ($cidr in Get-PodCidr) {
+        $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
+        $known["pod_cidr$family"] = $cidr
+        # HNS takes the first as gateway; the second is the host's own endpoint.
+        $offset = 0
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
+    }
+    if ($script:Node.ContainsKey('vip_by')) {
+        $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
+        if ($vip) { $known.source_vip = $vip }
+    }
+    $known
+}
+
+function Get-CidrAddress {
+    param([string]$Cidr, [int]$Offset)
+    $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
+    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
+        $Offset += $bytes[$at]
+        $bytes[$at] = [byte]($Offset % 256)
+        $Offset = [int][Math]::Floor($Offset / 256)
+    }
+    [Net.IPAddress]::new($bytes).ToString()
+}
+
+function Test-CidrMember {
+    param([string]$Cidr, [string]$Address)
+    $base, $length = $Cidr.Split('/')
+    (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
+}
+
+function Get-NetworkBase {
+    param([string]$Address, [int]$Length)
+    $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
+    for ($at = 0; $at -lt $bytes.Length; $at++) {
+        $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
+        $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
+    }
+    [Net.IPAddress]::new($bytes).ToString()
+}
+
+function Get-FileAbsence {
+    param([string]$Path, [string]$Because)
+    if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
+}
+
+function Get-RenderedFilesDifference {
+    param($Files, [string]$Service = '')
+    $disrupts = $Service -ne '' -and (Test-RestartDisruption $Service)
+    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
+}
+
+function Set-RenderedFile {
+    param($Files, [string]$Service = '')
+    foreach ($path in $Files.Keys | Sort-Object) {
+        if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
+        if ($Service -ne '') { Save-RestartNeed $Service }
+        Set-FileText $path (Assert-Known $Files[$path])
+    }
+}
+
+function Complete-Service {
+    # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
+    # the members and parameters whose text has a place that cannot be filled before the join.
+    param([hashtable]$Service)
+    $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
+    $unknown = @()
+    foreach ($name in $Service.Keys) {
+        $complete[$name] = Complete-Value $Service[$name]
+        if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
+    }
+    foreach ($name in @($complete.parameters.Keys)) {
+        if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
+        $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+    }
+    $complete.unknown = $unknown
+    $complete
+}
+
+function Test-KnownText {
+    # Whether every place <<name>> of the text can be filled now.
+    param([string]$Text)
+    $null -ne (Expand-Known $Text)
+}
+
+function Complete-Value {
+    param($Value)
+    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
+    if ($Value -is [string]) { return (Complete-Text $Value) }
+    $Value
+}
+
+function Complete-Text {
+    param([string]$Text)
+    $filled = Expand-Known $Text
+    if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
+    $filled
+}
+
+function Get-ForeignFile {
+    param([string]$Folder, $Own)
+    if (-not [IO.Directory]::Exists($Folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Folder)) {
+        if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
+    }
+}
+
+function Assert-Network {
+    param([string]$Name)
+    if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
+    Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
+}
+
+function Read-HttpStatus {
+    param([string]$Url)
+    $request = [Net.WebRequest]::Create($Url)
+    $request.Timeout = 5000
+    $request.Proxy = $null
+    try { $response = $request.GetResponse() }
+    catch [Net.WebException] {
+        $response = $_.Exception.Response
+        if ($null -eq $response) { return }
+    }
+    [int]$response.StatusCode
+    $response.Close()
+}
+
+function Wait-KubeProxy {
+    # A new start forgets an earlier network.
+    param([string]$Name, [string]$Health, [int]$Seconds)
+    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
+    Stop-RunningService $Name
+    Start-CurrentService $Name
+    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
+    Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
+}
+
+function Invoke-LogRotation {
+    # All that the task carries. Endless: logs whose writer never begins a new one.
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    foreach ($path in $Logs) {
+        $folder = [IO.Path]::GetDirectoryName($path)
+        if (-not [IO.Directory]::Exists($folder)) { continue }
+        $stem = [IO.Path]::GetFileNameWithoutExtension($path)
+        if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
+            # The writer keeps the file open: its text is copied and cut off.
+            $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
+            try {
+                # A zero byte: cut off before, and its writer does not append.
+                if ($file.ReadByte() -ne 0) {
+                    $file.Position = 0
+                    $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
+                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, "$stem-$stamp.log"))
+                    try { $file.CopyTo($kept) } finally { $kept.Dispose() }
+                    $file.SetLength(0)
+                }
+            }
+            finally { $file.Dispose() }
+        }
+        $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path } |
+                Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
+        foreach ($one in $old) { [IO.File]::Delete($one) }
+    }
+}
+
+function Get-LogScript {
+    # The text of the script that the log task runs: the function above and one call of it.
+    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
+    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
+    $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    "function Invoke-LogRotation {`n$text`n}`n$call`n"
+}
+
+function New-LogTask {
+    # The hourly task that runs this script.
+    param([string]$Text)
+    $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
+    New-SystemTask -Path (Get-StatePath 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
+        -Description 'winboot: keeps the logs of the services of this Kubernetes node from filling the disk.'
+}
+
+function Get-LogTaskDifference {
+    # How script and task of the log rotation differ from what is wanted.
+    param([string]$Text)
+    Get-FileDifference (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
+    Get-TaskDifference 'logs' (New-LogTask $Text)
+}
+
+function Set-LogTask {
+    # Writes the script and registers the task.
+    param([string]$Text)
+    Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
+    Write-FileText (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
+    Set-Task 'logs' (New-LogTask $Text)
+}
+
+function Read-ServiceParameter {
+    # What happens after an exit is the default value of a subkey.
+    param([string]$Service, [string]$Name)
+    $path = (Get-ServicePath $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
+    , (Read-Registry $path $Name)
+}
+
+function Set-ServiceParameter {
+    param($Service)
+    $path = (Get-ServicePath $Service.name) + '\Parameters'
+    if (-not (Test-NssmWanted $Service)) {
+        if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+        return
+    }
+    foreach ($name in $Service.parameters.Keys) {
+        $value = $Service.parameters[$name]
+        $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
+        if ($name -eq 'AppExit') { Write-Registry "$path\AppExit" '' -Value $value -Kind 'String' }
+        else { Write-Registry $path $name -Value $value -Kind $kind }
+    }
+}
+
+function Test-NssmWanted {
+    param($Service)
+    @($Service.parameters.Keys).Count -gt 0
+}
+
+function Test-NssmService {
+    param([string]$Name)
+    $null -ne (Read-ServiceParameter $Name 'Application')
+}
+
+function Read-ParameterTree {
+    param([string]$Path)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
+    try {
+        foreach ($name in $key.GetValueNames()) {
+            $value = Read-Registry $Path $name
+            if ($value -is [byte[]]) { $value = [int[]]$value }
+            @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
+        }
+        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
+    }
+    finally { $key.Dispose() }
+}
+
+# The mutex that lets one run at a time change this machine.
+
+function Open-RunMutex {
+    # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
+    # place whose name only administrators can read. The fence ends a run that still holds the other.
+    try {
+        $lock = New-PrivateMutex 'Global\winboot'
+        # Who may not see its owner is not meant to have it.
+        try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+        catch [UnauthorizedAccessException] { $lock.Dispose() }
+        $lock.Dispose()
+    }
+    catch [UnauthorizedAccessException] { $lock = $null }
+    New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+}
+
+function New-PrivateMutex {
+    # A mutex that SYSTEM and Administrators may open, and nobody else.
+    param([string]$Name)
+    $security = [Security.AccessControl.MutexSecurity]::new()
+    $security.SetAccessRuleProtection($true, $false)
+    foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
+        $account = [Security.Principal.SecurityIdentifier]::new($sid)
+        $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
+    }
+    $made = $false
+    [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
+}
+
+function Get-MutexSuffix {
+    # Random text from the private state folder, written once.
+    $path = Get-StatePath 'mutex.txt'
+    if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+    [IO.File]::ReadAllText($path)
+}
+
+function Get-ComputerNameDifference {
+    # A domain member is never renamed: its account would be left behind.
+    param([string]$Want)
+    $active = [string](Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')
+    if ($active -ieq $Want) { return }
+    if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
+    else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
+}
+
+function Set-ComputerName {
+    param([string]$Name)
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
+    # One that waits for the restart would be refused a second time.
+    if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+    New-Reboot
+}
+
+function Get-AddressTowardsServer {
+    # The local address from which the API server answers. Clouds drop ICMP.
+    $client = [Net.Sockets.TcpClient]::new()
+    try {
+        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
+    }
+    catch [AggregateException] { return }
+    finally { $client.Close() }
+}
+
+function Find-Address {
+    param([string]$Ip)
+    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+}
+
+function Test-SettledAddress {
+    param([string]$Ip)
+    @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+}
+
+function Get-DefaultRoute {
+    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+}
+
+function Get-NodeAddress {
+    # As given, else the one that reaches the API server, else the one on the default route.
+    $ip = $script:Node.node_ip
+    if (-not $ip) { $ip = Get-AddressTowardsServer }
+    if (-not $ip) {
+        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+                ForEach-Object { $_.IPAddress })[0]
+        if (-not $ip) { return }
+    }
+    foreach ($found in Find-Address $ip | Select-Object -First 1) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        [pscustomobject]@{
+            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+        }
+    }
+}
+
+function Read-NetworkSnapshot {
+    param($Address)
+    $at = @{ InterfaceIndex = $Address.index }
+    $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
+    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
+    $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    @{
+        ip = $Address.ip
+        prefix_length = $Address.prefix_length
+        mac = $Address.mac
+        static = $ip.PrefixOrigin.ToString() -eq 'Manual'
+        metric = [int]$interface.InterfaceMetric
+        auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
+        mtu = [int]$interface.NlMtu
+        dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
+        suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+        category = [string]$profiles[0]
+        vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
+        ipv6 = $bound.Count -gt 0
+        addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
+                ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
+        routes = @(Read-KeptRoute $Address.index)
+    }
+}
+
+function Find-PhysicalAdapter {
+    param([string]$Mac)
+    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
+function Read-Vlan {
+    param([string[]]$Names)
+    if (-not $Names) { return '' }
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+    if (-not $found) { return '' }
+    [string]@($found[0].RegistryValue)[0]
+}
+
+function Read-KeptRoute {
+    param([int]$Index)
+    # A persistent copy of another would outlive who set it.
+    $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
+    $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
+    $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
+    $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+    foreach ($route in $routes) {
+        $prefix = $route.DestinationPrefix
+        if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        @{
+            prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+            persistent = $persistent -contains "$prefix $($route.NextHop)"
+        }
+    }
+}
+
+function Test-PodPrefix {
+    param([string]$Prefix)
+    $base, $length = $Prefix.Split('/')
+    foreach ($cidr in $script:Node.pod_cidrs) {
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
+    }
+    $false
+}
+
+function Find-Uplink {
+    # When the address is gone, the one that took the MAC over.
+    param($Snapshot)
+    foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
+    # The physical adapter below a switch has the same MAC: it comes last.
+    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
+    foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
+}
+
+function Restore-NetworkSnapshot {
+    # What fails while Windows moves an address succeeds a moment later.
+    param($Snapshot)
+    $script:Run['Trouble'] = ''
+    try {
+        $index = Find-Uplink $Snapshot
+        if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
+    }
+    catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
+}
+
+function Set-NetworkAsBefore {
+    param($Snapshot, [int]$Index)
+    $at = @{ InterfaceIndex = $Index }
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
+        [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    }
+    Restore-Link $Snapshot $Index
+    Restore-Route $Snapshot $Index
+    if ($Snapshot.static) {
+        $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
+        if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
+        $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+        if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
+    }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
+    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
+        Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
+    }
+    if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
+    foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
+    }
+}
+
+function Restore-Link {
+    param($Snapshot, [int]$Index)
+    $physical = @(Find-PhysicalAdapter $Snapshot.mac)
+    if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
+        Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+    }
+    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
+        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
+            if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+        }
+    }
+    foreach ($address in $Snapshot.addresses_v6) {
+        if (Find-Address $address.ip) { continue }
+        [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
+    }
+}
+
+function Restore-Route {
+    param($Snapshot, [int]$Index)
+    foreach ($route in $Snapshot.routes) {
+        # On DHCP the default route comes back with the lease.
+        if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        [void](New-NetRoute @wanted)
+    }
+}
+
+# The Node object, by the kubelet's own credentials.
+
+function Get-NodeObject {
+    Get-Cached 'Node' { Read-NodeObject }
+}
+
+function Read-NodeObject {
+    if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
+    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
+        '--ignore-not-found', '--output', 'json')
+    $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
+    # Refused credentials mean the same as none.
+    if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
+}
+
+function Read-Member {
+    param($Object, [string[]]$Names)
+    foreach ($name in $Names) {
+        if ($null -eq $Object) { return }
+        $member = $Object.PSObject.Properties[$name]
+        if (-not $member) { return }
+        $Object = $member.Value
+    }
+    if ($Object -is [array]) { return , $Object }
+    $Object
+}
+
+function Read-Item {
+    param($Object, [string]$Name)
+    foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
+}
+
+function Get-PodCidr {
+    Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+}
+
+function Get-RegistrationDifference {
+    param([string]$ServingCertificate, [switch]$NeedsPodCidr)
+    $node = Get-NodeObject
+    $what = "node $($script:Node.node):"
+    if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
+    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+    if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
+    if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
+        New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
+    }
+}
+
+function Wait-Registration {
+    param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
+    $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
+    $registered = {
+        $script:Run.Cache = @{}
+        -not (Get-RegistrationDifference @wanted)
+    }
+    if (Wait-Until $registered -Seconds 30 -Pause 2000) { return }
+    # A kubelet cares for its Node and its serving certificate only when it starts.
+    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
+    $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
+    if (Wait-Until { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
+        if (& $registered) { return }
+        Stop-RunningService 'kubelet'
+        Start-CurrentService 'kubelet'
+        if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
+    }
+    $left = @(Get-RegistrationDifference @wanted)
+    $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
+    if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step 'ServingCsrPending' $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step 'NoPodCidr' $message }
+    Stop-Step 'NotRegistered' $message
+}
+
+function Get-PodNetworkDifference {
+    param($Wanted)
+    $networks = @(Get-HnsObject networks $Wanted.name)
+    $what = "HNS network $($Wanted.name)"
+    if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
+    else {
+        $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
+        New-Difference -Key 'network:present' -What $what -Is $is -Want $Wanted.type -Disrupts
+    }
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
+}
+
+function Get-NetworkFault {
+    param($Network, $Wanted, [string]$What)
+    $flags = @{ Disrupts = $true; Disturbs = $true }
+    Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
+    $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
+    Compare-Wanted -Key 'network:subnets' -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
+    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
+        -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+}
+
+function Get-NetworkVni {
+    param($Network)
+    $policies = @(Read-Item $Network 'Subnets' | ForEach-Object { Read-Item $_ 'Policies' })
+    @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
+}
+
+function Get-HostEndpointDifference {
+    param($Wanted)
+    $what = "HNS endpoint $($Wanted.endpoint)"
+    $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
+    $address = Complete-Text '<<pod_endpoint>>'
+    $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
+    Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
+    if ($is -ne $address) { return }
+    if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    foreach ($one in Get-ForwardingAddress $Wanted) {
+        foreach ($interface in Find-Interface $one) {
+            Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
+        }
+    }
+}
+
+function Get-ForwardingAddress {
+    param($Wanted)
+    if ($Wanted.endpoint -eq '') { return }
+    foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
+        $address = Expand-Known $text
+        if ($address) { $address }
+    }
+}
+
+function Find-Interface {
+    param([string]$Address)
+    $family = Get-AddressFamily $Address
+    foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+}
+
+function Get-AddressFamily {
+    param([string]$Address)
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
+}
+
+function Enable-Forwarding {
+    param($Wanted)
+    foreach ($address in Get-ForwardingAddress $Wanted) {
+        foreach ($interface in Find-Interface $address) {
+            if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
+            Save-FormerValue 'Forwarding' $address @{ address = $address }
+            Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Enabled
+        }
+    }
+}
+
+function Get-SubnetFileDifference {
+    param([string]$Path)
+    $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
+    $is = if ($match.Success) { $match.Groups[1].Value }
+    $known = Get-Known
+    $want = $null
+    if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
+    Compare-Wanted -Key 'subnet-file' -What "file ${Path}: subnet" -Is $is -Want $want -Unknown:($null -eq $want) -Disrupts
+}
+
+function Test-PodNetwork {
+    # Nothing is left that only making it anew can mend.
+    param($Wanted)
+    -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
+}
+
+function Start-Rewiring {
+    param($Wanted, $Guard)
+    Assert-Uplink $Wanted
+    $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
+    Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
+    Start-DetachedRun -Guard $Guard
+}
+
+function Assert-Uplink {
+    # Networks of one adapter share its switch.
+    param($Wanted)
+    $address = Get-NodeAddress
+    if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
+    $uplink = Get-UplinkName $address
+    foreach ($other in Get-HnsObject networks) {
+        if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
+    }
+}
+
+function Get-UplinkName {
+    # A switch's interface is named after the adapter below it.
+    param($Address)
+    if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
+    $Address.alias
+}
+
+function Wait-RunningAgent {
+    param($Wanted, [int]$Seconds)
+    $clear = {
+        $script:Run.Cache = @{}
+        (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
+    }
+    [void](Wait-Until $clear -Seconds $Seconds -Pause 2000)
+}
+
+function Start-NetworkAgent {
+    param($Wanted, [int]$Seconds)
+    Save-RestartNeed 'kube-proxy'
+    Stop-RunningService $Wanted.agent
+    # The agent would keep one with the right subnet.
+    if (Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' }) { Remove-PodNetwork $Wanted.name }
+    [void](Wait-NodeAddress)
+    Start-CurrentService $Wanted.agent
+    Wait-PodNetwork $Wanted -Seconds $Seconds
+}
+
+function Wait-NodeAddress {
+    # HNS would take an unsettled address for good.
+    $settled = {
+        Restore-Uplink
+        $address = Get-NodeAddress
+        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
+    }
+    if (Wait-Until $settled -Seconds 60) { return (Get-NodeAddress) }
+    Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
+}
+
+function Restore-Uplink {
+    # Put back at once, HNS still finds the address.
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
+}
+
+function Wait-PodNetwork {
+    param($Wanted, [int]$Seconds)
+    $stands = {
+        Restore-Uplink
+        $script:Run.Cache = @{}
+        Test-PodNetwork $Wanted
+    }
+    if (Wait-Until $stands -Seconds $Seconds) { return }
+    $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
+    Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
+}
+
+function Remove-PodNetwork {
+    # Load balancers go first: some builds hang the other way round.
+    param([string]$Name)
+    $networks = @(Get-HnsObject networks $Name)
+    if (-not $networks) { return }
+    # kube-proxy writes its rules again only when it starts.
+    Save-RestartNeed 'kube-proxy'
+    foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
+}
+
+function Get-PortRange {
+    param([string]$Protocol)
+    $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
+    foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
+}
+
+function Get-PortRangeDifference {
+    param([int]$Start, [int]$Count)
+    foreach ($protocol in @('tcp', 'udp')) {
+        Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange $protocol) -Want "$Start+$Count"
+    }
+}
+
+function Set-PortRange {
+    param([int]$Start, [int]$Count)
+    foreach ($protocol in @('tcp', 'udp')) {
+        Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
+        Write-PortRange $protocol $Start $Count
+    }
+}
+
+function Write-PortRange {
+    param([string]$Protocol, [int]$Start, [int]$Count)
+    $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
+    [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
+}
+
+function Assert-Preflight {
+    # Fails by the id of the first; the others travel where a hint would.
+    param($Problems)
+    if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
+}
+
+function New-Fault {
+    param([string]$Id, [string]$Message)
+    [pscustomobject]@{ id = $Id; message = $Message }
+}
+
+function Test-Build {
+    param([int]$Build)
+    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+    $is = [int](Read-Registry $version 'CurrentBuildNumber')
+    $kind = [string](Read-Registry $version 'InstallationType')
+    if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
+    if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
+    if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
+}
+
+function Get-Revision {
+    [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
+}
+
+function Test-Session {
+    $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
+    $role = [Security.Principal.WindowsBuiltInRole]::Administrator
+    if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
+    New-Fault 'NotAdministrator' "$($identity.Name) has no administrator token here"
+}
+
+function Test-Space {
+    param([int]$FreeGib)
+    $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
+    $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
+    if ($free -lt $FreeGib) { New-Fault 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
+}
+
+function Test-Addressing {
+    $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
+    if ($adapters.Count -gt 1) { New-Fault 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
+    $address = Get-NodeAddress
+    if (-not $address) {
+        New-Fault 'NoAddress' 'no IPv4 address of this machine can be the node address'
+        return
+    }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault 'AddressState' "the address $($address.ip) is $($address.state)" }
+    if (Get-AddressTowardsServer) { return }
+    New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+}
+
+function Get-PreflightNotice {
+    param($BadUpdates)
+    $is = Get-Revision
+    foreach ($update in $BadUpdates) {
+        if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
+        New-Difference -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
+            -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
+    }
+    $pending = Get-PendingReboot
+    if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+    $docker = Get-ServiceState 'docker'
+    if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
+    foreach ($network in Get-HnsObject networks 'nat') {
+        New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
+    }
+    $year = [DateTime]::UtcNow.Year
+    if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
+}
+
+function Get-PendingReboot {
+    $noted = Read-StateJson 'reboot.json'
+    if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
+    $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
+    $waiting = @(
+        if (Test-RegistryKey "${keys}Component Based Servicing\RebootPending") { 'servicing' }
+        if (Test-RegistryKey "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
+        if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { 'a new computer name' }
+    )
+    $waiting -join ', '
+}
+
+function Join-Argument {
+    # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+    param([string[]]$Arguments = @())
+    $parts = foreach ($argument in $Arguments) {
+        # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
+        if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
+        '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
+    }
+    $parts -join ' '
+}
+
+function Invoke-Program {
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
+        UseShellExecute = $false; CreateNoWindow = $true
+        # As kubectl and crictl write; texts of Windows' own programs are never read.
+        StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+    }
+    $process = [Diagnostics.Process]::Start($start)
+    try {
+        # Both at once: a program that fills one while we read the other would hang.
+        $output = $process.StandardOutput.ReadToEndAsync()
+        $errorOutput = $process.StandardError.ReadToEndAsync()
+        $process.StandardInput.Close()
+        if (-not $process.WaitForExit($Seconds * 1000)) {
+            $process.Kill()
+            Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
+        }
+        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+    }
+    finally { $process.Dispose() }
+}
+
+function Assert-Program {
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
+    if ($ended.ExitCode -eq 0) { return $ended.Output }
+    $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
+    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
+}
+
+function Get-SystemProgram {
+    # Never by the search path of a session.
+    param([string]$Name)
+    "$([Environment]::SystemDirectory)\$Name"
+}
+
+# Below HKEY_LOCAL_MACHINE.
+
+function Read-Registry {
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
+    try {
+        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+        # An empty list must not look absent.
+        if ($value -is [array]) { return , $value }
+        $value
+    }
+    finally { $key.Dispose() }
+}
+
+function Test-RegistryKey {
+    param([string]$Path)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($key) { $key.Dispose() }
+    $null -ne $key
+}
+
+function Read-RegistryKind {
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
+    try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
+    finally { $key.Dispose() }
+}
+
+function Set-RegistryValue {
+    param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
+    $former = Read-Registry $Path $Name
+    if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
+    Save-FormerValue 'Registry' "$Path\$Name" @{
+        path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
+    }
+    Write-Registry $Path $Name -Value $Value -Kind $Kind
+}
+
+function Write-Registry {
+    param([string]$Path, [string]$Name, $Value, [string]$Kind)
+    if ($null -eq $Value) {
+        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+        if (-not $key) { return }
+        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+        return
+    }
+    switch ($Kind) {
+        'MultiString' { $typed = [string[]]@($Value) }
+        'Binary' { $typed = [byte[]]@($Value) }
+        'DWord' { $typed = [int]$Value }
+        'QWord' { $typed = [long]$Value }
+        default { $typed = [string]$Value }
+    }
+    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
+}
+
+function Read-Secret {
+    # For a file with its own access rules, and nothing else.
+    param([string]$Name)
+    $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
+    try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
+    finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
+}
+
+# Read from the registry, written by sc.exe: the control manager keeps its own copy.
+
+function Get-ServicePath {
+    param([string]$Name)
+    "SYSTEM\CurrentControlSet\Services\$Name"
+}
+
+function Get-ServiceDifference {
+    param($Service)
+    $name = $Service.name
+    $flags = @{ Disrupts = (Test-RestartDisruption $name) }
+    $is = Read-Service $name
+    $what = "service ${name}:"
+    Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
+    Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
+    Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
+    Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
+    Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
+    Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    # 0: only after a crash. A kubelet that is told to stop may end with an error.
+    if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
+    foreach ($key in $Service.parameters.Keys | Sort-Object) {
+        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] `
+            -Unknown:($Service.unknown -contains $key) @flags
+    }
+    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
+    if (Test-RestartNeed $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
+    Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
+}
+
+function Test-RestartDisruption {
+    # kube-proxy stops with every one of them, and makes all load balancers anew.
+    param([string]$Name)
+    (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
+}
+
+function Read-Service {
+    param([string]$Name)
+    $path = Get-ServicePath $Name
+    $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
+    if (-not (Test-RegistryKey $path)) { return $is }
+    $is.command_line = Read-Registry $path 'ImagePath'
+    $start = [int](Read-Registry $path 'Start')
+    $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
+    if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
+    $is.account = Read-Registry $path 'ObjectName'
+    $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
+    $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
+    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
+    $is
+}
+
+function ConvertFrom-FailureAction {
+    # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
+    param($Bytes)
+    $raw = [byte[]]@($Bytes)
+    if ($raw.Length -lt 20) { return '' }
+    # No more than there are bytes for, whatever the count says.
+    $count = [Math]::Min([BitConverter]::ToInt32($raw, 12), [Math]::Floor(($raw.Length - 20) / 8))
+    $actions = for ($index = 0; $index -lt $count; $index++) {
+        $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
+        if ($kind -eq 1) { $kind = 'restart' }
+        "$kind/$([BitConverter]::ToInt32($raw, 24 + 8 * $index))"
+    }
+    "$($actions -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
+}
+
+function ConvertTo-Recovery {
+    param($Service)
+    "$(@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' ') reset=$($Service.reset_s)"
+}
+
+function Get-ServiceState {
+    param([string]$Name)
+    $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
+    if ($found.Count -eq 1) { $found[0].Status.ToString() }
+}
+
+function Set-ServiceDefinition {
+    param($Service)
+    $name = $Service.name
+    if ($Service.unknown) { Stop-Unknown }
+    Save-FormerValue 'Service' $name (Read-FormerService $name)
+    # These take effect without a restart of the service.
+    $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
+    if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
+    # Else its process goes on.
+    if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
+    $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
+    $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
+    Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
+        'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
+    Invoke-ServiceControl @('description', $name, $Service.description)
+    Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl @('failureflag', $name, '0')
+    Write-ServiceEnvironment $name $Service.environment
+    Set-ServiceParameter $Service
+}
+
+function ConvertTo-DependList {
+    # sc.exe clears the list at a lone slash.
+    param($Names)
+    $list = @($Names | Where-Object { $_ }) -join '/'
+    if ($list) { $list } else { '/' }
+}
+
+function Write-ServiceEnvironment {
+    # Machine variables would be seen only after a reboot.
+    param([string]$Name, $Environment)
+    $lines = @($Environment | Where-Object { $_ })
+    if ($lines.Count -eq 0) { $lines = $null }
+    Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
+}
+
+function Invoke-ServiceControl {
+    param([string[]]$Arguments)
+    $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
+    if ($ended.ExitCode -ne 0) {
+        Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
+    }
+}
+
+function Save-RestartNeed {
+    # Noted before the first write: the run may die in between.
+    param([string]$Name)
+    if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
+}
+
+function Test-RestartNeed {
+    param([string]$Name)
+    $noted = Read-StateJson "restart-$Name.json"
+    $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
+}
+
+function Start-CurrentService {
+    param([string]$Name)
+    # NSSM calls paused what dies at once, and that cannot be started.
+    if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
+    if ((Get-ServiceState $Name) -ne 'Running') {
+        $refused = @()
+        Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
+        if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
+    }
+    Wait-ServiceState $Name 'Running' -Seconds 60
+    Remove-File (Get-StatePath "restart-$Name.json")
+}
+
+function Wait-ServiceState {
+    param([string]$Name, [string]$State, [int]$Seconds)
+    if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
+}
+
+function Stop-RunningService {
+    param([string]$Name, [int]$Seconds = 60)
+    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
+    $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+    Stop-Service -Name $Name -Force -NoWait
+    Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
+    $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
+    if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+}
+
+function Read-FormerService {
+    param([string]$Name)
+    $path = Get-ServicePath $Name
+    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
+    if ($former.exists) {
+        $former.definition = Read-Service $Name
+        $former.display = Read-Registry $path 'DisplayName'
+        $former.description = Read-Registry $path 'Description'
+        $former.parameters = @(Read-ParameterTree "$path\Parameters")
+    }
+    $former
+}
+
+function Get-PageFileDifference {
+    # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
+    param($MiB)
+    $is = ConvertTo-Shown (Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles')
+    if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
+    elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
+}
+
+function Set-PageFile {
+    param($MiB)
+    if (-not (Get-PageFileDifference $MiB)) { return }
+    $value = if ($MiB -is [string]) { '?:\pagefile.sys' } else { "C:\pagefile.sys $MiB $MiB" }
+    Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' -Value @($value) -Kind 'MultiString'
+    New-Reboot
+}
+
+function Get-StatePath {
+    param([string]$Name = '')
+    [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
+}
+
+function Initialize-StateFolder {
+    # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
+    # whoever made this one before would stay its owner, and could have put former values there.
+    $path = (Get-StatePath).TrimEnd('\')
+    if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    foreach ($name in @('', 'former', 'detached')) {
+        $folder = (Get-StatePath $name).TrimEnd('\')
+        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
+        Set-PrivateFolder $folder
+    }
+}
+
+function Assert-OwnFolder {
+    # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
+    param([string]$Path)
+    foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
+        # Something may have gone since it was listed.
+        $owner = $null
+        try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+        if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
+        if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+    }
+}
+
+function Write-Journal {
+    # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
+    param([string]$Line, $Waiting = [Collections.Generic.List[string]]::new())
+    $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
+    # Once it could not be written, nobody waits for it again at each line.
+    Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+}
+
+function Save-Journal {
+    # Writes the lines that wait for the journal. It never ends a run.
+    param($Waiting, [int]$Tries)
+    if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
+    try {
+        # Whoever made the folder could lead these lines into another file.
+        if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
+        Limit-Journal
+        $text = ($Waiting -join "`n") + "`n"
+        $path = Get-StatePath 'journal.jsonl'
+        Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
+        $Waiting.Clear()
+    }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+        if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
+    }
+}
+
+function Limit-Journal {
+    # A journal that is full gives its name to the next.
+    $path = Get-StatePath 'journal.jsonl'
+    if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
+    $older = Get-StatePath 'journal.1.jsonl'
+    Remove-File $older -Tries 1
+    Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
+}
+
+function Read-StateJson {
+    # Nothing when it is absent or was cut off in mid-write.
+    param([string]$Name)
+    $text = Read-FileText (Get-StatePath $Name)
+    if (-not $text) { return }
+    try { ConvertFrom-Json -InputObject $text }
+    catch [ArgumentException] { return }
+}
+
+function Write-StateJson {
+    # Keeps a value as a JSON file of the state folder.
+    param([string]$Name, $Value, [int]$Tries = 9)
+    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
+}
+
+function Get-Fence {
+    $stored = Read-StateJson 'fence.json'
+    if (-not $stored) { return 0 }
+    [int]$stored.fence
+}
+
+function Test-Fence {
+    (Get-Fence) -eq $script:Run.Fence
+}
+
+function Get-HolderText {
+    $stored = Read-StateJson 'fence.json'
+    if (-not $stored) { return 'another process holds the winboot mutex' }
+    "$($stored.holder), run $($stored.run), since $($stored.since)"
+}
+
+function Save-Fence {
+    param([string]$Holder)
+    $script:Run.Fence = (Get-Fence) + 1
+    $now = [DateTime]::UtcNow.ToString('s') + 'Z'
+    Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+}
+
+function Enter-Run {
+    Initialize-StateFolder
+    $facts = $script:Run.Facts
+    # The older run sees that at its next step and lets go.
+    if ($facts.TakeOver) { Save-Fence $facts.Holder }
+    $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
+    if (-not $lock) { return }
+    try { Save-Fence $facts.Holder }
+    catch {
+        Exit-Run $lock
+        throw
+    }
+    $lock
+}
+
+function Wait-Mutex {
+    param([int]$Seconds)
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    do {
+        try {
+            $lock = Open-RunMutex
+            try { if ($lock.WaitOne(1000)) { return $lock } }
+            catch [Threading.AbandonedMutexException] { return $lock }
+            $lock.Dispose()
+        }
+        # Another account's, while it is held.
+        catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
+    } while ([DateTime]::UtcNow -lt $until)
+}
+
+function Exit-Run {
+    param([Threading.Mutex]$Lock)
+    $Lock.ReleaseMutex()
+    $Lock.Dispose()
+}
+
+function Save-RebootMark {
+    param([string[]]$Steps)
+    Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+}
+
+function Read-DetachedRun {
+    param([string]$Step = '')
+    $folder = Get-StatePath 'detached'
+    if (-not [IO.Directory]::Exists($folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
+        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        if ($status) { $status }
+    }
+}
+
+function Get-RunningDetached {
+    foreach ($status in Read-DetachedRun) {
+        $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
+        if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
+    }
+}
+
+function Get-SurroundingNotice {
+    param([bool]$OwnMacs)
+    $encryption = Get-DiskEncryption
+    if ($encryption -ne 'on') {
+        New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
+    }
+    # Pods on a bridge have MAC addresses of their own.
+    $port = ''
+    switch -Regex ((Get-MachineIdentity).Model) {
+        'VMware' { $port = 'forged transmits, MAC address changes, and promiscuous mode or MAC learning accepted by the port group' }
+        '^Virtual Machine' { $port = 'MacAddressSpoofing on, by Set-VMNetworkAdapter on the Hyper-V host' }
+    }
+    if ($OwnMacs -and $port) {
+        New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
+    }
+    foreach ($name in Get-ScanFilter) {
+        New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers left alone by it' -Policy
+    }
+    $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
+    if ($teamed) {
+        New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
+    }
+}
+
+function Get-DiskEncryption {
+    $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
+    $drive = [Environment]::SystemDirectory.Substring(0, 2)
+    $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
+    if (-not $volumes) { return 'not installed' }
+    if ($volumes[0].ProtectionStatus -eq 1) { 'on' } else { 'off' }
+}
+
+function Get-ScanFilter {
+    # It may hold files of a layer open. Defender's own has a step.
+    $path = 'SYSTEM\CurrentControlSet\Services'
+    $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
+    foreach ($name in $services.GetSubKeyNames()) {
+        try { $group = Read-Registry "$path\$name" 'Group' }
+        catch [Security.SecurityException] { continue }
+        if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
+    }
+    $services.Dispose()
+}
+
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function New-SystemTask {
+    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+    $parts = @{
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+        Description = $Description
+    }
+    if ($Trigger) { $parts.Trigger = $Trigger }
+    $task = New-ScheduledTask @parts
+    # No cmdlet has a parameter for it.
+    $task.Author = 'winboot'
+    $task
+}
+
+function Get-TaskArgument {
+    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    $common = '-NoLogo -NoProfile -NonInteractive'
+    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function Test-SignaturePolicy {
+    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+    # The scopes of a session and of its user do not reach a task.
+    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+    }
+    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+    $false
+}
+
+function ConvertTo-ScriptFile {
+    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+    param([string]$Text)
+    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader {
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    @(
+        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+    ) -join "`n"
+}
+
+function Get-TaskDifference {
+    # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
+    param([string]$Name, $Task)
+    $what = "task \winboot\${Name}:"
+    $is = @{ Command = $null; Priority = $null; Description = $null }
+    foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        $is = @{
+            Command     = Get-TaskCommand $found
+            Priority    = $found.Settings.Priority
+            Description = $found.Description
+        }
+        if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
+    }
+    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand $Task)
+    # A missing task is one difference.
+    if ($null -eq $is.Command) { return }
+    Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
+    Compare-Wanted -What "$what description" -Is $is.Description -Want $Task.Description
+}
+
+function Get-TaskCommand {
+    # The command line of a task; of an encoded one, which says nothing to a reader, its hash.
+    param($Task)
+    $action = @($Task.Actions)[0]
+    $arguments = "$(Read-Member $action 'Arguments')"
+    if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash $arguments)" }
+    "$(Read-Member $action 'Execute') $arguments"
+}
+
+function Set-Task {
+    # Registers the task, in the place of one of that name.
+    param([string]$Name, $Task)
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task {
+    # Removes the task if it is there.
+    param([string]$Name)
+    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
+#endregion
+
+#region Steps, in their order. Each has its needs, the values it works with, and how to look and to change.
 $steps = @(
-@{ Name = 'node-preflight'; Values = {
-  $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-      what = 'the update of July 2024 broke container networking' })
-}; Look = {
-  Assert-Preflight @(
-    Test-Build 20348
-    Test-Session
-    Test-Space 20
-    Test-Addressing
-  )
-  Get-PreflightNotice $bad
-  # Told once, before the first join.
-  if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotice -OwnMacs $true }
-}; Change = {
-  # A machine that does not fit fails in the look.
-} }
+@{
+Name = 'node-preflight'
+Values = {
+    $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
+            what = 'the update of July 2024 broke container networking' })
+}
+Look = {
+    Assert-Preflight @(
+        Test-Build 20348
+        Test-Session
+        Test-Space 20
+        Test-Addressing
+    )
+    Get-PreflightNotice $bad
+    # Told once, before the first join.
+    if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotice -OwnMacs $true }
+}
+Change = {
+    # A machine that does not fit fails in the look.
+}
+}
 
-@{ Name = 'computer-name'; Needs = @('node-preflight'); Values = { $name = 'WIN-A1' }; Look = { Get-ComputerNameDifference $name }; Change = { Set-ComputerName $name } }
+@{
+Name = 'computer-name'
+Needs = @('node-preflight')
+Values = {
+    $name = 'WIN-A1'
+}
+Look = {
+    Get-ComputerNameDifference $name
+}
+Change = {
+    Set-ComputerName $name
+}
+}
 
-@{ Name = 'windows-features'; Needs = @('node-preflight'); Values = {
-  $features = @('Containers')
-  $source = $null
-}; Look = { Get-FeatureDifference $features }; Change = { Enable-Feature -Features $features -Source $source } }
+@{
+Name = 'windows-features'
+Needs = @('node-preflight')
+Values = {
+    $features = @('Containers')
+    $source = $null
+}
+Look = {
+    Get-FeatureDifference $features
+}
+Change = {
+    Enable-Feature -Features $features -Source $source
+}
+}
 
-@{ Name = 'system-settings'; Needs = @('node-preflight'); Values = { $pageFile = 'system' }; Look = { Get-PageFileDifference $pageFile }; Change = { Set-PageFile $pageFile } }
+@{
+Name = 'system-settings'
+Needs = @('node-preflight')
+Values = {
+    $pageFile = 'system'
+}
+Look = {
+    Get-PageFileDifference $pageFile
+}
+Change = {
+    Set-PageFile $pageFile
+}
+}
 
-@{ Name = 'dynamic-ports'; Needs = @('node-preflight'); Values = {
-  # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
-  $ports = @{ Start = 33000; Count = 32536 }
-}; Look = { Get-PortRangeDifference @ports }; Change = { Set-PortRange @ports } }
+@{
+Name = 'dynamic-ports'
+Needs = @('node-preflight')
+Values = {
+    # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
+    $ports = @{ Start = 33000; Count = 32536 }
+}
+Look = {
+    Get-PortRangeDifference @ports
+}
+Change = {
+    Set-PortRange @ports
+}
+}
 
-@{ Name = 'directories'; Needs = @('node-preflight'); Values = {
-  $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
-    'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state'); Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
-    'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-    'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki',
-    'C:\etc\cni\net.d', 'C:\etc\kube-flannel') }
-}; Look = { Get-FolderDifference @folders }; Change = { Set-Folder @folders } }
+@{
+Name = 'directories'
+Needs = @('node-preflight')
+Values = {
+    $folders = @{ Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
+        'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state'); Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+        'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
+        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
+        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy'); Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin',
+        'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel') }
+}
+Look = {
+    Get-FolderDifference @folders
+}
+Change = {
+    Set-Folder @folders
+}
+}
 
-@{ Name = 'firewall-rules'; Needs = @('node-preflight'); Values = {
-  $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'logs, exec and metrics through the kubelet' },
-    @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'health checks of load balancers' },
-    @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-      why = 'NodePort services' },
-    @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
-      why = 'NodePort services' })
-}; Look = { Get-FirewallDifference $rules }; Change = { Set-FirewallRule $rules } }
+@{
+Name = 'firewall-rules'
+Needs = @('node-preflight')
+Values = {
+    $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'logs, exec and metrics through the kubelet' },
+        @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'health checks of load balancers' },
+        @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
+            why = 'NodePort services' },
+        @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
+            why = 'NodePort services' })
+}
+Look = {
+    Get-FirewallDifference $rules
+}
+Change = {
+    Set-FirewallRule $rules
+}
+}
 
-@{ Name = 'postboot-task'; Needs = @('directories'); Values = {
-}; Look = { Get-BootTaskDifference }; Change = {
-  Set-BootTask
-  # The routes to keep are those before anything is rewired.
-  $address = Get-NodeAddress
-  if ($address -and -not (Read-StateJson 'network.json')) { Write-StateJson 'network.json' (Read-NetworkSnapshot $address) }
-}; Boot = { Restore-BootRoute } }
+@{
+Name = 'postboot-task'
+Needs = @('directories')
+Values = {
+}
+Look = {
+    Get-BootTaskDifference
+}
+Change = {
+    Set-BootTask
+    # The routes to keep are those before anything is rewired.
+    $address = Get-NodeAddress
+    if ($address -and -not (Read-StateJson 'network.json')) { Write-StateJson 'network.json' (Read-NetworkSnapshot $address) }
+}
+Boot = {
+    Restore-BootRoute
+}
+}
 
-@{ Name = 'log-rotation'; Needs = @('directories'); Values = {
-  $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
-    'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
-}; Look = { Get-LogTaskDifference (Get-LogScript @rotation) }; Change = { Set-LogTask (Get-LogScript @rotation) } }
+@{
+Name = 'log-rotation'
+Needs = @('directories')
+Values = {
+    $rotation = @{ Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
+        'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
+}
+Look = {
+    Get-LogTaskDifference (Get-LogScript @rotation)
+}
+Change = {
+    Set-LogTask (Get-LogScript @rotation)
+}
+}
 
-@{ Name = 'artifacts'; Needs = @('directories'); Values = {
-  $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
-      url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
-      members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; services = @('containerd') },
-        @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
-        @{ path = 'bin/containerd-shim-runhcs-v1.exe'; to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
-    @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
-      members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
-        @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
-        @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
-          services = @('kubelet', 'kube-proxy') }) },
-    @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
-      members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
-    @{ name = 'crictl'; version = '1.34.0'
-      url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
-      members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
-    @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
-      sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-      members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
-    @{ name = 'cni-plugins'; version = '1.7.1'
-      url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-      members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
-        @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
-    @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
-      url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-      members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
-    @{ name = 'flannel'; version = '0.27.4'; url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-      members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
-  foreach ($artifact in $artifacts) {
-    $artifact.file = [IO.Path]::GetFileName($artifact.url)
-    $artifact.proxy = 'http://proxy.corp.example:3128'
-  }
-}; Look = { Get-ArtifactDifference $artifacts }; Change = { Install-Artifact $artifacts } }
+@{
+Name = 'artifacts'
+Needs = @('directories')
+Values = {
+    $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
+            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
+            members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
+                    services = @('containerd') },
+                @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
+                @{ path = 'bin/containerd-shim-runhcs-v1.exe'
+                    to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
+        @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
+            members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
+                @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
+                @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
+                    services = @('kubelet', 'kube-proxy') }) },
+        @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
+            members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
+        @{ name = 'crictl'; version = '1.34.0'
+            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
+            members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
+        @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
+            members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
+        @{ name = 'cni-plugins'; version = '1.7.1'
+            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
+            members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
+                @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
+        @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
+            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+            members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
+        @{ name = 'flannel'; version = '0.27.4'
+            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
+            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
+    foreach ($artifact in $artifacts) {
+        $artifact.file = [IO.Path]::GetFileName($artifact.url)
+        $artifact.proxy = 'http://proxy.corp.example:3128'
+    }
+}
+Look = {
+    Get-ArtifactDifference $artifacts
+}
+Change = {
+    Install-Artifact $artifacts
+}
+}
 
-@{ Name = 'containerd-config'; Needs = @('artifacts', 'directories'); Values = {
-  $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
+@{
+Name = 'containerd-config'
+Needs = @('artifacts', 'directories')
+Values = {
+    $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -149,44 +3378,71 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
   runtime_type = ''io.containerd.runhcs.v1''
 '
-    'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
+        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 ' }
-  # Read at every pull: nothing has to start anew for them.
-  $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
+    # Read at every pull: nothing has to start anew for them.
+    $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 ' }
-}; Look = {
-  Get-RenderedFilesDifference $files 'containerd'
-  Get-RenderedFilesDifference $mirrors
-}; Change = {
-  Set-RenderedFile $files 'containerd'
-  Set-RenderedFile $mirrors
-} }
+}
+Look = {
+    Get-RenderedFilesDifference $files 'containerd'
+    Get-RenderedFilesDifference $mirrors
+}
+Change = {
+    Set-RenderedFile $files 'containerd'
+    Set-RenderedFile $mirrors
+}
+}
 
-@{ Name = 'containerd'; Needs = @('containerd-config', 'windows-features'); Values = {
-  $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900
-    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-    command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
-}; Look = { Get-ServiceDifference $service }; Change = {
-  Set-ServiceDefinition $service
-  Start-CurrentService $service.name
-  Wait-Containerd
-} }
+@{
+Name = 'containerd'
+Needs = @('containerd-config', 'windows-features')
+Values = {
+    $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900
+        environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
+}
+Look = {
+    Get-ServiceDifference $service
+}
+Change = {
+    Set-ServiceDefinition $service
+    Start-CurrentService $service.name
+    Wait-Containerd
+}
+}
 
-@{ Name = 'pause-image'; Needs = @('containerd'); Values = { $image = 'registry.k8s.io/pause:3.10' }; Look = { Get-ImageDifference $image }; Change = { Install-Image $image } }
+@{
+Name = 'pause-image'
+Needs = @('containerd')
+Values = {
+    $image = 'registry.k8s.io/pause:3.10'
+}
+Look = {
+    Get-ImageDifference $image
+}
+Change = {
+    Install-Image $image
+}
+}
 
-@{ Name = 'kubelet-credentials'; Needs = @('directories', 'computer-name'); Secrets = @('bootstrap-token'); Values = {
-  $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
-    certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-    ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
-    bootstrap_path = 'C:\k\bootstrap-kubeconfig'
-    bootstrap_text = '{
+@{
+Name = 'kubelet-credentials'
+Needs = @('directories', 'computer-name')
+Secrets = @('bootstrap-token')
+Values = {
+    $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
+        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
+        bootstrap_text = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
@@ -195,8 +3451,8 @@ timeout: 10
   "current-context": "node"
 }
 '
-    token_place = '<token>'; secret = 'bootstrap-token' }
-  $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
+        token_place = '<token>'; secret = 'bootstrap-token' }
+    $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
 MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
 ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
 Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
@@ -206,16 +3462,22 @@ KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
 ' }
-}; Look = {
-  Get-CredentialDifference $credential
-  Get-RenderedFilesDifference $files 'kubelet'
-}; Change = {
-  Set-Credential $credential
-  Set-RenderedFile $files 'kubelet'
-} }
+}
+Look = {
+    Get-CredentialDifference $credential
+    Get-RenderedFilesDifference $files 'kubelet'
+}
+Change = {
+    Set-Credential $credential
+    Set-RenderedFile $files 'kubelet'
+}
+}
 
-@{ Name = 'kubelet-config'; Needs = @('directories'); Values = {
-  $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
+@{
+Name = 'kubelet-config'
+Needs = @('directories')
+Values = {
+    $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
   "apiVersion": "kubelet.config.k8s.io/v1beta1",
   "kind": "KubeletConfiguration",
   "authentication": {
@@ -249,35 +3511,59 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "maxPods": 110
 }
 ' }
-}; Look = { Get-RenderedFilesDifference $files 'kubelet' }; Change = { Set-RenderedFile $files 'kubelet' } }
+}
+Look = {
+    Get-RenderedFilesDifference $files 'kubelet'
+}
+Change = {
+    Set-RenderedFile $files 'kubelet'
+}
+}
 
-@{ Name = 'kubelet'; Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules'); Values = {
-  $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
-    environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-      'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
-}; Look = { Get-ServiceDifference $service }; Change = {
-  Set-ServiceDefinition $service
-  Start-CurrentService $service.name
-} }
+@{
+Name = 'kubelet'
+Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
+Values = {
+    $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
+        environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
+            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
+}
+Look = {
+    Get-ServiceDifference $service
+}
+Change = {
+    Set-ServiceDefinition $service
+    Start-CurrentService $service.name
+}
+}
 
-@{ Name = 'registration'; Needs = @('kubelet'); Values = {
-  $bootstrap = 'C:\k\bootstrap-kubeconfig'
-  $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-  $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
-}; Look = {
-  Get-RegistrationDifference @wanted
-  if (Test-CurrentCertificate $client) { Get-FileAbsence $bootstrap 'no longer needed' }
-}; Change = {
-  Wait-Registration @wanted -ClientCertificate $client -Seconds 300
-  Remove-File $bootstrap
-} }
+@{
+Name = 'registration'
+Needs = @('kubelet')
+Values = {
+    $bootstrap = 'C:\k\bootstrap-kubeconfig'
+    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
+    $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+}
+Look = {
+    Get-RegistrationDifference @wanted
+    if (Test-CurrentCertificate $client) { Get-FileAbsence $bootstrap 'no longer needed' }
+}
+Change = {
+    Wait-Registration @wanted -ClientCertificate $client -Seconds 300
+    Remove-File $bootstrap
+}
+}
 
-@{ Name = 'flanneld-config'; Needs = @('directories'); Values = {
-  $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+@{
+Name = 'flanneld-config'
+Needs = @('directories')
+Values = {
+    $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
 '
-    'C:\k\flanneld.kubeconfig' = '{
+        'C:\k\flanneld.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
@@ -286,53 +3572,89 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 ' }
-}; Look = { Get-RenderedFilesDifference $files 'flanneld' }; Change = { Set-RenderedFile $files 'flanneld' } }
+}
+Look = {
+    Get-RenderedFilesDifference $files 'flanneld'
+}
+Change = {
+    Set-RenderedFile $files 'flanneld'
+}
+}
 
-@{ Name = 'flanneld'; Needs = @('flanneld-config', 'registration', 'artifacts'); Values = {
-  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
-  $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
-    parameters = @{ Application = 'C:\k\flanneld.exe'
-      AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-      AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
-      AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
-      AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
-}; Look = {
-  # While its network is missing, the step pod-network starts it: that rewires the adapter.
-  $standing = Test-PodNetwork $network
-  Get-ServiceDifference $service | Where-Object { $standing -or @('service:state', 'service:in-use') -notcontains $_.key }
-}; Change = {
-  Set-ServiceDefinition $service
-  if (Test-PodNetwork $network) { Start-CurrentService $service.name }
-} }
+@{
+Name = 'flanneld'
+Needs = @('flanneld-config', 'registration', 'artifacts')
+Values = {
+    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+    $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
+        parameters = @{ Application = 'C:\k\flanneld.exe'
+            AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
+            AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
+            AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
+            AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
+}
+Look = {
+    # While its network is missing, the step pod-network starts it: that rewires the adapter.
+    $standing = Test-PodNetwork $network
+    Get-ServiceDifference $service | Where-Object { $standing -or @('service:state', 'service:in-use') -notcontains $_.key }
+}
+Change = {
+    Set-ServiceDefinition $service
+    if (Test-PodNetwork $network) { Start-CurrentService $service.name }
+}
+}
 
-@{ Name = 'pod-network'; Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features'); Values = {
-  $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-    endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
-  $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
-}; Look = { Get-PodNetworkDifference $network }; Change = {
-  # Right after a restart the agent may only need a moment more.
-  Wait-RunningAgent -Wanted $network -Seconds 30
-  if (Test-PodNetwork $network) { Enable-Forwarding $network }
-  else { Start-Rewiring -Wanted $network -Guard $guard }
-}; Boot = {
-  # Its agent makes a missing network, after each restart for an overlay.
-  Protect-Address -Awaited { -not (Test-PodNetwork $network) } -Seconds 900
-}; Detached = {
-  Start-NetworkAgent -Wanted $network -Seconds 180
-  Enable-Forwarding $network
-} }
+@{
+Name = 'pod-network'
+Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
+Values = {
+    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+    $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
+}
+Look = {
+    Get-PodNetworkDifference $network
+}
+Change = {
+    # Right after a restart the agent may only need a moment more.
+    Wait-RunningAgent -Wanted $network -Seconds 30
+    if (Test-PodNetwork $network) { Enable-Forwarding $network }
+    else { Start-Rewiring -Wanted $network -Guard $guard }
+}
+Boot = {
+    # Its agent makes a missing network, after each restart for an overlay.
+    Protect-Address -Awaited { -not (Test-PodNetwork $network) } -Seconds 900
+}
+Detached = {
+    Start-NetworkAgent -Wanted $network -Seconds 180
+    Enable-Forwarding $network
+}
+}
 
-@{ Name = 'ipam-reservations'; Needs = @('registration', 'containerd'); Values = {
-  $store = 'C:\var\lib\cni\networks\cbr0'
-  $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-    @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
-}; Look = { Get-ReservationDifference -Store $store -Reservations $reservations }; Change = { Set-Reservation -Store $store -Reservations $reservations } }
+@{
+Name = 'ipam-reservations'
+Needs = @('registration', 'containerd')
+Values = {
+    $store = 'C:\var\lib\cni\networks\cbr0'
+    $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
+        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
+}
+Look = {
+    Get-ReservationDifference -Store $store -Reservations $reservations
+}
+Change = {
+    Set-Reservation -Store $store -Reservations $reservations
+}
+}
 
-@{ Name = 'cni-config'; Needs = @('registration', 'ipam-reservations', 'pod-network'); Values = {
-  $folder = 'C:\etc\cni\net.d'
-  $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
+@{
+Name = 'cni-config'
+Needs = @('registration', 'ipam-reservations', 'pod-network')
+Values = {
+    $folder = 'C:\etc\cni\net.d'
+    $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
   "name": "cbr0",
   "cniVersion": "1.0.0",
   "plugins": [
@@ -365,19 +3687,25 @@ c67lpvsqaTVQAeNNBKvnm4g=
   ]
 }
 ' }
-}; Look = {
-  Get-RenderedFilesDifference $files
-  foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence $path 'another CNI configuration' }
-}; Change = {
-  Set-RenderedFile $files
-  foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
-    Save-FormerFile $path
-    Remove-File $path
-  }
-} }
+}
+Look = {
+    Get-RenderedFilesDifference $files
+    foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence $path 'another CNI configuration' }
+}
+Change = {
+    Set-RenderedFile $files
+    foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
+        Save-FormerFile $path
+        Remove-File $path
+    }
+}
+}
 
-@{ Name = 'kube-proxy-config'; Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network'); Values = {
-  $files = @{ 'C:\k\kube-proxy.yaml' = '{
+@{
+Name = 'kube-proxy-config'
+Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network')
+Values = {
+    $files = @{ 'C:\k\kube-proxy.yaml' = '{
   "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
   "kind": "KubeProxyConfiguration",
   "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
@@ -389,7 +3717,7 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"}
 }
 '
-    'C:\k\kube-proxy.kubeconfig' = '{
+        'C:\k\kube-proxy.kubeconfig' = '{
   "apiVersion": "v1",
   "kind": "Config",
   "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
@@ -398,2843 +3726,39 @@ c67lpvsqaTVQAeNNBKvnm4g=
   "current-context": "node"
 }
 ' }
-}; Look = { Get-RenderedFilesDifference $files 'kube-proxy' }; Change = { Set-RenderedFile $files 'kube-proxy' } }
+}
+Look = {
+    Get-RenderedFilesDifference $files 'kube-proxy'
+}
+Change = {
+    Set-RenderedFile $files 'kube-proxy'
+}
+}
 
-@{ Name = 'kube-proxy'; Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules'); Values = {
-  $network = 'cbr0'
-  $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
-    restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
-    command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
-  $running = (Get-ServiceState $service.name) -eq 'Running'
-  $health = 'http://127.0.0.1:10256/healthz'
-}; Look = {
-  Get-ServiceDifference $service
-  if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus $health) -Want 200 }
-}; Change = {
-  Assert-Network $network
-  Set-ServiceDefinition $service
-  Start-CurrentService $service.name
-  Wait-KubeProxy -Name $service.name -Health $health -Seconds 60
-} }
+@{
+Name = 'kube-proxy'
+Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
+Values = {
+    $network = 'cbr0'
+    $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
+        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
+    $running = (Get-ServiceState $service.name) -eq 'Running'
+    $health = 'http://127.0.0.1:10256/healthz'
+}
+Look = {
+    Get-ServiceDifference $service
+    if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus $health) -Want 200 }
+}
+Change = {
+    Assert-Network $network
+    Set-ServiceDefinition $service
+    Start-CurrentService $service.name
+    Wait-KubeProxy -Name $service.name -Health $health -Seconds 60
+}
+}
 
 )
-#endregion
-
-#region Library: how it is done. Functions that the steps above use, directly or through another.
-# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
-# section of a descriptor, so it would take audit entries away that it has not read.
-
-function Get-AccessText([string]$Path) {
-  # Owner, group and access rules of a file or folder, as SDDL.
-  (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
-}
-
-function Read-Access([string]$Path) {
-  # The security object of a file or folder, without its audit entries.
-  if ([IO.Directory]::Exists($Path)) { return [IO.Directory]::GetAccessControl($Path, 'Owner, Group, Access') }
-  [IO.File]::GetAccessControl($Path, 'Owner, Group, Access')
-}
-
-function Set-AccessText([string]$Path, [string]$Sddl) {
-  # Gives a file or folder this owner and these access rules, and nothing else.
-  if ([IO.Directory]::Exists($Path)) {
-    $security = [Security.AccessControl.DirectorySecurity]::new()
-    $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
-    [IO.Directory]::SetAccessControl($Path, $security)
-    return
-  }
-  $security = [Security.AccessControl.FileSecurity]::new()
-  $security.SetSecurityDescriptorSddlForm($Sddl, 'Owner, Group, Access')
-  [IO.File]::SetAccessControl($Path, $security)
-}
-
-function Get-PrivateAccess([switch]$Folder, [switch]$Readable) {
-  # The SDDL of what only SYSTEM and Administrators may write, and with -Readable everybody may read and run.
-  $inherit = if ($Folder) { 'OICI' } else { '' }
-  $users = if ($Readable) { "(A;$inherit;0x1200a9;;;BU)" } else { '' }
-  "O:BAG:SYD:P(A;$inherit;FA;;;SY)(A;$inherit;FA;;;BA)$users"
-}
-
-function Set-PrivateAccess([string]$Path, [switch]$Readable) {
-  # Gives a file or folder these rules, and Administrators as the owner.
-  Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
-}
-
-function Set-PrivateFolder([string]$Path) {
-  # Makes the folder, for SYSTEM and Administrators alone.
-  Assert-NoLink $Path
-  [void][IO.Directory]::CreateDirectory($Path)
-  if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
-}
-
-function Test-Trusted([string]$Sid) {
-  # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
-  # administrator, and whoever runs this, who is an administrator.
-  $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
-  if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
-  $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
-}
-
-function Get-Stranger([string]$Path) {
-  # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
-  $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
-  $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
-  if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
-}
-
-function Get-StrangeOwner([string]$Path) {
-  # The SID of an owner who is no administrator, or null. An owner may always change the rules.
-  $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
-  if (Test-Trusted $owner) { $null } else { $owner }
-}
-
-function Get-StrangeWriter([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself) {
-  # Who, besides those that are trusted, owns a path or has one of these rights on it: SIDs, or null. The usual rights are
-  # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
-  # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
-  $security = Read-Access $Path
-  $found = @(
-    $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
-    foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
-      # CREATOR OWNER is whoever creates something, and nobody else may.
-      if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
-      if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) { continue }
-      if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
-    }
-  )
-  $strange = @($found | Where-Object { -not (Test-Trusted $_) } | Sort-Object -Unique)
-  if ($strange) { $strange -join ', ' } else { $null }
-}
-
-function Test-Link([string]$Path) {
-  # Whether a path is a junction, a symbolic link or another reparse point.
-  $there = [IO.Directory]::Exists($Path) -or [IO.File]::Exists($Path)
-  $there -and ([int][IO.File]::GetAttributes($Path) -band [int][IO.FileAttributes]::ReparsePoint) -ne 0
-}
-
-function Assert-NoLink([string]$Path) {
-  # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
-  foreach ($part in @(Get-ParentPath $Path) + $Path) {
-    if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
-  }
-}
-
-function Get-ParentPath([string]$Path) {
-  # The folders above a path, without the root of the drive, outermost first.
-  $parts = $Path.TrimEnd('\').Split('\')
-  for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }
-}
-
-function Save-FormerAccess([string]$Path) {
-  # Notes owner and access rules, before they are changed.
-  Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
-}
-
-function Get-ArtifactDifference($Artifacts) {
-  # Where only the archive's hash is known, each file's own was noted when it was placed.
-  foreach ($artifact in $Artifacts) {
-    $noted = Read-PlacedHash $artifact
-    foreach ($member in $artifact.members) {
-      $want = $member['sha256']
-      if (-not $want) { $want = $noted[$member.to] }
-      $is = Get-PathHash $member.to
-      if ($want -and $is -eq $want) { continue }
-      if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
-      New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
-    }
-  }
-}
-
-function Read-PlacedHash($Artifact) {
-  $hashes = @{}
-  $noted = Read-StateJson "placed-$($Artifact.name).json"
-  if ($noted -and $noted.archive -eq $Artifact['sha256']) {
-    foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
-  }
-  $hashes
-}
-
-function Install-Artifact($Artifacts) {
-  foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-OneArtifact $artifact } }
-}
-
-function Install-OneArtifact($Artifact) {
-  if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
-  $folder = Get-StatePath 'downloads'
-  Set-PrivateFolder $folder
-  $archive = "$folder\$($Artifact.file)"
-  if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
-  $unpacked = "$folder\$($Artifact.name)-unpacked"
-  Remove-Folder $unpacked
-  [void][IO.Directory]::CreateDirectory($unpacked)
-  $paths = @($Artifact.members | ForEach-Object { $_.path })
-  if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
-  else {
-    # A slow disk with a scanner on it unpacks a megabyte in a second.
-    $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
-    [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
-  }
-  $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
-  Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
-  # All is in place: what a scanner still reads is deleted by a later run.
-  try {
-    Remove-Folder $unpacked -Tries 4
-    Remove-File $archive -Tries 4
-  }
-  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
-}
-
-function Remove-Folder([string]$Path, [int]$Tries = 9) {
-  # Deletes a folder with all that is in it; an absent one is fine.
-  Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
-}
-
-function Install-Member($Member, [string]$Folder) {
-  $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-  $hash = Get-PathHash $from
-  if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
-    Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
-  }
-  if ((Get-PathHash $Member.to) -ne $hash) {
-    foreach ($service in $Member['services']) { Save-RestartNeed $service }
-    Save-FormerFile $Member.to
-    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
-    Move-FileOver -From $from -To $Member.to
-  }
-  @{ destination = $Member.to; sha256 = $hash }
-}
-
-function Receive-Artifact($Artifact, [string]$Path) {
-  $want = $Artifact['sha256']
-  $part = "$Path.part"
-  for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
-    # The first attempts go on where an earlier one ended, the last ones start anew.
-    if ($attempt -gt 2) { Remove-File $part }
-    if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
-    Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
-  }
-  Move-FileOver -From $part -To $Path
-}
-
-function Receive-Rest([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last) {
-  if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
-  # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
-  [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
-  $request = [Net.WebRequest]::Create($Url)
-  $request.Timeout = 60000
-  $request.ReadWriteTimeout = 60000
-  if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
-  if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
-  try {
-    $response = $request.GetResponse()
-    try {
-      # 206: the server goes on where we ask.
-      $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
-      $body = $response.GetResponseStream()
-      $file = Open-FlushedFile $Path $mode
-      try { $body.CopyTo($file) } finally { $file.Dispose() }
-    }
-    finally { $response.Close() }
-  }
-  catch {
-    if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
-    Start-Sleep -Seconds 2
-  }
-}
-
-function Get-BootTaskDifference {
-  Get-FileDifference (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
-  Get-TaskDifference 'boot' (New-BootTask)
-}
-
-function New-BootTask {
-  # It must be there before an address vanishes.
-  New-SystemTask -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 1800 -Priority 4 `
-    -Trigger (New-ScheduledTaskTrigger -AtStartup) `
-    -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
-}
-
-function Set-BootTask {
-  Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
-  Write-FileText (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
-  Set-Task 'boot' (New-BootTask)
-}
-
-function Invoke-Boot {
-  # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
-  # this is when scanners and agents are busiest.
-  Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
-  Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
-  Invoke-BootWork '' { Clear-OldFile }
-  foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
-  Invoke-BootWork '' { Remove-CutRun }
-}
-
-function Invoke-BootWork([string]$Name, $Work) {
-  # One piece of that. Why it failed is in the journal.
-  try { [void]@(& $Work) }
-  catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
-}
-
-function Remove-CutRun {
-  # One that a restart cut off cannot end its own task.
-  foreach ($status in Read-DetachedRun) {
-    if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
-  }
-}
-
-function Restore-BootRoute {
-  $snapshot = Read-StateJson 'network.json'
-  if (-not $snapshot) { return }
-  $ready = {
-    Restore-NetworkSnapshot $snapshot
-    Test-SettledAddress $snapshot.ip
-  }
-  if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Route $snapshot (Find-Uplink $snapshot) }
-}
-
-function Read-PemCertificate([string]$Path) {
-  $text = Read-FileText $Path
-  if ($null -ne $text) { ConvertFrom-Pem $text }
-}
-
-function ConvertFrom-Pem([string]$Text) {
-  # The first certificate of a PEM text; $null when there is none, or one that is damaged.
-  $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
-  if (-not $match.Success) { return $null }
-  try {
-    $bytes = [Convert]::FromBase64String($match.Groups[1].Value)
-    # Of no bytes at all .NET makes an object without a certificate in it.
-    if ($bytes.Length -eq 0) { return $null }
-    [Security.Cryptography.X509Certificates.X509Certificate2]::new($bytes)
-  }
-  catch [FormatException], [Security.Cryptography.CryptographicException] { return $null }
-}
-
-function Test-CurrentCertificate([string]$Path) {
-  $certificate = Read-PemCertificate $Path
-  $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
-}
-
-function Get-CredentialFault($Credential) {
-  $kubeconfig = Read-FileText $Credential.kubeconfig
-  if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-  $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
-  if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
-  # Same server, other CA: the cluster was made anew.
-  $ca = Get-PathHash $Credential.ca_path
-  if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
-  $certificate = Read-PemCertificate $Credential.certificate
-  if (-not $certificate) { return 'no client certificate' }
-  $name = $certificate.GetNameInfo('SimpleName', $false)
-  if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
-  if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
-}
-
-function Get-CredentialDifference($Credential) {
-  # A bootstrap file of this very run is enough.
-  $fault = Get-CredentialFault $Credential
-  if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
-  New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
-}
-
-function Set-Credential($Credential) {
-  if ($null -eq (Get-CredentialFault $Credential)) { return }
-  Stop-RunningService 'kubelet'
-  # It is the kubelet's, and goes with its credentials.
-  Save-CreatedFile $Credential.kubeconfig
-  Remove-OldFile $Credential.kubeconfig
-  if ([IO.Directory]::Exists($Credential.pki)) {
-    foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
-  }
-  $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
-  Save-CreatedFile $Credential.bootstrap_path
-  Write-FileText $Credential.bootstrap_path $text -Private
-  $script:Run['Bootstrapped'] = $true
-}
-
-function Invoke-Crictl([string[]]$Arguments, [int]$Seconds = 30) {
-  if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
-  if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-  $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
-  if ($ended.ExitCode -eq 0) { $ended.Output }
-}
-
-function Get-ImageDifference([string]$Image) {
-  $listed = Invoke-Crictl @('images', '--output', 'json')
-  $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
-  if (@($tags) -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
-}
-
-function Install-Image([string]$Image) {
-  $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-  $ended = Invoke-Program $script:Node.crictl $arguments -Seconds 620
-  if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
-}
-
-function Save-CreatedFile([string]$Path) {
-  Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
-}
-
-function Wait-Containerd {
-  if (Wait-Until { $null -ne (Invoke-Crictl @('version')) } -Seconds 60) { return }
-  Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
-}
-
-# Work that may cut its session: a task that puts back what the network lost.
-
-function Start-DetachedRun([int]$Seconds = 300, $Guard) {
-  Assert-NoFailure
-  $run = $script:Run
-  $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
-  $path = Get-StatePath "detached\$id.ps1"
-  Write-FileText $path (ConvertTo-ScriptFile $run.Text)
-  Write-StateJson "detached\$id.json" @{
-    id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-    boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
-    deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
-  }
-  $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
-    -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
-  Set-Task "detached-$id" $task
-  Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
-  [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
-}
-
-function Assert-NoFailure {
-  # A failed one fails the step once, one that a restart cut off does not.
-  foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
-    $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
-    if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
-    if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
-    Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
-  }
-}
-
-function Read-UntoldRun([string]$Step, [string[]]$Purpose) {
-  # Purpose is the mode that started it.
-  foreach ($status in Read-DetachedRun "$Step-") {
-    if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
-    $status.told = $true
-    Write-StateJson "detached\$($status.id).json" $status
-    $status
-  }
-}
-
-function Invoke-Detached {
-  $id = $script:Run.Facts.Detached
-  $status = Read-StateJson "detached\$id.json"
-  $ended = @{ State = 'failed'; Message = '' }
-  $lock = Wait-Mutex -Seconds 120
-  try {
-    try {
-      if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-      if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-      $script:Run.Fence = $status.fence
-      # That event is still on its way through the network.
-      Start-Sleep -Seconds 2
-      $ended = Invoke-Guarded $status
-    }
-    catch { $ended.Message = $_.Exception.GetBaseException().Message }
-    $status.state = $ended.State
-    $status.message = $ended.Message
-    $status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson "detached\$id.json" $status
-  }
-  finally { if ($lock) { Exit-Run $lock } }
-  Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-  Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
-}
-
-function Invoke-Guarded($Status) {
-  # Only what the node itself can see is a reason to go back.
-  $script:Run.Facts.Purpose = $Status.purpose
-  $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
-  Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
-  $script:Run['Snapshot'] = $snapshot
-  $state = 'done'
-  $message = ''
-  $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-  try { [void]@(Invoke-Block $step 'Detached') }
-  catch {
-    $state = 'failed'
-    $problem = ConvertTo-Problem $_ 'DetachedFailed'
-    $message = $problem.message
-    $Status.hint = "$($problem.id) DetachedFailed"
-  }
-  $lost = Wait-Network $snapshot $Status.guard
-  if (-not $lost) { return @{ State = $state; Message = $message } }
-  Undo-Rewiring $Status.guard
-  $after = Wait-Network $snapshot $Status.guard
-  if ($after) { $after = "still lost: $after" }
-  @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
-}
-
-function Wait-Network($Snapshot, $Guard) {
-  # Names what could not be put back.
-  $intact = {
-    Restore-NetworkSnapshot $Snapshot
-    -not (Get-MissingLink $Snapshot $Guard)
-  }
-  if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
-  $missing = Get-MissingLink $Snapshot $Guard
-  if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
-}
-
-function Get-MissingLink($Snapshot, $Guard) {
-  if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
-  $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-  if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-  if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
-  # Port 0: winboot runs on the machine itself.
-  $port = $Guard.management_port
-  if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
-}
-
-function Undo-Rewiring($Guard) {
-  if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
-    Stop-RunningService $Guard.agent
-    Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
-  }
-  foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
-}
-
-function New-Difference {
-  # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
-  # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
-  # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
-  # costs; Policy: somebody else holds it, so it is reported and not changed.
-  param(
-    [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
-    [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy
-  )
-  if ($Unknown -and $null -eq $Want) { $Want = Get-UnknownText }
-  [pscustomobject]@{
-    kind = 'difference'; key = $Key; what = $What; is = ConvertTo-Shown -Value $Is; want = ConvertTo-Shown -Value $Want
-    unknown = [bool]$Unknown; reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
-  }
-}
-
-function Get-UnknownText {
-  # How a value is shown that exists only after the join.
-  '(known after join)'
-}
-
-function ConvertTo-Shown([object]$Value) {
-  # A value as the text that people read: a list with commas, true and false in lower case; $null stays $null.
-  if ($null -eq $Value) { return $null }
-  if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
-  if ($Value -is [array]) { return ($Value -join ', ') }
-  [string]$Value
-}
-
-function Compare-Wanted {
-  # A difference (see New-Difference) where Is and Want are not shown alike; nothing where they are.
-  param(
-    [string]$What, [string]$Key = $What, [object]$Is, [object]$Want, [switch]$IgnoreCase,
-    [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs
-  )
-  $isText = ConvertTo-Shown -Value $Is
-  $wantText = ConvertTo-Shown -Value $Want
-  $same = $isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)
-  if ($same -and -not $Unknown) { return }
-  New-Difference -Key $Key -What $What -Is $isText -Want $wantText -Unknown:$Unknown -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
-}
-
-function New-Reboot {
-  [pscustomobject]@{ kind = 'reboot' }
-}
-
-function Stop-Step([string]$Id, [string]$Message, [string]$Hint = '') {
-  # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
-  throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
-}
-
-function ConvertTo-Problem($Caught, [string]$OtherwiseId) {
-  $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
-  $at = $Caught.InvocationInfo
-  if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
-    $problem.id = $Caught.FullyQualifiedErrorId.Substring(8)
-    $problem.hint = [string]$Caught.TargetObject
-  }
-  elseif ($at) { $problem.position = "line $($at.ScriptLineNumber), column $($at.OffsetInLine)" }
-  $problem
-}
-
-function Wait-Until($Test, [int]$Seconds, [int]$Pause = 1000) {
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  while (-not (& $Test)) {
-    if ([DateTime]::UtcNow -gt $until) { return $false }
-    Start-Sleep -Milliseconds $Pause
-  }
-  $true
-}
-
-function New-Run([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text) {
-  $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
-  foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
-  @{
-    Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
-    # Steps not to build upon, with the id of the reason.
-    Unmet = @{}
-    # Answers that cost something: read once, forgotten after each change.
-    Cache = @{}
-    Step = ''; Fence = 0; Sequence = 0
-    # Lines of the journal that could not be written yet.
-    Journal = [Collections.Generic.List[string]]::new()
-  }
-}
-
-function Get-ChosenStep {
-  # All steps, or those that the controller names (--only, --skip). The text has all of them whatever is chosen, because
-  # this machine keeps it for its boot task.
-  $chosen = [string]$script:Run.Facts.Steps
-  $script:Run.Steps | Where-Object { $chosen -eq '' -or $chosen.Split(',') -contains $_.Name }
-}
-
-function Invoke-Block($Step, [string]$Block) {
-  $script:Run.Step = $Step.Name
-  if (-not $Step.ContainsKey($Block)) { return }
-  . $Step.Values
-  & $Step[$Block]
-}
-
-function Invoke-Look {
-  # What is fine goes out in one batch at the end: the fewest messages.
-  $quiet = [Collections.Generic.List[string]]::new()
-  try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
-  New-RunEvent
-  foreach ($step in Get-ChosenStep) {
-    $watch = [Diagnostics.Stopwatch]::StartNew()
-    $result = Get-LookResult $step
-    $line = New-StepEvent $step $result $watch
-    if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
-  }
-  $quiet.Add((New-EndEvent 'complete'))
-  $quiet.ToArray()
-}
-
-function Invoke-Locked($Work) {
-  # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
-  $lock = $null
-  try {
-    # Taking the mutex would supersede it.
-    $running = Get-RunningDetached
-    if (-not $running) { $lock = Enter-Run }
-    New-RunEvent
-    if ($running) { New-DetachedEvent $running $running.step; return }
-    if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
-    & $Work
-    Clear-OldFile
-    Save-Journal $script:Run.Journal -Tries 6
-  }
-  catch { New-FailedEnd $_ }
-  finally { if ($lock) { Exit-Run $lock } }
-}
-
-function New-FailedEnd($Caught) {
-  # The last event of a run that could not begin or go on, with the reason.
-  $script:Run.Cache = @{}
-  if ($script:Run.Sequence -eq 0) { New-RunEvent }
-  New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
-}
-
-function Invoke-Step($Steps, $Drive) {
-  $rebooting = @()
-  foreach ($step in $Steps) {
-    if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
-    $watch = [Diagnostics.Stopwatch]::StartNew()
-    $result = & $Drive $step
-    if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
-    if ($result.Reboot) { $rebooting += $step.Name }
-    New-StepEvent $step $result $watch
-  }
-  if (-not $rebooting) { New-EndEvent 'complete'; return }
-  Save-RebootMark $rebooting
-  New-EventLine @{ event = 'reboot'; steps = $rebooting }
-  New-EndEvent 'reboot'
-}
-
-function New-Result {
-  @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
-}
-
-function Set-Failure($Step, $Result, $Caught, [string]$OtherwiseId) {
-  $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
-  $Result.State = 'failed'
-  if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
-  $script:Run.Unmet[$Step.Name] = $Result.Problem.id
-}
-
-function Get-LookResult($Step) {
-  $result = New-Result
-  try {
-    Assert-Dependency $Step
-    $result.Differences = @(Read-Difference $Step)
-    # What a Group Policy holds is told, and not ours to change.
-    if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
-  }
-  catch { Set-Failure $Step $result $_ 'LookFailed' }
-  $result
-}
-
-function Assert-Dependency($Step) {
-  $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
-  if (-not $unmet) { return }
-  $names = $unmet -join ', '
-  if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
-    Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
-  }
-  Stop-Step 'PendingReboot' "it goes on after the restart of the machine; it builds on $names"
-}
-
-function Get-ChangeResult($Step) {
-  $result = Get-LookResult $Step
-  if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun $Step.Name @('Change', 'Undo')) }
-  if ($result.State -ne 'would-change') { return $result }
-  try {
-    Assert-Allowed $Step $result.Differences
-    Complete-Change $Step $result
-    if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
-  }
-  catch { Set-Failure $Step $result $_ 'ChangeFailed' }
-  $result
-}
-
-function Complete-Change($Step, $Result) {
-  # Only a second look that finds nothing makes it `changed`.
-  $said = @(Invoke-Block $Step 'Change')
-  $script:Run.Cache = @{}
-  foreach ($thing in $said) { Receive-Said $Step $Result $thing }
-  if ($Result.Detached) { return }
-  # What takes effect with the restart still differs before it.
-  $left = @(Read-Difference $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
-  if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
-  $Result.State = 'changed'
-}
-
-function Receive-Said($Step, $Result, $Thing) {
-  $kind = ''
-  if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
-  switch ($kind) {
-    'reboot' { $Result.Reboot = $true }
-    'detached' { $Result.Detached = $Thing }
-    default { throw "the step $($Step.Name) emitted something it must not: $Thing" }
-  }
-}
-
-function Read-Difference($Step) {
-  $seen = @{}
-  foreach ($thing in Invoke-Block $Step 'Look') {
-    if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
-      throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
-    }
-    if ($seen.ContainsKey($thing.key)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.key)" }
-    $seen[$thing.key] = $true
-    $thing
-  }
-}
-
-function Assert-Allowed($Step, $Differences) {
-  $facts = $script:Run.Facts
-  $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
-  if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
-    Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
-  }
-  $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
-  if ($missing) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
-}
-
-function New-RunEvent {
-  $identity = Get-MachineIdentity
-  New-EventLine @{
-    event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-    computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
-  }
-}
-
-function New-StepEvent($Step, $Result, [Diagnostics.Stopwatch]$Watch) {
-  New-EventLine @{
-    event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
-    differences = [object[]]@($Result.Differences); problem = $Result.Problem
-  }
-}
-
-function New-DetachedEvent($Run, [string]$Step) {
-  New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-  New-EndEvent 'detached'
-}
-
-function New-EndEvent([string]$Reason, [string]$Message = '') {
-  New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
-}
-
-function New-EventLine($Fields) {
-  # ASCII only: no code page on the way can change it.
-  $script:Run.Sequence++
-  $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-  foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-  $line = ConvertTo-AsciiJson $all
-  if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
-  $line
-}
-
-function ConvertTo-AsciiJson($Value) {
-  $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
-  [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
-}
-
-function Get-FeatureDifference([string[]]$Features) {
-  foreach ($feature in $Features) {
-    $state = Get-FeatureState $feature
-    if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
-  }
-}
-
-function Get-FeatureState([string]$Feature) {
-  foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
-}
-
-function Enable-Feature([string[]]$Features, [string]$Source) {
-  foreach ($feature in $Features) {
-    $state = Get-FeatureState $feature
-    if ($null -eq $state) { Stop-Step 'NoFeature' "Windows knows no feature $feature" }
-    if ($state -eq 'Enabled') { continue }
-    Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
-    if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
-  }
-  New-Reboot
-}
-
-function Enable-OneFeature([string]$Feature, [string]$Source) {
-  $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
-  if ($Source) { $wanted += @{ Source = $Source; LimitAccess = $true } }
-  try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
-  catch {
-    switch ('{0:x8}' -f $_.Exception.HResult) {
-      '800f081f' { Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)" }
-      '800f0922' { Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)" }
-    }
-    throw
-  }
-}
-
-function Get-TextHash([string]$Text) {
-  $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
-  [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
-}
-
-function Get-PathHash([string]$Path) {
-  # SHA-256 of a file; nothing when it is absent.
-  if (-not [IO.File]::Exists($Path)) { return }
-  $found = @{ Hash = $null }
-  Invoke-Patient -File $Path -Work {
-    $stream = Open-SharedFile $Path
-    try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
-  }
-  [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
-}
-
-function Invoke-Patient([string]$File, [scriptblock]$Work, [int]$Tries = 9) {
-  # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
-  # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
-  # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
-  for ($try = 1; $true; $try++) {
-    try { return (& $Work) }
-    catch [IO.IOException], [UnauthorizedAccessException] {
-      $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-      if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
-      # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
-      $held = @(32, 33, 1175, 1176) -contains $code
-      # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
-      $perhaps = @(2, 5) -contains $code
-      if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
-      if ($try -ge $Tries) {
-        if (-not $held) { throw }
-        Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
-      }
-    }
-    Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
-  }
-}
-
-function Open-SharedFile([string]$Path) {
-  # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
-  [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
-}
-
-function Read-FileByte([string]$Path) {
-  # The content of a file as one byte[]; nothing when it is absent.
-  # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
-  for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
-    if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
-    Start-Sleep -Milliseconds 50
-  }
-  $content = [IO.MemoryStream]::new()
-  Invoke-Patient -File $Path -Work {
-    $content.SetLength(0)
-    $stream = Open-SharedFile $Path
-    try { $stream.CopyTo($content) } finally { $stream.Dispose() }
-  }
-  , $content.ToArray()
-}
-
-function Read-FileText([string]$Path) {
-  # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
-  # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
-  $bytes = Read-FileByte $Path
-  if ($null -eq $bytes) { return $null }
-  [Text.Encoding]::UTF8.GetString($bytes)
-}
-
-function Open-FlushedFile([string]$Path, [string]$Mode) {
-  # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
-  # as texts they fit another constructor as well.
-  [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
-}
-
-function Write-FileByte([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9) {
-  # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
-  # next must not survive a power cut that this does not.
-  Invoke-Patient -File $Path -Tries $Tries -Work {
-    $stream = Open-FlushedFile $Path $Mode
-    try {
-      $stream.Write($Bytes, 0, $Bytes.Length)
-      $stream.Flush($true)
-    }
-    finally { $stream.Dispose() }
-  }
-}
-
-function Copy-WholeFile([string]$From, [string]$To) {
-  # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
-  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
-  $part = "$To.winboot-new"
-  Invoke-Patient -File $From -Work {
-    $source = Open-SharedFile $From
-    try {
-      $target = Open-FlushedFile $part 'Create'
-      try {
-        $source.CopyTo($target)
-        $target.Flush($true)
-      }
-      finally { $target.Dispose() }
-    }
-    finally { $source.Dispose() }
-  }
-  Move-FileOver -From $part -To $To
-}
-
-function ConvertTo-FileByte([string]$Text) {
-  # UTF-8 without a byte order mark, as one byte[].
-  , [Text.UTF8Encoding]::new($false).GetBytes($Text)
-}
-
-function Get-FileDifference([string]$Path, $Text, [switch]$Disrupts) {
-  # Text is null while it cannot be known. -ceq would pass over characters that have no width.
-  $is = Read-FileText $Path
-  if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
-  New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Text) `
-    -Unknown:($null -eq $Text) -Disrupts:$Disrupts
-}
-
-function ConvertTo-TextSummary($Text) {
-  if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
-}
-
-function Set-FileText([string]$Path, [string]$Text) {
-  Save-FormerFile $Path
-  Write-FileText $Path $Text
-}
-
-function Write-FileText([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9) {
-  # Written beside and renamed: a power cut leaves the old file or the new one.
-  [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-  $beside = "$Path.winboot-new"
-  if ($Private) {
-    Write-FileByte $beside ([byte[]]@()) -Tries $Tries
-    Set-PrivateAccess $beside
-  }
-  Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
-  # Replace is one step, but keeps the access rules of the old file.
-  if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
-  else {
-    Invoke-Patient -File $Path -Tries $Tries -Work {
-      # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
-      if ([IO.File]::Exists($Path)) {
-        Clear-ReadOnly $Path
-        [IO.File]::Replace($beside, $Path, [NullString]::Value)
-      }
-      else { [IO.File]::Move($beside, $Path) }
-    }
-  }
-}
-
-function Clear-ReadOnly([string]$Path) {
-  # Windows neither replaces nor deletes a file that is read-only.
-  if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
-}
-
-function Remove-File([string]$Path, [int]$Tries = 9) {
-  # Deletes a file; an absent one is fine. One that runs as a program is renamed, and goes when it has ended.
-  if (-not [IO.File]::Exists($Path)) { return }
-  try {
-    Invoke-Patient -File $Path -Tries $Tries -Work {
-      Clear-ReadOnly $Path
-      [IO.File]::Delete($Path)
-    }
-  }
-  catch [UnauthorizedAccessException] {
-    $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
-    Add-OldFile $waiting
-    Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
-  }
-}
-
-function Move-FileOver([string]$From, [string]$To, [int]$Tries = 9) {
-  # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
-  # the old file is in its place again; after a power cut Clear-OldFile puts it there.
-  if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
-  if (-not [IO.File]::Exists($To)) {
-    Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
-    return
-  }
-  $old = "$To.winboot-old"
-  Remove-OldFile $old
-  if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
-  # The mark goes with the success: with it, a file whose place is empty is put back there.
-  Add-OldFile "$old|$To"
-  Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
-  try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
-  catch {
-    Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
-    throw
-  }
-  Remove-OldFile $old
-  if ([IO.File]::Exists($old)) { Add-OldFile $old }
-}
-
-function Remove-OldFile([string]$Path) {
-  # Deletes a file that was set aside. What still runs or is being read is on the list, and waits for Clear-OldFile.
-  if (-not [IO.File]::Exists($Path)) { return }
-  try {
-    Clear-ReadOnly $Path
-    [IO.File]::Delete($Path)
-  }
-  catch [IO.IOException], [UnauthorizedAccessException] { return }
-}
-
-function Add-OldFile([string]$Line) {
-  # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
-  Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
-}
-
-function Clear-OldFile {
-  # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
-  $list = Get-StatePath 'old-files.txt'
-  try {
-    $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
-    if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
-  }
-  # The list itself is held, or the disk is full: what it names goes another time.
-  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
-}
-
-function Get-OldFile {
-  # The lines of that list, the last one for each file.
-  $lines = [ordered]@{}
-  foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
-    if ($line) { $lines[$line.Split('|')[0]] = $line }
-  }
-  $lines.Values
-}
-
-function Complete-OldFile([string]$Line) {
-  # Whether the file of such a line is gone now.
-  $path, $place = $Line.Split('|')
-  if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
-    try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
-  }
-  Remove-OldFile $path
-  -not [IO.File]::Exists($path)
-}
-
-function Save-FormerFile([string]$Path) {
-  # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
-  if (Test-FormerNote 'File' $Path) { return }
-  $former = @{ path = $Path; bytes = $null; kept = $null }
-  if ([IO.File]::Exists($Path)) {
-    if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String((Read-FileByte $Path)) }
-    else {
-      $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
-      Copy-WholeFile -From $Path -To $former.kept
-    }
-  }
-  Save-FormerValue 'File' $Path $former
-}
-
-# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
-
-function Get-FirewallDifference($Rules) {
-  foreach ($rule in $Rules) {
-    $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
-    Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
-  }
-  foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-    if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
-      New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
-    }
-  }
-}
-
-function ConvertTo-FirewallShown($Rule) {
-  $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
-  "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
-}
-
-function ConvertFrom-FirewallText([string]$Text) {
-  # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
-  if (-not $Text) { return }
-  $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
-  foreach ($field in $Text.Split('|')) {
-    $name, $value = $field.Split('=')
-    switch -Regex ($name) {
-      '^Action$' { if ($value -ne 'Allow') { return "not allowing: $value" } }
-      '^Active$' { if ($value -ne 'TRUE') { return 'inactive' } }
-      '^Dir$' { $rule.direction = $value.ToLowerInvariant() }
-      '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
-      '^[LR]Port(2_10)?$' { $rule.ports = $value }
-      '^RA[46]2?$' { $rule.sources += $value }
-    }
-  }
-  if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
-  ConvertTo-FirewallShown $rule
-}
-
-function ConvertTo-Prefix([string]$Text) {
-  # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
-  $address, $mask = $Text.Split('/')
-  if ($mask -match '\.') {
-    $bits = @($mask.Split('.') | ForEach-Object { [Convert]::ToString([int]$_, 2) }) -join ''
-    $mask = [string]$bits.Replace('0', '').Length
-  }
-  if (-not $mask -or $mask -eq '32') { return $address }
-  "$address/$mask"
-}
-
-function Set-FirewallRule($Rules) {
-  foreach ($rule in $Rules) {
-    if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
-    Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
-    Restore-FirewallRule $rule
-    $wanted = @{
-      Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
-      Direction = "$($rule.direction)bound"; Action = 'Allow'; Protocol = $rule.protocol
-    }
-    if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
-    if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]$rule.sources }
-    [void](New-NetFirewallRule @wanted)
-  }
-}
-
-function Restore-FirewallRule([object]$Former) {
-  # The names are winboot's own: there was no rule before.
-  if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
-}
-
-# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
-# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
-
-function Get-FolderDifference([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched) {
-  # How the folders, those above them and what is in the watched ones differ from what is wanted.
-  foreach ($path in $Private + $Readable) {
-    Assert-NoLink $path
-    if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
-    elseif ($Private -contains $path) {
-      Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null
-      Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner $path) -Want $null
-    }
-    else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter $path) -Want $null }
-  }
-  foreach ($path in Get-FolderAbove ($Private + $Readable)) {
-    if (-not [IO.Directory]::Exists($path)) { continue }
-    Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer $path) -Want $null
-  }
-  foreach ($path in $Watched) {
-    $strange = @(Get-StrangeEntry $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
-    if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
-  }
-}
-
-function Get-FolderAbove([string[]]$Paths) {
-  # The folders above these, outermost first, without those that are in the list themselves.
-  $above = @($Paths | ForEach-Object { Get-ParentPath $_ } | Sort-Object -Unique)
-  $above | Where-Object { $Paths -notcontains $_ }
-}
-
-function Get-StrangeReplacer([string]$Path) {
-  # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
-  # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
-  Get-StrangeWriter $Path -Rights 0x100d0040 -Itself
-}
-
-function Get-StrangeEntry([string]$Path) {
-  # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is a link.
-  if (-not [IO.Directory]::Exists($Path)) { return }
-  foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-    if (Test-Link $entry) { Stop-Step 'FolderIsLink' "$entry is a link to another place, and winboot follows none" }
-    $who = Get-StrangeWriter $entry
-    if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner $entry) } }
-    if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry $entry }
-  }
-}
-
-function Set-Folder([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched) {
-  # Makes what is missing, and gives owner and access rules where others have too many rights.
-  $wanted = $Private + $Readable
-  foreach ($path in $wanted) { Assert-NoLink $path }
-  # A folder comes before those in it.
-  foreach ($path in $wanted + @(Get-FolderAbove $wanted) | Sort-Object) {
-    $closed = $Private -contains $path
-    if (-not [IO.Directory]::Exists($path)) { Add-Folder $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
-    elseif (Test-FolderOpen $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path $path -Readable:(-not $closed) }
-  }
-  foreach ($path in $Watched) {
-    foreach ($entry in Get-StrangeEntry $path) { Remove-StrangeEntry $entry -Readable:($Private -notcontains $path) }
-  }
-}
-
-function Test-FolderOpen([string]$Path, [switch]$Private, [switch]$Above) {
-  # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
-  if ($Above) { return $null -ne (Get-StrangeReplacer $Path) }
-  if ($Private) { return $null -ne (Get-Stranger $Path) -or $null -ne (Get-StrangeOwner $Path) }
-  $null -ne (Get-StrangeWriter $Path)
-}
-
-function Add-Folder([string]$Path, [switch]$Readable, [switch]$Ours) {
-  # Makes a folder that has its access rules from the first moment on.
-  Save-FormerValue 'Folder' $Path @{ path = $Path; ours = [bool]$Ours; existed = $false }
-  $security = [Security.AccessControl.DirectorySecurity]::new()
-  $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
-  [void][IO.Directory]::CreateDirectory($Path, $security)
-}
-
-function Protect-Path([string]$Path, [switch]$Readable) {
-  # Takes the rights of others away, and notes how it was.
-  Save-FormerAccess $Path
-  Set-PrivateAccess $Path -Readable:$Readable
-}
-
-function Remove-StrangeEntry($Entry, [switch]$Readable) {
-  # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
-  # A folder, or a file that he may only write to, gets the rules of all others there.
-  if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
-    Protect-Path $Entry.path -Readable:$Readable
-    return
-  }
-  Save-FormerAccess $Entry.path
-  Save-FormerFile $Entry.path
-  Remove-OldFile $Entry.path
-}
-
-# How a thing was before winboot first changed it.
-
-function Get-FormerPath {
-  Get-StatePath "former\$($script:Run.Step).jsonl"
-}
-
-function Get-FormerLine {
-  # The notes of the current step: kind, key and value each.
-  foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
-    # Half a line: the machine went down, and the change was not made.
-    if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
-  }
-}
-
-function Test-FormerNote([string]$Kind, [string]$Key) {
-  # Whether the current step has a note of this thing.
-  foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
-  $false
-}
-
-function Save-FormerValue([string]$Kind, [string]$Key, $Value) {
-  # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
-  if (Test-FormerNote $Kind $Key) { return }
-  $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
-  # On a line of its own, whatever became of the last one.
-  Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
-}
-
-# Puts back what the machine had while somebody makes a network on its adapter.
-
-function Protect-Address($Awaited, [int]$Seconds) {
-  $snapshot = Read-StateJson 'network.json'
-  if (-not $snapshot -or -not $snapshot.static) { return }
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  $calm = [DateTime]::UtcNow.AddSeconds(120)
-  for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-    $waiting = -not (Find-Address $snapshot.ip)
-    if ($waiting) { Restore-NetworkSnapshot $snapshot }
-    elseif ($round % 5 -eq 0) {
-      $script:Run.Cache = @{}
-      $waiting = & $Awaited
-    }
-    if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
-    Start-Sleep -Seconds 2
-  }
-}
-
-# For writing Windows has no cmdlet.
-
-function Get-HnsObject([string]$Kind, [string]$Name = '') {
-  $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-  # Persistent networks are there even while it does not run.
-  if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-  if ((Get-ServiceState 'hns') -ne 'Running') { return }
-  # Community modules have commands of the same names.
-  foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
-    # What kube-proxy makes for other nodes' pods needs no name.
-    if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
-  }
-}
-
-function Invoke-HnsRequest([string]$Method, [string]$Path, $Request = $null) {
-  if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-  $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-  $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
-  if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
-  Read-Member $answer 'Output'
-}
-
-function Remove-HnsObject([string]$Kind, [string]$Id) {
-  [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
-}
-
-function Get-HnsDeclaration {
-  @'
-    using System.Runtime.InteropServices;
-
-    namespace Winboot
-    {
-        public static class Hns
-        {
-            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern void HNSCall(string method, string path, string request, out string response);
-
-            public static string Call(string method, string path, string request)
-            {
-                string response;
-                HNSCall(method, path, request, out response);
-                return response;
-            }
-        }
-    }
-'@
-}
-
-function Get-MachineIdentity {
-  if (-not $script:Run.ContainsKey('Identity')) {
-    $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
-    $script:Run.Identity = @{
-      BootId = Get-BootId
-      Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-      Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
-      Name   = [Environment]::MachineName
-      Model  = [string]$system.Model
-      Domain = [bool]$system.PartOfDomain
-    }
-  }
-  $script:Run.Identity
-}
-
-function Get-BootId {
-  # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
-  # It comes from the record that the event log writes at each start.
-  $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
-  foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-    return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
-  }
-  # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
-  $stamp = Get-BootStamp
-  $noted = Read-StateJson 'boot.json'
-  if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
-  ConvertTo-BootId $stamp
-}
-
-function ConvertTo-BootId([string]$Seed) {
-  # A GUID made of what is unique to one boot, and of this machine's own id.
-  $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
-  [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
-}
-
-function Get-BootStamp {
-  # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
-  # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
-  $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-  if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
-  $system.CreationDate.ToUniversalTime().ToString('o')
-}
-
-function Get-StoreFile([string]$Store) {
-  if (-not [IO.Directory]::Exists($Store)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($Store)) {
-    # Colons of an IPv6 address are written as underscores.
-    if ([IO.Path]::GetFileName($path) -match '^(\d+\.\d+\.\d+\.\d+|[0-9a-f]+_[0-9a-f_]+)$') { $path }
-  }
-}
-
-function Get-StorePath([string]$Store, [string]$Address) {
-  "$Store\$($Address.Replace(':', '_'))"
-}
-
-function Read-StoreEntry([string]$Path) {
-  $lines = @("$(Read-FileText $Path)" -split '\r?\n') + @('', '')
-  @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
-}
-
-function Get-ReservationDifference([string]$Store, $Reservations) {
-  foreach ($reservation in $Reservations) {
-    $holder = "$($reservation.holder) $($reservation.interface)"
-    $address = Expand-Known $reservation.address
-    $want = if ($address) { "${address}: $holder" }
-    $is = $null
-    if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
-      $entry = Read-StoreEntry (Get-StorePath $Store $address)
-      $is = "${address}: $($entry.owner) $($entry.interface)"
-    }
-    Compare-Wanted -Key "reserved:$holder" -What "reserved address for $holder" -Is $is -Want $want -Unknown:(-not $address)
-  }
-  $cidrs = @(Get-PodCidr)
-  if (-not $cidrs) { return }
-  foreach ($entry in Get-StaleEntry $Store $cidrs) {
-    New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
-  }
-}
-
-function Get-StaleEntry([string]$Store, [string[]]$Cidrs) {
-  # After a hard restart the plugin is never asked to give addresses back.
-  $sandboxes = $null
-  foreach ($path in Get-StoreFile $Store) {
-    $entry = Read-StoreEntry $path
-    if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
-    # A container id; anything else is somebody's reservation.
-    if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
-    # Without an answer nothing is known to be stale.
-    if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
-    if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
-  }
-}
-
-function Set-Reservation([string]$Store, $Reservations) {
-  [void](Assert-Known '<<pod_cidr>>')
-  [void][IO.Directory]::CreateDirectory($Store)
-  # Nobody would want it back, so it is not noted.
-  foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { Remove-File $entry.path }
-  foreach ($reservation in $Reservations) {
-    $address = Assert-Known $reservation.address
-    $path = Get-StorePath $Store $address
-    if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
-      Stop-Step 'AddressInUse' "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
-    }
-    Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
-  }
-}
-
-# What only the node knows fills the places <<name>> of texts.
-
-function Expand-Known([string]$Text) {
-  $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
-  if ($names.Count -eq 0) { return $Text }
-  $known = Get-Known
-  foreach ($name in $names) {
-    if (-not $known.ContainsKey($name)) { return }
-    $Text = $Text.Replace("<<$name>>", $known[$name])
-  }
-  $Text
-}
-
-function Assert-Known([string]$Text) {
-  $filled = Expand-Known $Text
-  if ($null -eq $filled) { Stop-Unknown }
-  $filled
-}
-
-function Stop-Unknown {
-  Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
-}
-
-function Get-Known {
-  Get-Cached 'Known' { Read-Known }
-}
-
-function Get-Cached([string]$Name, $Read) {
-  if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
-  $script:Run.Cache[$Name]
-}
-
-function Get-NodeIp {
-  # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
-  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-  "$(Read-Member $address 'ip')"
-}
-
-function Read-Known {
-  $known = @{}
-  $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-  if ($address) {
-    $known.node_ip = $address.ip
-    $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
-  }
-  foreach ($cidr in Get-PodCidr) {
-    $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
-    $known["pod_cidr$family"] = $cidr
-    # HNS takes the first as gateway; the second is the host's own endpoint.
-    $offset = 0
-    foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
-  }
-  if ($script:Node.ContainsKey('vip_by')) {
-    $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
-    if ($vip) { $known.source_vip = $vip }
-  }
-  $known
-}
-
-function Get-CidrAddress([string]$Cidr, [int]$Offset) {
-  $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-  for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-    $Offset += $bytes[$at]
-    $bytes[$at] = [byte]($Offset % 256)
-    $Offset = [int][Math]::Floor($Offset / 256)
-  }
-  [Net.IPAddress]::new($bytes).ToString()
-}
-
-function Test-CidrMember([string]$Cidr, [string]$Address) {
-  $base, $length = $Cidr.Split('/')
-  (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
-}
-
-function Get-NetworkBase([string]$Address, [int]$Length) {
-  $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-  for ($at = 0; $at -lt $bytes.Length; $at++) {
-    $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
-    $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
-  }
-  [Net.IPAddress]::new($bytes).ToString()
-}
-
-function Get-FileAbsence([string]$Path, [string]$Because) {
-  if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
-}
-
-function Get-RenderedFilesDifference($Files, [string]$Service = '') {
-  $disrupts = $Service -ne '' -and (Test-RestartDisruption $Service)
-  foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
-}
-
-function Set-RenderedFile($Files, [string]$Service = '') {
-  foreach ($path in $Files.Keys | Sort-Object) {
-    if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
-    if ($Service -ne '') { Save-RestartNeed $Service }
-    Set-FileText $path (Assert-Known $Files[$path])
-  }
-}
-
-function Complete-Service([hashtable]$Service) {
-  # A service as the steps describe it, its places filled and what it does not say set to what is usual. `unknown` lists
-  # the members and parameters whose text has a place that cannot be filled before the join.
-  $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
-  $unknown = @()
-  foreach ($name in $Service.Keys) {
-    $complete[$name] = Complete-Value $Service[$name]
-    if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
-  }
-  foreach ($name in @($complete.parameters.Keys)) {
-    if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
-    $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
-  }
-  $complete.unknown = $unknown
-  $complete
-}
-
-function Test-KnownText([string]$Text) {
-  # Whether every place <<name>> of the text can be filled now.
-  $null -ne (Expand-Known $Text)
-}
-
-function Complete-Value($Value) {
-  if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
-  if ($Value -is [string]) { return (Complete-Text $Value) }
-  $Value
-}
-
-function Complete-Text([string]$Text) {
-  $filled = Expand-Known $Text
-  if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
-  $filled
-}
-
-function Get-ForeignFile([string]$Folder, $Own) {
-  if (-not [IO.Directory]::Exists($Folder)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($Folder)) {
-    if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
-  }
-}
-
-function Assert-Network([string]$Name) {
-  if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
-  Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
-}
-
-function Read-HttpStatus([string]$Url) {
-  $request = [Net.WebRequest]::Create($Url)
-  $request.Timeout = 5000
-  $request.Proxy = $null
-  try { $response = $request.GetResponse() }
-  catch [Net.WebException] {
-    $response = $_.Exception.Response
-    if ($null -eq $response) { return }
-  }
-  [int]$response.StatusCode
-  $response.Close()
-}
-
-function Wait-KubeProxy([string]$Name, [string]$Health, [int]$Seconds) {
-  # A new start forgets an earlier network.
-  if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
-  Stop-RunningService $Name
-  Start-CurrentService $Name
-  if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
-  Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
-}
-
-function Invoke-LogRotation {
-  # All that the task carries. Endless: logs whose writer never begins a new one.
-  param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-  foreach ($path in $Logs) {
-    $folder = [IO.Path]::GetDirectoryName($path)
-    if (-not [IO.Directory]::Exists($folder)) { continue }
-    $stem = [IO.Path]::GetFileNameWithoutExtension($path)
-    if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
-      # The writer keeps the file open: its text is copied and cut off.
-      $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
-      try {
-        # A zero byte: cut off before, and its writer does not append.
-        if ($file.ReadByte() -ne 0) {
-          $file.Position = 0
-          $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
-          $kept = [IO.File]::Create([IO.Path]::Combine($folder, "$stem-$stamp.log"))
-          try { $file.CopyTo($kept) } finally { $kept.Dispose() }
-          $file.SetLength(0)
-        }
-      }
-      finally { $file.Dispose() }
-    }
-    $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path } |
-        Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
-    foreach ($one in $old) { [IO.File]::Delete($one) }
-  }
-}
-
-function Get-LogScript([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles) {
-  # The text of the script that the log task runs: the function above and one call of it.
-  $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
-  $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-  "function Invoke-LogRotation {`n$text`n}`n$call`n"
-}
-
-function New-LogTask([string]$Text) {
-  # The hourly task that runs this script.
-  $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-  New-SystemTask -Path (Get-StatePath 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
-    -Description 'winboot: keeps the logs of the services of this Kubernetes node from filling the disk.'
-}
-
-function Get-LogTaskDifference([string]$Text) {
-  # How script and task of the log rotation differ from what is wanted.
-  Get-FileDifference (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
-  Get-TaskDifference 'logs' (New-LogTask $Text)
-}
-
-function Set-LogTask([string]$Text) {
-  # Writes the script and registers the task.
-  Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-  Write-FileText (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
-  Set-Task 'logs' (New-LogTask $Text)
-}
-
-function Read-ServiceParameter([string]$Service, [string]$Name) {
-  # What happens after an exit is the default value of a subkey.
-  $path = (Get-ServicePath $Service) + '\Parameters'
-  if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-  , (Read-Registry $path $Name)
-}
-
-function Set-ServiceParameter($Service) {
-  $path = (Get-ServicePath $Service.name) + '\Parameters'
-  if (-not (Test-NssmWanted $Service)) {
-    if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    return
-  }
-  foreach ($name in $Service.parameters.Keys) {
-    $value = $Service.parameters[$name]
-    $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
-    if ($name -eq 'AppExit') { Write-Registry "$path\AppExit" '' -Value $value -Kind 'String' }
-    else { Write-Registry $path $name -Value $value -Kind $kind }
-  }
-}
-
-function Test-NssmWanted($Service) {
-  @($Service.parameters.Keys).Count -gt 0
-}
-
-function Test-NssmService([string]$Name) {
-  $null -ne (Read-ServiceParameter $Name 'Application')
-}
-
-function Read-ParameterTree([string]$Path) {
-  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if (-not $key) { return }
-  try {
-    foreach ($name in $key.GetValueNames()) {
-      $value = Read-Registry $Path $name
-      if ($value -is [byte[]]) { $value = [int[]]$value }
-      @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
-    }
-    foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
-  }
-  finally { $key.Dispose() }
-}
-
-# The mutex that lets one run at a time change this machine.
-
-function Open-RunMutex {
-  # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
-  # place whose name only administrators can read. The fence ends a run that still holds the other.
-  try {
-    $lock = New-PrivateMutex 'Global\winboot'
-    # Who may not see its owner is not meant to have it.
-    try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
-    catch [UnauthorizedAccessException] { $lock.Dispose() }
-    $lock.Dispose()
-  }
-  catch [UnauthorizedAccessException] { $lock = $null }
-  New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
-}
-
-function New-PrivateMutex([string]$Name) {
-  # A mutex that SYSTEM and Administrators may open, and nobody else.
-  $security = [Security.AccessControl.MutexSecurity]::new()
-  $security.SetAccessRuleProtection($true, $false)
-  foreach ($sid in @('S-1-5-18', 'S-1-5-32-544')) {
-    $account = [Security.Principal.SecurityIdentifier]::new($sid)
-    $security.AddAccessRule([Security.AccessControl.MutexAccessRule]::new($account, 'FullControl', 'Allow'))
-  }
-  $made = $false
-  [Threading.Mutex]::new($false, $Name, [ref]$made, $security)
-}
-
-function Get-MutexSuffix {
-  # Random text from the private state folder, written once.
-  $path = Get-StatePath 'mutex.txt'
-  if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
-  [IO.File]::ReadAllText($path)
-}
-
-function Get-ComputerNameDifference([string]$Want) {
-  # A domain member is never renamed: its account would be left behind.
-  $active = [string](Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')
-  if ($active -ieq $Want) { return }
-  if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
-  else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
-}
-
-function Set-ComputerName([string]$Name) {
-  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
-  # One that waits for the restart would be refused a second time.
-  if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
-  New-Reboot
-}
-
-function Get-AddressTowardsServer {
-  # The local address from which the API server answers. Clouds drop ICMP.
-  $client = [Net.Sockets.TcpClient]::new()
-  try {
-    if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
-  }
-  catch [AggregateException] { return }
-  finally { $client.Close() }
-}
-
-function Find-Address([string]$Ip) {
-  Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
-}
-
-function Test-SettledAddress([string]$Ip) {
-  @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
-}
-
-function Get-DefaultRoute {
-  @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-      Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
-}
-
-function Get-NodeAddress {
-  # As given, else the one that reaches the API server, else the one on the default route.
-  $ip = $script:Node.node_ip
-  if (-not $ip) { $ip = Get-AddressTowardsServer }
-  if (-not $ip) {
-    $ip = @(Get-DefaultRoute | Select-Object -First 1 |
-        ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
-        ForEach-Object { $_.IPAddress })[0]
-    if (-not $ip) { return }
-  }
-  foreach ($found in Find-Address $ip | Select-Object -First 1) {
-    $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-    [pscustomobject]@{
-      ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
-      index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
-    }
-  }
-}
-
-function Read-NetworkSnapshot($Address) {
-  $at = @{ InterfaceIndex = $Address.index }
-  $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
-  $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-  $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-  $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
-  @{
-    ip = $Address.ip
-    prefix_length = $Address.prefix_length
-    mac = $Address.mac
-    static = $ip.PrefixOrigin.ToString() -eq 'Manual'
-    metric = [int]$interface.InterfaceMetric
-    auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-    mtu = [int]$interface.NlMtu
-    dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
-    suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-    category = [string]$profiles[0]
-    vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-    ipv6 = $bound.Count -gt 0
-    addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
-        ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-    routes = @(Read-KeptRoute $Address.index)
-  }
-}
-
-function Find-PhysicalAdapter([string]$Mac) {
-  @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
-}
-
-function Read-Vlan([string[]]$Names) {
-  if (-not $Names) { return '' }
-  $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-  if (-not $found) { return '' }
-  [string]@($found[0].RegistryValue)[0]
-}
-
-function Read-KeptRoute([int]$Index) {
-  # A persistent copy of another would outlive who set it.
-  $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
-  $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-  $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
-  $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-  foreach ($route in $routes) {
-    $prefix = $route.DestinationPrefix
-    if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-    if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
-    @{
-      prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-      persistent = $persistent -contains "$prefix $($route.NextHop)"
-    }
-  }
-}
-
-function Test-PodPrefix([string]$Prefix) {
-  $base, $length = $Prefix.Split('/')
-  foreach ($cidr in $script:Node.pod_cidrs) {
-    if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
-  }
-  $false
-}
-
-function Find-Uplink($Snapshot) {
-  # When the address is gone, the one that took the MAC over.
-  foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-  # The physical adapter below a switch has the same MAC: it comes last.
-  $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-  foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
-}
-
-function Restore-NetworkSnapshot($Snapshot) {
-  # What fails while Windows moves an address succeeds a moment later.
-  $script:Run['Trouble'] = ''
-  try {
-    $index = Find-Uplink $Snapshot
-    if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
-  }
-  catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
-}
-
-function Set-NetworkAsBefore($Snapshot, [int]$Index) {
-  $at = @{ InterfaceIndex = $Index }
-  $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-  if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
-    [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
-  }
-  Restore-Link $Snapshot $Index
-  Restore-Route $Snapshot $Index
-  if ($Snapshot.static) {
-    $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
-    if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
-    $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-    if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
-  }
-  $interface = @(Get-NetIPInterface @ipv4)[0]
-  if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
-  if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-    Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
-  }
-  if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
-  foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-    if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
-  }
-}
-
-function Restore-Link($Snapshot, [int]$Index) {
-  $physical = @(Find-PhysicalAdapter $Snapshot.mac)
-  if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
-    Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
-  }
-  foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
-    $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-    foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-      if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
-    }
-  }
-  foreach ($address in $Snapshot.addresses_v6) {
-    if (Find-Address $address.ip) { continue }
-    [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
-  }
-}
-
-function Restore-Route($Snapshot, [int]$Index) {
-  foreach ($route in $Snapshot.routes) {
-    # On DHCP the default route comes back with the lease.
-    if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
-    if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
-    $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-    if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-    [void](New-NetRoute @wanted)
-  }
-}
-
-# The Node object, by the kubelet's own credentials.
-
-function Get-NodeObject {
-  Get-Cached 'Node' { Read-NodeObject }
-}
-
-function Read-NodeObject {
-  if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
-  $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
-    '--ignore-not-found', '--output', 'json')
-  $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
-  # Refused credentials mean the same as none.
-  if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
-}
-
-function Read-Member($Object, [string[]]$Names) {
-  foreach ($name in $Names) {
-    if ($null -eq $Object) { return }
-    $member = $Object.PSObject.Properties[$name]
-    if (-not $member) { return }
-    $Object = $member.Value
-  }
-  if ($Object -is [array]) { return , $Object }
-  $Object
-}
-
-function Read-Item($Object, [string]$Name) {
-  foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
-}
-
-function Get-PodCidr {
-  Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
-}
-
-function Get-RegistrationDifference([string]$ServingCertificate, [switch]$NeedsPodCidr) {
-  $node = Get-NodeObject
-  $what = "node $($script:Node.node):"
-  if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
-  else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
-  if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
-  if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
-    New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
-  }
-}
-
-function Wait-Registration([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds) {
-  $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
-  $registered = {
-    $script:Run.Cache = @{}
-    -not (Get-RegistrationDifference @wanted)
-  }
-  if (Wait-Until $registered -Seconds 30 -Pause 2000) { return }
-  # A kubelet cares for its Node and its serving certificate only when it starts.
-  $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
-  $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-  if (Wait-Until { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
-    if (& $registered) { return }
-    Stop-RunningService 'kubelet'
-    Start-CurrentService 'kubelet'
-    if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
-  }
-  $left = @(Get-RegistrationDifference @wanted)
-  $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
-  if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
-  if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step 'ServingCsrPending' $message }
-  if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step 'NoPodCidr' $message }
-  Stop-Step 'NotRegistered' $message
-}
-
-function Get-PodNetworkDifference($Wanted) {
-  $networks = @(Get-HnsObject networks $Wanted.name)
-  $what = "HNS network $($Wanted.name)"
-  if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
-  else {
-    $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
-    New-Difference -Key 'network:present' -What $what -Is $is -Want $Wanted.type -Disrupts
-  }
-  if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
-  if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
-}
-
-function Get-NetworkFault($Network, $Wanted, [string]$What) {
-  $flags = @{ Disrupts = $true; Disturbs = $true }
-  Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-  $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
-  $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
-  $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
-  Compare-Wanted -Key 'network:subnets' -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
-  Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
-    -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-  if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
-}
-
-function Get-NetworkVni($Network) {
-  $policies = @(Read-Item $Network 'Subnets' | ForEach-Object { Read-Item $_ 'Policies' })
-  @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
-}
-
-function Get-HostEndpointDifference($Wanted) {
-  $what = "HNS endpoint $($Wanted.endpoint)"
-  $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
-  $address = Complete-Text '<<pod_endpoint>>'
-  $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
-  Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
-  if ($is -ne $address) { return }
-  if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
-  foreach ($one in Get-ForwardingAddress $Wanted) {
-    foreach ($interface in Find-Interface $one) {
-      Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
-    }
-  }
-}
-
-function Get-ForwardingAddress($Wanted) {
-  if ($Wanted.endpoint -eq '') { return }
-  foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
-    $address = Expand-Known $text
-    if ($address) { $address }
-  }
-}
-
-function Find-Interface([string]$Address) {
-  $family = Get-AddressFamily $Address
-  foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
-}
-
-function Get-AddressFamily([string]$Address) {
-  if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
-}
-
-function Enable-Forwarding($Wanted) {
-  foreach ($address in Get-ForwardingAddress $Wanted) {
-    foreach ($interface in Find-Interface $address) {
-      if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
-      Save-FormerValue 'Forwarding' $address @{ address = $address }
-      Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Enabled
-    }
-  }
-}
-
-function Get-SubnetFileDifference([string]$Path) {
-  $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
-  $is = if ($match.Success) { $match.Groups[1].Value }
-  $known = Get-Known
-  $want = $null
-  if ($known.ContainsKey('pod_cidr')) { $want = "$($known.pod_gateway)/$($known.pod_cidr.Split('/')[1])" }
-  Compare-Wanted -Key 'subnet-file' -What "file ${Path}: subnet" -Is $is -Want $want -Unknown:($null -eq $want) -Disrupts
-}
-
-function Test-PodNetwork($Wanted) {
-  # Nothing is left that only making it anew can mend.
-  -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
-}
-
-function Start-Rewiring($Wanted, $Guard) {
-  Assert-Uplink $Wanted
-  $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
-  Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
-  Start-DetachedRun -Guard $Guard
-}
-
-function Assert-Uplink($Wanted) {
-  # Networks of one adapter share its switch.
-  $address = Get-NodeAddress
-  if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
-  $uplink = Get-UplinkName $address
-  foreach ($other in Get-HnsObject networks) {
-    if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
-    Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
-  }
-}
-
-function Get-UplinkName($Address) {
-  # A switch's interface is named after the adapter below it.
-  if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
-  $Address.alias
-}
-
-function Wait-RunningAgent($Wanted, [int]$Seconds) {
-  $clear = {
-    $script:Run.Cache = @{}
-    (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
-  }
-  [void](Wait-Until $clear -Seconds $Seconds -Pause 2000)
-}
-
-function Start-NetworkAgent($Wanted, [int]$Seconds) {
-  Save-RestartNeed 'kube-proxy'
-  Stop-RunningService $Wanted.agent
-  # The agent would keep one with the right subnet.
-  if (Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' }) { Remove-PodNetwork $Wanted.name }
-  [void](Wait-NodeAddress)
-  Start-CurrentService $Wanted.agent
-  Wait-PodNetwork $Wanted -Seconds $Seconds
-}
-
-function Wait-NodeAddress {
-  # HNS would take an unsettled address for good.
-  $settled = {
-    Restore-Uplink
-    $address = Get-NodeAddress
-    $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
-  }
-  if (Wait-Until $settled -Seconds 60) { return (Get-NodeAddress) }
-  Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
-}
-
-function Restore-Uplink {
-  # Put back at once, HNS still finds the address.
-  if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
-}
-
-function Wait-PodNetwork($Wanted, [int]$Seconds) {
-  $stands = {
-    Restore-Uplink
-    $script:Run.Cache = @{}
-    Test-PodNetwork $Wanted
-  }
-  if (Wait-Until $stands -Seconds $Seconds) { return }
-  $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-  Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
-}
-
-function Remove-PodNetwork([string]$Name) {
-  # Load balancers go first: some builds hang the other way round.
-  $networks = @(Get-HnsObject networks $Name)
-  if (-not $networks) { return }
-  # kube-proxy writes its rules again only when it starts.
-  Save-RestartNeed 'kube-proxy'
-  foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
-  foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
-}
-
-function Get-PortRange([string]$Protocol) {
-  $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
-  foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
-}
-
-function Get-PortRangeDifference([int]$Start, [int]$Count) {
-  foreach ($protocol in @('tcp', 'udp')) {
-    Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange $protocol) -Want "$Start+$Count"
-  }
-}
-
-function Set-PortRange([int]$Start, [int]$Count) {
-  foreach ($protocol in @('tcp', 'udp')) {
-    Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
-    Write-PortRange $protocol $Start $Count
-  }
-}
-
-function Write-PortRange([string]$Protocol, [int]$Start, [int]$Count) {
-  $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
-  [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
-}
-
-function Assert-Preflight($Problems) {
-  # Fails by the id of the first; the others travel where a hint would.
-  if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
-}
-
-function New-Fault([string]$Id, [string]$Message) {
-  [pscustomobject]@{ id = $Id; message = $Message }
-}
-
-function Test-Build([int]$Build) {
-  $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-  $is = [int](Read-Registry $version 'CurrentBuildNumber')
-  $kind = [string](Read-Registry $version 'InstallationType')
-  if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
-  if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
-  if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
-}
-
-function Get-Revision {
-  [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
-}
-
-function Test-Session {
-  $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
-  $role = [Security.Principal.WindowsBuiltInRole]::Administrator
-  if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
-  New-Fault 'NotAdministrator' "$($identity.Name) has no administrator token here"
-}
-
-function Test-Space([int]$FreeGib) {
-  $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
-  $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-  if ($free -lt $FreeGib) { New-Fault 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
-}
-
-function Test-Addressing {
-  $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-  if ($adapters.Count -gt 1) { New-Fault 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
-  $address = Get-NodeAddress
-  if (-not $address) {
-    New-Fault 'NoAddress' 'no IPv4 address of this machine can be the node address'
-    return
-  }
-  if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault 'AddressState' "the address $($address.ip) is $($address.state)" }
-  if (Get-AddressTowardsServer) { return }
-  New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
-}
-
-function Get-PreflightNotice($BadUpdates) {
-  $is = Get-Revision
-  foreach ($update in $BadUpdates) {
-    if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
-    New-Difference -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
-      -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
-  }
-  $pending = Get-PendingReboot
-  if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-  $docker = Get-ServiceState 'docker'
-  if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
-  foreach ($network in Get-HnsObject networks 'nat') {
-    New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
-  }
-  $year = [DateTime]::UtcNow.Year
-  if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
-}
-
-function Get-PendingReboot {
-  $noted = Read-StateJson 'reboot.json'
-  if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
-  $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
-  $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-  $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
-  $waiting = @(
-    if (Test-RegistryKey "${keys}Component Based Servicing\RebootPending") { 'servicing' }
-    if (Test-RegistryKey "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
-    if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { 'a new computer name' }
-  )
-  $waiting -join ', '
-}
-
-function Join-Argument([string[]]$Arguments = @()) {
-  # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
-  $parts = foreach ($argument in $Arguments) {
-    # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
-    if ($argument -and $argument -notmatch '[\s"]') { $argument; continue }
-    '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
-  }
-  $parts -join ' '
-}
-
-function Invoke-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
-  $start = [Diagnostics.ProcessStartInfo]@{
-    FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
-    RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
-    UseShellExecute = $false; CreateNoWindow = $true
-    # As kubectl and crictl write; texts of Windows' own programs are never read.
-    StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
-  }
-  $process = [Diagnostics.Process]::Start($start)
-  try {
-    # Both at once: a program that fills one while we read the other would hang.
-    $output = $process.StandardOutput.ReadToEndAsync()
-    $errorOutput = $process.StandardError.ReadToEndAsync()
-    $process.StandardInput.Close()
-    if (-not $process.WaitForExit($Seconds * 1000)) {
-      $process.Kill()
-      Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
-    }
-    [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
-  }
-  finally { $process.Dispose() }
-}
-
-function Assert-Program([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60) {
-  $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
-  if ($ended.ExitCode -eq 0) { return $ended.Output }
-  $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
-  if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-  Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
-}
-
-function Get-SystemProgram([string]$Name) {
-  # Never by the search path of a session.
-  "$([Environment]::SystemDirectory)\$Name"
-}
-
-# Below HKEY_LOCAL_MACHINE.
-
-function Read-Registry([string]$Path, [string]$Name) {
-  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if (-not $key) { return }
-  try {
-    $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-    # An empty list must not look absent.
-    if ($value -is [array]) { return , $value }
-    $value
-  }
-  finally { $key.Dispose() }
-}
-
-function Test-RegistryKey([string]$Path) {
-  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if ($key) { $key.Dispose() }
-  $null -ne $key
-}
-
-function Read-RegistryKind([string]$Path, [string]$Name) {
-  $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-  if (-not $key) { return }
-  try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
-  finally { $key.Dispose() }
-}
-
-function Set-RegistryValue([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord') {
-  $former = Read-Registry $Path $Name
-  if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-  Save-FormerValue 'Registry' "$Path\$Name" @{
-    path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
-  }
-  Write-Registry $Path $Name -Value $Value -Kind $Kind
-}
-
-function Write-Registry([string]$Path, [string]$Name, $Value, [string]$Kind) {
-  if ($null -eq $Value) {
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-    if (-not $key) { return }
-    try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
-    return
-  }
-  switch ($Kind) {
-    'MultiString' { $typed = [string[]]@($Value) }
-    'Binary' { $typed = [byte[]]@($Value) }
-    'DWord' { $typed = [int]$Value }
-    'QWord' { $typed = [long]$Value }
-    default { $typed = [string]$Value }
-  }
-  [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
-}
-
-function Read-Secret([string]$Name) {
-  # For a file with its own access rules, and nothing else.
-  $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
-  try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }
-  finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer) }
-}
-
-# Read from the registry, written by sc.exe: the control manager keeps its own copy.
-
-function Get-ServicePath([string]$Name) {
-  "SYSTEM\CurrentControlSet\Services\$Name"
-}
-
-function Get-ServiceDifference($Service) {
-  $name = $Service.name
-  $flags = @{ Disrupts = (Test-RestartDisruption $name) }
-  $is = Read-Service $name
-  $what = "service ${name}:"
-  Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
-  Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
-  Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
-  Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
-  Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
-  Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
-  # 0: only after a crash. A kubelet that is told to stop may end with an error.
-  if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
-  foreach ($key in $Service.parameters.Keys | Sort-Object) {
-    Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] `
-      -Unknown:($Service.unknown -contains $key) @flags
-  }
-  if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
-  if (Test-RestartNeed $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
-  Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
-}
-
-function Test-RestartDisruption([string]$Name) {
-  # kube-proxy stops with every one of them, and makes all load balancers anew.
-  (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
-}
-
-function Read-Service([string]$Name) {
-  $path = Get-ServicePath $Name
-  $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
-  if (-not (Test-RegistryKey $path)) { return $is }
-  $is.command_line = Read-Registry $path 'ImagePath'
-  $start = [int](Read-Registry $path 'Start')
-  $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
-  if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
-  $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
-  $is.account = Read-Registry $path 'ObjectName'
-  $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
-  $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
-  $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
-  $is
-}
-
-function ConvertFrom-FailureAction($Bytes) {
-  # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
-  $raw = [byte[]]@($Bytes)
-  if ($raw.Length -lt 20) { return '' }
-  # No more than there are bytes for, whatever the count says.
-  $count = [Math]::Min([BitConverter]::ToInt32($raw, 12), [Math]::Floor(($raw.Length - 20) / 8))
-  $actions = for ($index = 0; $index -lt $count; $index++) {
-    $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
-    if ($kind -eq 1) { $kind = 'restart' }
-    "$kind/$([BitConverter]::ToInt32($raw, 24 + 8 * $index))"
-  }
-  "$($actions -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
-}
-
-function ConvertTo-Recovery($Service) {
-  "$(@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' ') reset=$($Service.reset_s)"
-}
-
-function Get-ServiceState([string]$Name) {
-  $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
-  if ($found.Count -eq 1) { $found[0].Status.ToString() }
-}
-
-function Set-ServiceDefinition($Service) {
-  $name = $Service.name
-  if ($Service.unknown) { Stop-Unknown }
-  Save-FormerValue 'Service' $name (Read-FormerService $name)
-  # These take effect without a restart of the service.
-  $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
-  if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
-  # Else its process goes on.
-  if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
-  $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
-  $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
-  Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-    'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
-  Invoke-ServiceControl @('description', $name, $Service.description)
-  Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
-  Invoke-ServiceControl @('failureflag', $name, '0')
-  Write-ServiceEnvironment $name $Service.environment
-  Set-ServiceParameter $Service
-}
-
-function ConvertTo-DependList($Names) {
-  # sc.exe clears the list at a lone slash.
-  $list = @($Names | Where-Object { $_ }) -join '/'
-  if ($list) { $list } else { '/' }
-}
-
-function Write-ServiceEnvironment([string]$Name, $Environment) {
-  # Machine variables would be seen only after a reboot.
-  $lines = @($Environment | Where-Object { $_ })
-  if ($lines.Count -eq 0) { $lines = $null }
-  Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
-}
-
-function Invoke-ServiceControl([string[]]$Arguments) {
-  $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
-  if ($ended.ExitCode -ne 0) {
-    Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
-  }
-}
-
-function Save-RestartNeed([string]$Name) {
-  # Noted before the first write: the run may die in between.
-  if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
-}
-
-function Test-RestartNeed([string]$Name) {
-  $noted = Read-StateJson "restart-$Name.json"
-  $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
-}
-
-function Start-CurrentService([string]$Name) {
-  # NSSM calls paused what dies at once, and that cannot be started.
-  if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
-  if ((Get-ServiceState $Name) -ne 'Running') {
-    $refused = @()
-    Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
-    if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
-  }
-  Wait-ServiceState $Name 'Running' -Seconds 60
-  Remove-File (Get-StatePath "restart-$Name.json")
-}
-
-function Wait-ServiceState([string]$Name, [string]$State, [int]$Seconds) {
-  if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-  Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
-}
-
-function Stop-RunningService([string]$Name, [int]$Seconds = 60) {
-  if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-  $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-  Stop-Service -Name $Name -Force -NoWait
-  Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
-  $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-  if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
-}
-
-function Read-FormerService([string]$Name) {
-  $path = Get-ServicePath $Name
-  $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
-  if ($former.exists) {
-    $former.definition = Read-Service $Name
-    $former.display = Read-Registry $path 'DisplayName'
-    $former.description = Read-Registry $path 'Description'
-    $former.parameters = @(Read-ParameterTree "$path\Parameters")
-  }
-  $former
-}
-
-function Get-PageFileDifference($MiB) {
-  # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
-  $is = ConvertTo-Shown (Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles')
-  if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
-  elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
-}
-
-function Set-PageFile($MiB) {
-  if (-not (Get-PageFileDifference $MiB)) { return }
-  $value = if ($MiB -is [string]) { '?:\pagefile.sys' } else { "C:\pagefile.sys $MiB $MiB" }
-  Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' -Value @($value) -Kind 'MultiString'
-  New-Reboot
-}
-
-function Get-StatePath([string]$Name = '') {
-  [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
-}
-
-function Initialize-StateFolder {
-  # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
-  # whoever made this one before would stay its owner, and could have put former values there.
-  $path = (Get-StatePath).TrimEnd('\')
-  if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
-  foreach ($name in @('', 'former', 'detached')) {
-    $folder = (Get-StatePath $name).TrimEnd('\')
-    if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
-    Set-PrivateFolder $folder
-  }
-}
-
-function Assert-OwnFolder([string]$Path) {
-  # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
-  foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
-    # Something may have gone since it was listed.
-    $owner = $null
-    try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
-    if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
-    if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
-  }
-}
-
-function Write-Journal([string]$Line, $Waiting = [Collections.Generic.List[string]]::new()) {
-  # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
-  $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
-  # Once it could not be written, nobody waits for it again at each line.
-  Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
-}
-
-function Save-Journal($Waiting, [int]$Tries) {
-  # Writes the lines that wait for the journal. It never ends a run.
-  if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
-  try {
-    # Whoever made the folder could lead these lines into another file.
-    if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
-    Limit-Journal
-    $text = ($Waiting -join "`n") + "`n"
-    $path = Get-StatePath 'journal.jsonl'
-    Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
-    $Waiting.Clear()
-  }
-  catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
-    if ($Waiting.Count -gt 500) { $Waiting.RemoveAt(0) }
-  }
-}
-
-function Limit-Journal {
-  # A journal that is full gives its name to the next.
-  $path = Get-StatePath 'journal.jsonl'
-  if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
-  $older = Get-StatePath 'journal.1.jsonl'
-  Remove-File $older -Tries 1
-  Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
-}
-
-function Read-StateJson([string]$Name) {
-  # Nothing when it is absent or was cut off in mid-write.
-  $text = Read-FileText (Get-StatePath $Name)
-  if (-not $text) { return }
-  try { ConvertFrom-Json -InputObject $text }
-  catch [ArgumentException] { return }
-}
-
-function Write-StateJson([string]$Name, $Value, [int]$Tries = 9) {
-  # Keeps a value as a JSON file of the state folder.
-  Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
-}
-
-function Get-Fence {
-  $stored = Read-StateJson 'fence.json'
-  if (-not $stored) { return 0 }
-  [int]$stored.fence
-}
-
-function Test-Fence {
-  (Get-Fence) -eq $script:Run.Fence
-}
-
-function Get-HolderText {
-  $stored = Read-StateJson 'fence.json'
-  if (-not $stored) { return 'another process holds the winboot mutex' }
-  "$($stored.holder), run $($stored.run), since $($stored.since)"
-}
-
-function Save-Fence([string]$Holder) {
-  $script:Run.Fence = (Get-Fence) + 1
-  $now = [DateTime]::UtcNow.ToString('s') + 'Z'
-  Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
-}
-
-function Enter-Run {
-  Initialize-StateFolder
-  $facts = $script:Run.Facts
-  # The older run sees that at its next step and lets go.
-  if ($facts.TakeOver) { Save-Fence $facts.Holder }
-  $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
-  if (-not $lock) { return }
-  try { Save-Fence $facts.Holder }
-  catch {
-    Exit-Run $lock
-    throw
-  }
-  $lock
-}
-
-function Wait-Mutex([int]$Seconds) {
-  $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-  do {
-    try {
-      $lock = Open-RunMutex
-      try { if ($lock.WaitOne(1000)) { return $lock } }
-      catch [Threading.AbandonedMutexException] { return $lock }
-      $lock.Dispose()
-    }
-    # Another account's, while it is held.
-    catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
-  } while ([DateTime]::UtcNow -lt $until)
-}
-
-function Exit-Run([Threading.Mutex]$Lock) {
-  $Lock.ReleaseMutex()
-  $Lock.Dispose()
-}
-
-function Save-RebootMark([string[]]$Steps) {
-  Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
-}
-
-function Read-DetachedRun([string]$Step = '') {
-  $folder = Get-StatePath 'detached'
-  if (-not [IO.Directory]::Exists($folder)) { return }
-  foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
-    $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
-    if ($status) { $status }
-  }
-}
-
-function Get-RunningDetached {
-  foreach ($status in Read-DetachedRun) {
-    $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
-    if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
-  }
-}
-
-function Get-SurroundingNotice([bool]$OwnMacs) {
-  $encryption = Get-DiskEncryption
-  if ($encryption -ne 'on') {
-    New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
-  }
-  # Pods on a bridge have MAC addresses of their own.
-  $port = ''
-  switch -Regex ((Get-MachineIdentity).Model) {
-    'VMware' { $port = 'forged transmits, MAC address changes, and promiscuous mode or MAC learning accepted by the port group' }
-    '^Virtual Machine' { $port = 'MacAddressSpoofing on, by Set-VMNetworkAdapter on the Hyper-V host' }
-  }
-  if ($OwnMacs -and $port) {
-    New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
-  }
-  foreach ($name in Get-ScanFilter) {
-    New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers left alone by it' -Policy
-  }
-  $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
-  if ($teamed) {
-    New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
-  }
-}
-
-function Get-DiskEncryption {
-  $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
-  $drive = [Environment]::SystemDirectory.Substring(0, 2)
-  $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
-  if (-not $volumes) { return 'not installed' }
-  if ($volumes[0].ProtectionStatus -eq 1) { 'on' } else { 'off' }
-}
-
-function Get-ScanFilter {
-  # It may hold files of a layer open. Defender's own has a step.
-  $path = 'SYSTEM\CurrentControlSet\Services'
-  $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
-  foreach ($name in $services.GetSubKeyNames()) {
-    try { $group = Read-Registry "$path\$name" 'Group' }
-    catch [Security.SecurityException] { continue }
-    if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
-  }
-  $services.Dispose()
-}
-
-# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
-
-function New-SystemTask {
-  # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
-  # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-  param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
-  $parts = @{
-    Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
-      -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
-    Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-    Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
-      -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-    Description = $Description
-  }
-  if ($Trigger) { $parts.Trigger = $Trigger }
-  $task = New-ScheduledTask @parts
-  # No cmdlet has a parameter for it.
-  $task.Author = 'winboot'
-  $task
-}
-
-function Get-TaskArgument([string]$Path, [string]$Text, [string]$Arguments) {
-  # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
-  # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
-  $common = '-NoLogo -NoProfile -NonInteractive'
-  if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
-  $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
-  "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
-}
-
-function Test-SignaturePolicy {
-  # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
-  # The scopes of a session and of its user do not reach a task.
-  foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
-    $policy = "$(Get-ExecutionPolicy -Scope $scope)"
-    if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
-  }
-  # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
-  $false
-}
-
-function ConvertTo-ScriptFile([string]$Text) {
-  # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
-  if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
-}
-
-function New-ScriptLoader([string]$Path, [string]$Text, [string]$Arguments) {
-  # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
-  @(
-    "`$bytes = [IO.File]::ReadAllBytes('$Path')"
-    '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-    "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
-    "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
-  ) -join "`n"
-}
-
-function Get-TaskDifference([string]$Name, $Task) {
-  # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
-  $what = "task \winboot\${Name}:"
-  $is = @{ Command = $null; Priority = $null; Description = $null }
-  foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-    $is = @{
-      Command     = Get-TaskCommand $found
-      Priority    = $found.Settings.Priority
-      Description = $found.Description
-    }
-    if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
-  }
-  Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand $Task)
-  # A missing task is one difference.
-  if ($null -eq $is.Command) { return }
-  Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
-  Compare-Wanted -What "$what description" -Is $is.Description -Want $Task.Description
-}
-
-function Get-TaskCommand($Task) {
-  # The command line of a task; of an encoded one, which says nothing to a reader, its hash.
-  $action = @($Task.Actions)[0]
-  $arguments = "$(Read-Member $action 'Arguments')"
-  if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash $arguments)" }
-  "$(Read-Member $action 'Execute') $arguments"
-}
-
-function Set-Task([string]$Name, $Task) {
-  # Registers the task, in the place of one of that name.
-  [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
-}
-
-function Remove-Task([string]$Name) {
-  # Removes the task if it is there.
-  if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-    Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-  }
-}
-
 #endregion
 
 # This very text: of the file that a task runs, or of what came over the wire.
@@ -3243,9 +3767,9 @@ if ($Detached -ne '') { $Facts.Detached = $Detached }
 $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text
 
 switch ($Mode) {
-  'Look' { Invoke-Look }
-  'Change' { Invoke-Locked -Work { Invoke-Step -Steps @(Get-ChosenStep) -Drive { param($Step) Get-ChangeResult -Step $Step } } }
-  'Boot' { Invoke-Boot }
-  'Detached' { Invoke-Detached }
-  default { throw ('this script has no mode ' + $Mode) }
+    'Look' { Invoke-Look }
+    'Change' { Invoke-Locked -Work { Invoke-Step -Steps @(Get-ChosenStep) -Drive { param($Step) Get-ChangeResult -Step $Step } } }
+    'Boot' { Invoke-Boot }
+    'Detached' { Invoke-Detached }
+    default { throw ('this script has no mode ' + $Mode) }
 }
