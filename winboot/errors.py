@@ -16,6 +16,7 @@
         RestrictedEndpoint           exit 69   JEA or Constrained Language: refused by name
       ClusterError                   exit 69
         ClusterUnreachable           exit 69   worth retrying
+        ClusterConflict              exit 69   somebody else changed the object meanwhile
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       NodeFailed                     exit 1    a step failed on the node
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
@@ -130,6 +131,10 @@ class ClusterUnreachable(ClusterError):
     """The API server does not answer."""
 
     worth_retrying = True
+
+
+class ClusterConflict(ClusterError):
+    """Somebody else changed or made the object meanwhile (409); look again before trying again."""
 
 
 class ClusterRefused(ClusterError):

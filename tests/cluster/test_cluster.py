@@ -17,7 +17,7 @@ from winboot_lab.cluster.controllers import SERVING_SIGNER
 from tests.cluster.conftest import Scene, kubelet
 from winboot.cluster import connect
 from winboot.cluster.base import ExpectedNode, Need, NodeWish
-from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable
+from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable, InvalidInput
 from winboot.spec import Taint
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -311,5 +311,5 @@ def test_a_broken_kubeconfig_is_an_error_with_its_path(tmp_path: Path, text: str
     path = tmp_path / "broken.conf"
     path.write_text(text)
 
-    with pytest.raises(ClusterError, match=r"broken\.conf"):
+    with pytest.raises(InvalidInput, match=r"broken\.conf"):
         connect(path)

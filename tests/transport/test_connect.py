@@ -12,8 +12,8 @@ from lab_wsman.stage import PASSWORD, USER, node, says
 from winboot.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
 from winboot.inventory import Connection, Tls
 from winboot.profile import Reference
+from winboot.retry import again
 from winboot.transport.base import connect
-from winboot.transport.retry import again
 
 
 def connection(machine, **changes) -> Connection:

@@ -75,14 +75,14 @@ def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
 
 def _find_ca(profile: Profile) -> str:
     """By its hash from the cluster itself, or from the kubeconfig, in which somebody has put it already."""
-    from winboot.cli.init import read_kubeconfig
     from winboot.cluster.discovery import fetch_ca
+    from winboot.cluster.kubeconfig import Kubeconfig
     from winboot.errors import InvalidInput
     from winboot.spec.resolve import check_ca_hash
 
     cluster = profile.cluster
     if cluster.kubeconfig is not None and cluster.kubeconfig.file is not None:
-        pem = read_kubeconfig(cluster.kubeconfig.file, cluster.context).ca_pem
+        pem = Kubeconfig.from_file(cluster.kubeconfig.file).ca_pem(cluster.context)
         if cluster.ca_hash is not None:
             check_ca_hash(pem, cluster.ca_hash)
         return pem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -143,29 +142,11 @@ def _ask(what: str, default: str) -> str:
 
 def read_kubeconfig(path: Path, context: str | None) -> Found:
     """Server and CA of a context. Raises InvalidInput where the file does not say them."""
-    import yaml
+    from winboot.cluster.kubeconfig import Kubeconfig
 
-    from winboot.errors import InvalidInput
-
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        name = context or data["current-context"]
-        wanted = next(c["context"] for c in data["contexts"] if c["name"] == name)
-        cluster = next(c["cluster"] for c in data["clusters"] if c["name"] == wanted["cluster"])
-        return Found(str(cluster["server"]), _ca(cluster, path), str(name))
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no kubeconfig {path}", hint="Name one with --kubeconfig.") from error
-    except (yaml.YAMLError, KeyError, TypeError, StopIteration, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"{path}: no cluster with a server and a CA stands there for context {context or '(current)'}",
-            hint="Try kubectl --kubeconfig … config view; name a context with --context.",
-        ) from error
-
-
-def _ca(cluster: Mapping[str, Any], path: Path) -> str:
-    if "certificate-authority-data" in cluster:
-        return base64.b64decode(cluster["certificate-authority-data"]).decode("ascii")
-    return (path.parent / str(cluster["certificate-authority"])).read_text(encoding="ascii")
+    read = Kubeconfig.from_file(path)
+    name = read.context(context)
+    return Found(read.server(name), read.ca_pem(name), name)
 
 
 def _detect(kubeconfig: Path, context: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ import getpass
 import os
 import signal
 import socket
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +73,6 @@ class Clusters:
     def __init__(self) -> None:
         self._open: dict[tuple[str, str | None], Cluster] = {}
         self._lock = threading.Lock()
-        self._files: list[Path] = []
 
     def __call__(self, spec: NodeSpec) -> Cluster | None:
         """The cluster of a node; None when its profile names no kubeconfig. Raises ClusterError."""
@@ -84,29 +82,22 @@ class Clusters:
         with self._lock:
             key = (str(reference), spec.cluster.context)
             if key not in self._open:
-                from winboot.cluster import connect
+                from winboot.cluster import Kubeconfig, connect
 
-                self._open[key] = connect(self._file(spec), context=spec.cluster.context)
+                read = (
+                    Kubeconfig.from_file(reference.file)
+                    if reference.file is not None
+                    else Kubeconfig.from_text(
+                        reference.read("cluster.kubeconfig"), f"cluster.kubeconfig ({reference})"
+                    )
+                )
+                self._open[key] = connect(read, context=spec.cluster.context)
             return self._open[key]
 
-    def _file(self, spec: NodeSpec) -> Path:
-        reference = spec.cluster.kubeconfig
-        assert reference is not None  # __call__ has asked
-        if reference.file is not None:
-            return reference.file
-        # The client wants a file; this one is readable by us alone and goes with the run.
-        descriptor = tempfile.NamedTemporaryFile("w", prefix="winboot-kubeconfig-", delete=False)  # noqa: SIM115
-        with descriptor as file:
-            file.write(reference.read("cluster.kubeconfig").reveal())
-        self._files.append(Path(descriptor.name))
-        return Path(descriptor.name)
-
     def close(self) -> None:
-        """Give all connections back and remove what was written."""
+        """Give all connections back."""
         for cluster in self._open.values():
             cluster.close()
-        for file in self._files:
-            file.unlink(missing_ok=True)
 
 
 @contextmanager

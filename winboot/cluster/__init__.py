@@ -11,13 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from winboot.cluster.base import Cluster
+from winboot.cluster.kubeconfig import Kubeconfig
 
 
-def connect(kubeconfig: Path, *, context: str | None = None) -> Cluster:
-    """Open the cluster that a kubeconfig file names; raises ClusterError when the file is no good."""
+def connect(kubeconfig: Kubeconfig | Path, *, context: str | None = None) -> Cluster:
+    """Open the cluster that a kubeconfig (or its file) names; InvalidInput and ClusterError when it is no good."""
     from winboot.cluster.lightkube import LightkubeCluster  # heavy, and only a join needs it
 
     return LightkubeCluster(kubeconfig, context=context)
 
 
-__all__ = ["Cluster", "connect"]
+__all__ = ["Cluster", "Kubeconfig", "connect"]

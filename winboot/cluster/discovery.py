@@ -6,8 +6,6 @@ whose key has the hash, and the server must then show a certificate below it.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 import ssl
@@ -15,9 +13,9 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
-import yaml
-
-from winboot.errors import ClusterError, ClusterUnreachable
+from winboot.cluster.kubeconfig import Kubeconfig
+from winboot.errors import ClusterError, ClusterUnreachable, InvalidInput
+from winboot.secret import Secret
 from winboot.spec.resolve import key_hash
 
 PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -60,10 +58,9 @@ def _get(server: str, context: ssl.SSLContext) -> bytes:
 def _authority(body: bytes, server: str) -> str:
     try:
         info: dict[str, Any] = json.loads(body)
-        kubeconfig = yaml.safe_load(info["data"]["kubeconfig"])
-        encoded = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]
-        return base64.b64decode(encoded, validate=True).decode("ascii")
-    except (ValueError, KeyError, IndexError, TypeError, binascii.Error, yaml.YAMLError) as error:
+        text = Secret(str(info["data"]["kubeconfig"]))
+        return Kubeconfig.from_text(text, f"cluster-info of {server}").first_ca_pem()
+    except (ValueError, KeyError, TypeError, InvalidInput) as error:
         raise ClusterError(
             f"{server}: cluster-info holds no CA", hint="Name the CA itself: cluster.ca {file: ca.crt}."
         ) from error

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 import httpx2
 import msgspec
-import yaml
 from lightkube.exceptions import ApiError, ConfigError
 
-from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable
+from winboot.errors import ClusterConflict, ClusterError, ClusterRefused, ClusterUnreachable
 
 _OVERLOADED = {429, 502, 503, 504}
 
@@ -36,7 +35,7 @@ def translated(doing: str, server: str) -> Iterator[None]:
 
 @contextmanager
 def reading(kubeconfig: str) -> Iterator[None]:
-    """Within this block a kubeconfig file is read; whatever is wrong with it becomes a ClusterError."""
+    """Within this block the client reads a kubeconfig's credentials; whatever is wrong with it becomes a ClusterError."""
     hint = "Check `cluster.kubeconfig` and `cluster.context` in the profile."
     try:
         yield
@@ -44,7 +43,7 @@ def reading(kubeconfig: str) -> Iterator[None]:
         raise ClusterError(f"{kubeconfig}: {e}", hint=hint) from e
     except KeyError as e:
         raise ClusterError(f"{kubeconfig}: it names {e}, which it does not hold", hint=hint) from e
-    except (yaml.YAMLError, msgspec.MsgspecError, TypeError, ValueError, AttributeError) as e:
+    except (msgspec.MsgspecError, TypeError, ValueError, AttributeError) as e:
         raise ClusterError(f"{kubeconfig} is not a kubeconfig file: {e}", hint=hint) from e
     except (OSError, ssl.SSLError) as e:
         raise ClusterError(f"{kubeconfig}: {e}", hint=hint) from e
@@ -61,6 +60,8 @@ def _by_status(doing: str, server: str, error: httpx2.HTTPStatusError) -> Cluste
     if code == 403:
         hint = "Give the kubeconfig's user this right, or use another."
         return ClusterRefused(f"{doing}: {message}", hint=hint)
+    if code == 409:
+        return ClusterConflict(f"{doing}: {message}", hint="Run the same command again.")
     if code in _OVERLOADED:
         problem = f"{doing}: {server} is overloaded ({code}): {message}"
         return ClusterUnreachable(problem, hint="Try again later.")

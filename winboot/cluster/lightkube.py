@@ -45,10 +45,12 @@ from winboot.cluster.base import (
 )
 from winboot.cluster.decoding import prepare_types
 from winboot.cluster.failures import reading, translated
+from winboot.cluster.kubeconfig import Kubeconfig
 from winboot.compat.version import Version
-from winboot.errors import ClusterError
+from winboot.errors import ClusterConflict, ClusterError
 from winboot.events import Difference
 from winboot.networks import NETWORKS
+from winboot.retry import again
 from winboot.secret import Secret as HiddenText
 from winboot.spec import Taint
 
@@ -64,7 +66,7 @@ BINDINGS: Final[Mapping[str, str]] = {
 }
 _TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
 _POLL_S: Final = 2.0
-_CONFLICTS: Final = 5  # tries of a patch that others overtake
+_OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 T = TypeVar("T")
@@ -75,14 +77,16 @@ class LightkubeCluster:
 
     def __init__(
         self,
-        kubeconfig: Path,
+        kubeconfig: Kubeconfig | Path,
         *,
         context: str | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         prepare_types()
-        with reading(str(kubeconfig)):
-            config = _single(kubeconfig, context)
+        read = kubeconfig if isinstance(kubeconfig, Kubeconfig) else Kubeconfig.from_file(kubeconfig)
+        read.user(context)
+        with reading(read.origin):
+            config = _single(read, context)
             self._server: Final = config.cluster.server
             self._client: Final = Client(config, field_manager="winboot", lazy=False, transport=transport)
             # For what is no resource (the version, the server's clock), the same connection settings.
@@ -213,18 +217,14 @@ class LightkubeCluster:
 
     def _patch_node(self, name: str, doing: str, patch: Callable[[NodeFacts], dict[str, Any] | None]) -> bool:
         """Patch what is there now; look again when somebody else was quicker. False: nothing to do."""
-        for attempt in range(_CONFLICTS):
-            wanted = patch(self._present(name))
-            if wanted is None:
-                return False
-            with translated(f"{doing} node {name}", self._server):
-                try:
+        for attempt in again(_OVERTAKEN_S, ClusterConflict):
+            with attempt:
+                wanted = patch(self._present(name))
+                if wanted is None:
+                    return False
+                with translated(f"{doing} node {name}", self._server):
                     self._client.patch(Node, name, wanted, patch_type=PatchType.MERGE)
-                    return True
-                except ApiError as e:
-                    if e.status.code != 409 or attempt == _CONFLICTS - 1:
-                        raise
-        return False
+        return True
 
     # Bootstrap tokens
 
@@ -411,12 +411,13 @@ class LightkubeCluster:
                 raise
 
 
-def _single(kubeconfig: Path, context: str | None) -> SingleConfig:
-    config = KubeConfig.from_file(kubeconfig).get(context)
-    if config is None:
-        raise ValueError("no context is set")
-    if config.user is None:
-        raise ValueError(f"the context {config.context_name} has no user")
+def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
+    config = KubeConfig.from_dict(dict(kubeconfig.data), fname=kubeconfig.path).get(
+        kubeconfig.context(context)
+    )
+    # The reader has found both.
+    assert config is not None
+    assert config.user is not None
     if config.user.exec is not None and config.user.exec.apiVersion == "client.authentication.k8s.io/v1":
         # The library knows the beta only; what a plug-in answers is the same in both.
         config.user.exec.apiVersion = "client.authentication.k8s.io/v1beta1"

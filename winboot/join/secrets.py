@@ -9,16 +9,20 @@ from datetime import timedelta
 from typing import Final
 
 from winboot.cluster.base import Cluster, Token
+from winboot.cluster.kubeconfig import Kubeconfig
 from winboot.errors import ClusterError, InvalidInput
 from winboot.events import StepDone
 from winboot.plan import Plan
 from winboot.secret import Secret
 from winboot.spec import NodeSpec
-from winboot.steps.kube_proxy_config import KUBECONFIG_SECRET, own_kubeconfig
+from winboot.steps.kube_proxy_config import KUBECONFIG_SECRET, USER
+from winboot.steps.texts import kubeconfig_text
 
 # Long enough for a machine that restarts twice, short enough to be worth little when found.
 TOKEN_LIFETIME: Final = timedelta(hours=2)
 BOOTSTRAP: Final = "bootstrap-token"
+# What a credential can be that travels: each way with the keys it has in a kubeconfig.
+_CREDENTIALS: Final = (("token",), ("client-certificate-data", "client-key-data"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +99,20 @@ def _read(spec: NodeSpec, name: str) -> Secret:
         if registry.secret == name and registry.credential is not None:
             return registry.credential.read(f"{node}: runtime.registries.{registry.host}.credential")
     raise InvalidInput(f"{node}: no reference says where the secret {name!r} is", hint="Check the profile.")
+
+
+def own_kubeconfig(kubeconfig: Secret, spec: NodeSpec, where: str) -> Secret:
+    """What is written on the node for the credential of a kubeconfig; `where` names its origin in complaints.
+
+    InvalidInput where its current user has no credential that can travel (a token, or certificate and key inline).
+    """
+    user = Kubeconfig.from_text(kubeconfig, where).user(None)
+    for names in _CREDENTIALS:
+        found = {name: user[name] for name in names if isinstance(user.get(name), str) and user[name]}
+        if len(found) == len(names):
+            return Secret(kubeconfig_text(spec, user=USER, credential=found))
+    raise InvalidInput(
+        f"{where}: its user has no token and no certificate with its key in the file itself",
+        hint="Files and login programs of this computer do not exist on the node; give a token, "
+        "or client-certificate-data with client-key-data.",
+    )

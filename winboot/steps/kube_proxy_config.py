@@ -8,54 +8,15 @@ node compares all of that file but the credential itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-import yaml
-
-from winboot.errors import InvalidInput
 from winboot.networks import STEPS_AFTER
-from winboot.secret import Secret
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-from winboot.steps.texts import json_text, kubeconfig_text, node_kubeconfig_text
+from winboot.steps.texts import json_text, node_kubeconfig_text
 
 KUBECONFIG_SECRET: Final = "kube-proxy-kubeconfig"
 USER: Final = "kube-proxy"
-_CREDENTIALS: Final = (("token",), ("client-certificate-data", "client-key-data"))
-
-
-def own_kubeconfig(kubeconfig: Secret, spec: NodeSpec, where: str) -> Secret:
-    """What is written on the node for the credential of a kubeconfig; `where` names its origin in complaints.
-
-    InvalidInput where its current user has no credential that can travel (a token, or certificate and key inline).
-    """
-    user = _current_user(kubeconfig, where)
-    for names in _CREDENTIALS:
-        found = {name: user[name] for name in names if isinstance(user.get(name), str) and user[name]}
-        if len(found) == len(names):
-            return Secret(kubeconfig_text(spec, user=USER, credential=found))
-    raise InvalidInput(
-        f"{where}: its user has no token and no certificate with its key in the file itself",
-        hint="Files and login programs of this computer do not exist on the node; give a token, "
-        "or client-certificate-data with client-key-data.",
-    )
-
-
-def _current_user(kubeconfig: Secret, where: str) -> Mapping[str, Any]:
-    try:
-        config = yaml.safe_load(kubeconfig.reveal())
-        context = _named(config["contexts"], config["current-context"])["context"]
-        return dict(_named(config["users"], context["user"])["user"])
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, StopIteration):
-        # The reason is not shown: it could quote the text.
-        raise InvalidInput(
-            f"{where}: it is no kubeconfig with a current context and its user",
-            hint="`kubectl config view --minify --flatten --raw` makes one.",
-        ) from None
-
-
-def _named(entries: list[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    return next(one for one in entries if one["name"] == name)
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:

@@ -42,11 +42,11 @@ from winboot.errors import (
     UsageError,
     WinbootError,
 )
+from winboot.retry import again
 from winboot.secret import Secret
 from winboot.transport.base import Endpoint, Probe
 from winboot.transport.failures import LIBRARY_ERRORS, NO_SUCH_SHELL, OPERATION_TIMEOUT, translate
 from winboot.transport.probe import PROBE_SCRIPT, read_probe, visible_from_outside
-from winboot.transport.retry import again
 from winboot.transport.wire import Connection, quieten
 
 _INT32: Final = range(-(2**31), 2**31)

@@ -27,11 +27,11 @@ from pypsrp.wsman import SelectorSet, WSMan, _TransportHTTP
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from winboot.errors import Busy, ConnectionLost, Unreachable, WinbootError
+from winboot.retry import again
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.dial import lead_through
 from winboot.transport.failures import LIBRARY_ERRORS, translate
 from winboot.transport.login import EagerLogin
-from winboot.transport.retry import again
 
 _QUIET: Final = ("pypsrp", "requests", "urllib3", "spnego")
 

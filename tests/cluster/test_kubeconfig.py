@@ -1,0 +1,91 @@
+"""One reader of kubeconfigs: for the API client, for `init`, and for the credential that goes to a node."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from winboot.cluster.kubeconfig import Kubeconfig
+from winboot.errors import InvalidInput
+from winboot.secret import Secret
+
+CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+INLINE = base64.b64encode(CA.encode()).decode()
+
+
+def a_config(**cluster: Any) -> dict[str, Any]:
+    return {
+        "current-context": "here",
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u"}},
+            {"name": "there", "context": {"cluster": "d", "user": "u"}},
+        ],
+        "clusters": [
+            {"name": "c", "cluster": {"server": "https://c:6443", **cluster}},
+            {"name": "d", "cluster": {"server": "https://d:6443", "certificate-authority-data": INLINE}},
+        ],
+        "users": [{"name": "u", "user": {"token": "hunter2"}}],
+    }
+
+
+def read(config: Any) -> Kubeconfig:
+    return Kubeconfig.from_text(Secret(yaml.safe_dump(config)), "the kubeconfig")
+
+
+def test_a_context_names_server_ca_and_user() -> None:
+    config = read(a_config())
+
+    assert (config.context(None), config.server(None)) == ("here", "https://c:6443")
+    assert (config.context("there"), config.server("there"), config.ca_pem("there")) == (
+        "there",
+        "https://d:6443",
+        CA,
+    )
+    assert config.user(None) == {"token": "hunter2"}
+
+
+def test_a_ca_file_is_meant_from_the_kubeconfigs_folder(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text(CA)
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump(a_config(**{"certificate-authority": "ca.crt"})))
+
+    assert Kubeconfig.from_file(file).ca_pem(None) == CA
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda config: config.pop("current-context"),
+        lambda config: config.update(contexts=[]),
+        lambda config: config.update(contexts={"a": 1}),
+        lambda config: config["contexts"][0]["context"].pop("cluster"),
+        lambda config: config.update(clusters=None),
+        lambda config: config["clusters"][0].update(cluster="x"),
+        lambda config: config["clusters"][0]["cluster"].pop("server"),
+        lambda config: config["clusters"][0]["cluster"].update({"certificate-authority-data": "%%%"}),
+        lambda config: config["clusters"][0]["cluster"].update({"certificate-authority": "nowhere.crt"}),
+    ],
+)
+def test_what_is_missing_is_named_and_no_text_is_quoted(damage: Any) -> None:
+    config = a_config()
+    damage(config)
+    kubeconfig = read(config)
+
+    with pytest.raises(InvalidInput, match="the kubeconfig") as refused:
+        kubeconfig.server(None)
+        kubeconfig.ca_pem(None)
+
+    assert "hunter2" not in refused.value.problem
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"a: {", b"\xff\xfe", b"\x00"])
+def test_a_file_that_is_no_kubeconfig_is_refused_by_its_path(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "broken"
+    file.write_bytes(content)
+
+    with pytest.raises(InvalidInput, match="broken"):
+        Kubeconfig.from_file(file)

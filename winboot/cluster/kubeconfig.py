@@ -1,0 +1,120 @@
+"""The one reader of kubeconfigs: which server, CA and user a context names.
+
+https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/. No text of the file is quoted in a complaint: it may be
+a key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from winboot.errors import InvalidInput
+from winboot.secret import Secret
+
+_HINT = "`kubectl config view --minify --flatten --raw` makes one; `--context` or `cluster.context` names a context."
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """One kubeconfig. `origin` names it in complaints; `path` is its file, from which relative paths are meant."""
+
+    data: Mapping[str, Any]
+    origin: str
+    path: Path | None = None
+
+    @classmethod
+    def from_file(cls, path: Path) -> Kubeconfig:
+        """Read a file. Raises InvalidInput."""
+        try:
+            text = path.expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise InvalidInput(
+                f"the kubeconfig {path} cannot be read: {reason}", hint="Check the path."
+            ) from error
+        return cls(_mapping(text, str(path)), str(path), path)
+
+    @classmethod
+    def from_text(cls, text: Secret, origin: str) -> Kubeconfig:
+        """Read a text that came from somewhere else. Raises InvalidInput."""
+        return cls(_mapping(text.reveal(), origin), origin)
+
+    def context(self, name: str | None) -> str:
+        """The name of the context that is meant: the one asked for, or the current one."""
+        chosen = name or self.data.get("current-context")
+        if not isinstance(chosen, str) or not chosen:
+            raise InvalidInput(f"{self.origin}: it is no kubeconfig with a current context", hint=_HINT)
+        return chosen
+
+    def cluster(self, context: str | None) -> Mapping[str, Any]:
+        """The cluster entry of a context."""
+        return self._entry("cluster", self._linked(context, "cluster"))
+
+    def user(self, context: str | None) -> Mapping[str, Any]:
+        """The user entry of a context."""
+        return self._entry("user", self._linked(context, "user"))
+
+    def server(self, context: str | None) -> str:
+        """The address of the API server."""
+        server = self.cluster(context).get("server")
+        if not isinstance(server, str):
+            raise InvalidInput(f"{self.origin}: the cluster of its context has no server", hint=_HINT)
+        return server
+
+    def ca_pem(self, context: str | None) -> str:
+        """The cluster's CA: inline, or the file that is named."""
+        return self._ca_pem(self.cluster(context))
+
+    def first_ca_pem(self) -> str:
+        """The CA of the first cluster: kubeadm's cluster-info has a cluster without a name, and no context."""
+        entries = self.data.get("clusters")
+        first = entries[0] if isinstance(entries, list) and entries else None
+        cluster = first.get("cluster") if isinstance(first, dict) else None
+        return self._ca_pem(cluster if isinstance(cluster, dict) else {})
+
+    def _ca_pem(self, cluster: Mapping[str, Any]) -> str:
+        inline, file = cluster.get("certificate-authority-data"), cluster.get("certificate-authority")
+        try:
+            if inline is not None:
+                return base64.b64decode(str(inline), validate=True).decode("ascii")
+            if file is not None and (self.path is not None or Path(str(file)).is_absolute()):
+                folder = self.path.parent if self.path is not None else Path()
+                return (folder / str(file)).read_text(encoding="ascii")
+        except (binascii.Error, UnicodeDecodeError, OSError) as error:
+            raise InvalidInput(
+                f"{self.origin}: the CA of its context cannot be read ({type(error).__name__})", hint=_HINT
+            ) from error
+        raise InvalidInput(f"{self.origin}: the cluster of its context has no CA", hint=_HINT)
+
+    def _linked(self, context: str | None, kind: str) -> str:
+        name = self.context(context)
+        linked = self._entry("context", name).get(kind)
+        if not isinstance(linked, str) or not linked:
+            raise InvalidInput(f"{self.origin}: its context {name} has no {kind}", hint=_HINT)
+        return linked
+
+    def _entry(self, kind: str, name: str) -> Mapping[str, Any]:
+        """`contexts: [{name: …, context: {…}}]`, and the same for clusters and users."""
+        entries = self.data.get(f"{kind}s")
+        for one in entries if isinstance(entries, list) else ():
+            if isinstance(one, dict) and one.get("name") == name and isinstance(one.get(kind), dict):
+                found: Mapping[str, Any] = one[kind]
+                return found
+        raise InvalidInput(f"{self.origin}: it is no kubeconfig with the {kind} {name}", hint=_HINT)
+
+
+def _mapping(text: str, origin: str) -> Mapping[str, Any]:
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError:
+        data = None
+    if not isinstance(data, dict):
+        raise InvalidInput(f"{origin}: it is no kubeconfig", hint=_HINT) from None
+    return data
