@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry
 from paramiko.ssh_exception import (
     AuthenticationException,
     BadAuthenticationType,
@@ -404,14 +405,20 @@ def _prefer_known_types(transport: paramiko.Transport, endpoint: SshEndpoint) ->
 
 
 def _known_keys(endpoint: SshEndpoint) -> dict[str, paramiko.PKey]:
-    """The keys that known_hosts has for the machine, by their type."""
+    """The keys that known_hosts has for the machine, by their type. Lines with a marker (`@revoked`) are not among them,
+    and a line that nobody can read hides no other.
+    """
     file = endpoint.trust.known_hosts
     if file is None or not file.is_file():
         return {}
-    try:
-        entries = paramiko.HostKeys(str(file))
-    except (OSError, SSHException):
-        return {}
+    entries = paramiko.HostKeys()
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.strip() and not line.startswith(("#", "@")):
+            with suppress(SSHException):
+                entry = HostKeyEntry.from_line(line)
+                if entry is not None and entry.key is not None and entry.hostnames is not None:
+                    for host in entry.hostnames:
+                        entries.add(host, entry.key.get_name(), entry.key)
     found = entries.lookup(_known_name(endpoint))
     return {kind: found[kind] for kind in found} if found is not None else {}
 
