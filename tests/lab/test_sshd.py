@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import socket
 import time
@@ -260,7 +259,7 @@ def test_a_join_whose_connection_breaks_again_and_again_ends_ready(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("at", itertools.chain(range(1, 40, 3), range(50, 200, 50)))
+@pytest.mark.parametrize("at", [*range(1, 40, 3), *range(50, 200, 50)])
 def test_a_join_with_one_broken_connection_ends_ready(
     sshd: Sshd, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:

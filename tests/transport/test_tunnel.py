@@ -97,8 +97,8 @@ def test_tls_is_checked_under_the_name_of_the_machine(farm: Farm, relay: Path) -
     machine = node(farm, says("done"))
     command = f"{sys.executable} {relay} {{local_port}} 127.0.0.1 {{port}}"
     secure = {"scheme": "https", "auth": "ntlm", "tls": {"ca": {"file": str(farm.ca_file())}}}
-    right = settings(machine.https_port or 0, command, **secure, host="localhost")
-    wrong = settings(machine.https_port or 0, command, **secure, host="win-a1.corp.example")
+    right = settings(machine.https_port or 0, command, **secure, host="win-a1")
+    wrong = settings(machine.https_port or 0, command, **secure, host="win-b1")
 
     with connect(right, name="win-a1") as transport:
         assert list(transport.run("anything", {}, {})) == ["done"]
