@@ -478,10 +478,10 @@ class _Reader:
             found = compat.check_pause_image(facts, image, machine.build, compat.Version.parse(containerd))
             self._found(merged, ("os",), found)
         if profile.artifacts.source.startswith("\\\\") and machine.connection.transport == "winrm":
-            # The second hop: a WinRM session has no credentials to show to another machine.
+            # The second hop: a WinRM session has no credentials to show to another machine, not even the machine's own; the
+            # share sees ANONYMOUS LOGON (learn.microsoft.com/powershell/scripting/security/remoting/ps-remoting-second-hop).
             wrong = f"{profile.artifacts.source} is a share, and a WinRM session may not log in to a third machine"
-            expected = "a web mirror, or a share that the machine account may read"
-            self._warn(host_place, "artifacts.source", wrong, expected)
+            self._complain(host_place, "artifacts.source", wrong, "a web mirror, or a connection over SSH")
         self._check_fixes(machine, merged)
         self._check_names(machine, merged)
         self._check_addresses(machine, merged)

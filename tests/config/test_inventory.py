@@ -229,14 +229,15 @@ def test_a_bad_inventory_is_refused(text: str, says: str, tmp_path: Path) -> Non
     assert any(says in error for error in errors), errors
 
 
-def test_a_share_behind_winrm_is_warned_about(tmp_path: Path) -> None:
-    """A session over WinRM cannot log in to a third machine."""
+def test_a_share_behind_winrm_is_refused(tmp_path: Path) -> None:
+    """A session over WinRM cannot log in to a third machine, not even as the machine's own account."""
     text = 'groups: {p: {profile: profile.yaml, os: "2022", hosts: {win-1: }}}'
     path = an_inventory(tmp_path, text, GOOD + "artifacts: {source: '\\\\server\\share'}\n")
 
     (found,) = check_inventory(path)
 
-    assert found.level == "warning"
+    assert found.level == "error"
+    assert found.place is not None
     assert "third machine" in str(found)
 
 

@@ -35,6 +35,7 @@ _FLAGS: Final = {
     "field-selector": "text",
     "client": "bool",
     "raw": "text",
+    "cache-dir": "text",
 }
 # A connection that does not come about costs the caller this long, less when it set a limit.
 _SILENCE_S: Final = 10.0
@@ -77,6 +78,9 @@ class Kubectl:
         if "raw" in flags:
             answer = client.ask("GET", flags.text("raw"))
             return go_text(answer if isinstance(answer, str) else json.dumps(answer))
+        # Discovery: all API groups, kept in the profile of whoever asks (cli-runtime: config_flags.go, getDefaultCacheDir).
+        cache = flags.text("cache-dir") or run.env.get("USERPROFILE", "C:") + r"\.kube\cache"
+        run.write(rf"{cache}\discovery\servergroups.json", b"{}")
         return self._get(run, client, flags, words)
 
     def _kubeconfig(self, run: Run, flags: Flags) -> str:

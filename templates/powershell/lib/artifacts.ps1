@@ -6,12 +6,13 @@ function Get-ArtifactDifference {
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
-            $is = Get-PathHash $member.to
+            $is = Get-KnownHash $member.to
             if ($want -and $is -eq $want) { continue }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
             New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
         }
     }
+    Save-HashMemory
 }
 
 function Read-PlacedHash {
@@ -94,8 +95,9 @@ function Receive-Artifact {
 function Receive-Rest {
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
-    # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
-    [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+    # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
+    $protocol = [Net.ServicePointManager]::SecurityProtocol
+    if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
     $request = [Net.WebRequest]::Create($Url)
     $request.Timeout = 60000
     $request.ReadWriteTimeout = 60000

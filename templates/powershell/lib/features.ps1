@@ -1,14 +1,29 @@
 function Get-FeatureDifference {
+    # Which features are not on. Asking DISM takes seconds; what stands there anyway is proof enough for Containers.
     param([string[]]$Features)
     foreach ($feature in $Features) {
+        if ($feature -eq 'Containers' -and (Test-ContainerFeature)) { continue }
         $state = Get-FeatureState $feature
         if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
+        elseif ($feature -eq 'Containers' -and $script:Run.Mode -eq 'Change') { Write-StateJson 'features.json' @{ enabled = @($feature) } }
     }
 }
 
+function Test-ContainerFeature {
+    # Whether Containers is on for certain: DISM has said so once, its services are there, nothing else that brings them
+    # (Hyper-V, whose service is vmms) is, and no servicing waits for a restart, without which it does not go.
+    $noted = @(Read-Item (Read-StateJson 'features.json') 'enabled')
+    if ($noted -notcontains 'Containers') { return $false }
+    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { return $false }
+    $services = 'SYSTEM\CurrentControlSet\Services'
+    (Test-RegistryKey "$services\hns") -and (Test-RegistryKey "$services\vmcompute") -and -not (Test-RegistryKey "$services\vmms")
+}
+
 function Get-FeatureState {
+    # The state of a feature as DISM names it; nothing for one that this Windows does not know (0x800f080c).
     param([string]$Feature)
-    foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
+    try { foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() } }
+    catch { if ('{0:x8}' -f $_.Exception.HResult -ne '800f080c') { throw } }
 }
 
 function Enable-Feature {

@@ -28,8 +28,13 @@ function Get-Known {
 }
 
 function Get-Cached {
+    # What Read answers, asked once; a failure, too, is the answer of this run until something was changed.
     param([string]$Name, $Read)
-    if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+    if (-not $script:Run.Cache.ContainsKey($Name)) {
+        try { $script:Run.Cache[$Name] = & $Read }
+        catch { $script:Run.Cache[$Name] = $_ }
+    }
+    if ($script:Run.Cache[$Name] -is [Management.Automation.ErrorRecord]) { throw $script:Run.Cache[$Name] }
     $script:Run.Cache[$Name]
 }
 

@@ -1,16 +1,24 @@
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
+    # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
     Get-Cached 'Node' { Read-NodeObject }
 }
 
 function Read-NodeObject {
+    # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
-    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
-        '--ignore-not-found', '--output', 'json')
+    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
     $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
     # Refused credentials mean the same as none.
-    if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
+    if ($ended.ExitCode -ne 0) { return }
+    # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
+    # quotation mark is escaped, so that no label or annotation can look like these two members.
+    $cidrs = [regex]::Match($ended.Output, '"podCIDRs"\s*:\s*\[([^\]]*)\]').Groups[1].Value
+    [pscustomobject]@{
+        PodCidrs   = @([regex]::Matches($cidrs, '"([0-9A-Fa-f.:/]+)"') | ForEach-Object { $_.Groups[1].Value })
+        SystemUuid = [regex]::Match($ended.Output, '"systemUUID"\s*:\s*"([^"\\]*)"').Groups[1].Value
+    }
 }
 
 function Read-Member {
@@ -31,7 +39,8 @@ function Read-Item {
 }
 
 function Get-PodCidr {
-    Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+    # The pod networks of this node, if the cluster has given it any.
+    foreach ($node in Get-NodeObject) { $node.PodCidrs }
 }
 
 function Get-RegistrationDifference {
@@ -39,7 +48,7 @@ function Get-RegistrationDifference {
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
     if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
-    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is $node.SystemUuid -Want (Get-MachineIdentity).Uuid -IgnoreCase }
     if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
     if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
         New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'

@@ -4,8 +4,13 @@
 function Read-OtherNode {
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
-    $ended = Invoke-Program $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
-        '--request-timeout=30s', 'get', 'nodes', "--output=jsonpath=$columns")
+    # Its cache of API groups would stay in the user's profile.
+    $cache = [IO.Path]::Combine([IO.Path]::GetTempPath(), "winboot-kubectl-$([Guid]::NewGuid().ToString('N'))")
+    try {
+        $ended = Invoke-Program $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
+            '--request-timeout=30s', "--cache-dir=$cache", 'get', 'nodes', "--output=jsonpath=$columns")
+    }
+    finally { if ([IO.Directory]::Exists($cache)) { [IO.Directory]::Delete($cache, $true) } }
     if ($ended.ExitCode -ne 0) {
         Stop-Step 'NodesForbidden' "the nodes of the cluster cannot be listed: $($ended.ErrorOutput.Trim())"
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from winboot_lab.windows.call import STRING, STRINGS, Call, cmdlet, parameter, switch
-from winboot_lab.windows.cmdlets.shapes import enum, wildcard
+from winboot_lab.windows.cmdlets.shapes import enum, has_wildcard, wildcard
 from winboot_lab.windows.door import InSet, Parameter, Plain, Problem, Record
 from winboot_lab.windows.features import Feature
 
@@ -202,12 +202,24 @@ def _show_optional(feature: Feature) -> Record:
     switch("Online"),
 )
 def get_optional(call: Call) -> None:
-    """Features by their DISM names; an unknown one gives nothing."""
+    """Features by their DISM names. An unknown one is an error, as for Enable-WindowsOptionalFeature."""
     if not call.flag("Online"):
         raise call.refuse("Path", "only the running system")
     wanted = call.text("FeatureName", "*")
     fits = wildcard(wanted)
-    call.give(*(_show_optional(f) for f in call.machine.features.all() if fits(f.optional_name)))
+    found = [f for f in call.machine.features.all() if fits(f.optional_name)]
+    if not found and not has_wildcard(wanted):
+        call.fail(
+            Problem(
+                f"Feature name {wanted} is unknown.",
+                f"{_DISM}.GetWindowsOptionalFeatureCommand",
+                "NotSpecified",
+                "System.Runtime.InteropServices.COMException",
+                target=wanted,
+                hresult=0x800F080C,
+            )
+        )
+    call.give(*(_show_optional(f) for f in found))
 
 
 @cmdlet(
