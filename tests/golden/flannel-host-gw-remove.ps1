@@ -598,8 +598,10 @@ function Invoke-ExcludedRange {
 }
 
 function Get-FeatureState {
+    # The state of a feature as DISM names it; nothing for one that this Windows does not know (0x800f080c).
     param([string]$Feature)
-    foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
+    try { foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() } }
+    catch { if ('{0:x8}' -f $_.Exception.HResult -ne '800f080c') { throw } }
 }
 
 function Restore-Feature {
@@ -1021,8 +1023,13 @@ function Get-Known {
 }
 
 function Get-Cached {
+    # What Read answers, asked once; a failure, too, is the answer of this run until something was changed.
     param([string]$Name, $Read)
-    if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+    if (-not $script:Run.Cache.ContainsKey($Name)) {
+        try { $script:Run.Cache[$Name] = & $Read }
+        catch { $script:Run.Cache[$Name] = $_ }
+    }
+    if ($script:Run.Cache[$Name] -is [Management.Automation.ErrorRecord]) { throw $script:Run.Cache[$Name] }
     $script:Run.Cache[$Name]
 }
 
@@ -1384,16 +1391,24 @@ function Restore-Route {
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
+    # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
     Get-Cached 'Node' { Read-NodeObject }
 }
 
 function Read-NodeObject {
+    # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
-    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
-        '--ignore-not-found', '--output', 'json')
+    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
     $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
     # Refused credentials mean the same as none.
-    if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
+    if ($ended.ExitCode -ne 0) { return }
+    # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
+    # quotation mark is escaped, so that no label or annotation can look like these two members.
+    $cidrs = [regex]::Match($ended.Output, '"podCIDRs"\s*:\s*\[([^\]]*)\]').Groups[1].Value
+    [pscustomobject]@{
+        PodCidrs   = @([regex]::Matches($cidrs, '"([0-9A-Fa-f.:/]+)"') | ForEach-Object { $_.Groups[1].Value })
+        SystemUuid = [regex]::Match($ended.Output, '"systemUUID"\s*:\s*"([^"\\]*)"').Groups[1].Value
+    }
 }
 
 function Read-Member {
@@ -1408,13 +1423,9 @@ function Read-Member {
     $Object
 }
 
-function Read-Item {
-    param($Object, [string]$Name)
-    foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
-}
-
 function Get-PodCidr {
-    Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+    # The pod networks of this node, if the cluster has given it any.
+    foreach ($node in Get-NodeObject) { $node.PodCidrs }
 }
 
 function Find-Interface {

@@ -234,12 +234,13 @@ function Get-ArtifactDifference {
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
-            $is = Get-PathHash $member.to
+            $is = Get-KnownHash $member.to
             if ($want -and $is -eq $want) { continue }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
             New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
         }
     }
+    Save-HashMemory
 }
 
 function Read-PlacedHash {
@@ -322,8 +323,9 @@ function Receive-Artifact {
 function Receive-Rest {
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
-    # .NET on Windows Server 2019 does not offer TLS 1.2 by itself.
-    [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+    # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
+    $protocol = [Net.ServicePointManager]::SecurityProtocol
+    if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
     $request = [Net.WebRequest]::Create($Url)
     $request.Timeout = 60000
     $request.ReadWriteTimeout = 60000
@@ -928,16 +930,31 @@ function ConvertTo-AsciiJson {
 }
 
 function Get-FeatureDifference {
+    # Which features are not on. Asking DISM takes seconds; what stands there anyway is proof enough for Containers.
     param([string[]]$Features)
     foreach ($feature in $Features) {
+        if ($feature -eq 'Containers' -and (Test-ContainerFeature)) { continue }
         $state = Get-FeatureState $feature
         if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
+        elseif ($feature -eq 'Containers' -and $script:Run.Mode -eq 'Change') { Write-StateJson 'features.json' @{ enabled = @($feature) } }
     }
 }
 
+function Test-ContainerFeature {
+    # Whether Containers is on for certain: DISM has said so once, its services are there, nothing else that brings them
+    # (Hyper-V, whose service is vmms) is, and no servicing waits for a restart, without which it does not go.
+    $noted = @(Read-Item (Read-StateJson 'features.json') 'enabled')
+    if ($noted -notcontains 'Containers') { return $false }
+    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { return $false }
+    $services = 'SYSTEM\CurrentControlSet\Services'
+    (Test-RegistryKey "$services\hns") -and (Test-RegistryKey "$services\vmcompute") -and -not (Test-RegistryKey "$services\vmms")
+}
+
 function Get-FeatureState {
+    # The state of a feature as DISM names it; nothing for one that this Windows does not know (0x800f080c).
     param([string]$Feature)
-    foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() }
+    try { foreach ($found in Get-WindowsOptionalFeature -Online -FeatureName $Feature) { $found.State.ToString() } }
+    catch { if ('{0:x8}' -f $_.Exception.HResult -ne '800f080c') { throw } }
 }
 
 function Enable-Feature {
@@ -1470,6 +1487,46 @@ function Protect-Address {
     }
 }
 
+# Hashes of programs, remembered: reading hundreds of megabytes is most of what a look costs.
+
+function Get-KnownHash {
+    # SHA-256 of a file, or nothing when it is absent. It is the remembered one while size and both times are what they were:
+    # only administrators can write there, and a program that is put in the place of another brings times of its own.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return }
+    $file = [IO.FileInfo]::new($Path)
+    $mark = "$($file.Length) $($file.LastWriteTimeUtc.Ticks) $($file.CreationTimeUtc.Ticks)"
+    $memory = Get-HashMemory
+    if ($memory.ContainsKey($Path) -and $memory[$Path].mark -eq $mark) { return $memory[$Path].sha256 }
+    $hash = Get-PathHash $Path
+    if ($null -eq $hash) { return }
+    $memory[$Path] = @{ mark = $mark; sha256 = $hash }
+    $script:Run.HashesDiffer = $true
+    $hash
+}
+
+function Get-HashMemory {
+    # The table of what is remembered: path to mark and sha256, read once a run.
+    if (-not $script:Run.ContainsKey('Hashes')) {
+        $script:Run.Hashes = @{}
+        $script:Run.HashesDiffer = $false
+        foreach ($one in Read-Item (Read-StateJson 'hashes.json') 'files') {
+            $script:Run.Hashes[$one.path] = @{ mark = $one.mark; sha256 = $one.sha256 }
+        }
+    }
+    $script:Run.Hashes
+}
+
+function Save-HashMemory {
+    # Writes what is remembered for the next run. A look writes nothing.
+    if ($script:Run.Mode -ne 'Change' -or -not $script:Run.ContainsKey('Hashes') -or -not $script:Run.HashesDiffer) { return }
+    $files = @(foreach ($path in $script:Run.Hashes.Keys | Sort-Object) {
+            @{ path = $path; mark = $script:Run.Hashes[$path].mark; sha256 = $script:Run.Hashes[$path].sha256 }
+        })
+    Write-StateJson 'hashes.json' @{ files = $files }
+    $script:Run.HashesDiffer = $false
+}
+
 # For writing Windows has no cmdlet.
 
 function Get-HnsObject {
@@ -1667,8 +1724,13 @@ function Get-Known {
 }
 
 function Get-Cached {
+    # What Read answers, asked once; a failure, too, is the answer of this run until something was changed.
     param([string]$Name, $Read)
-    if (-not $script:Run.Cache.ContainsKey($Name)) { $script:Run.Cache[$Name] = & $Read }
+    if (-not $script:Run.Cache.ContainsKey($Name)) {
+        try { $script:Run.Cache[$Name] = & $Read }
+        catch { $script:Run.Cache[$Name] = $_ }
+    }
+    if ($script:Run.Cache[$Name] -is [Management.Automation.ErrorRecord]) { throw $script:Run.Cache[$Name] }
     $script:Run.Cache[$Name]
 }
 
@@ -2172,16 +2234,24 @@ function Restore-Route {
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
+    # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
     Get-Cached 'Node' { Read-NodeObject }
 }
 
 function Read-NodeObject {
+    # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
-    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', 'node', $script:Node.node,
-        '--ignore-not-found', '--output', 'json')
+    $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
     $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
     # Refused credentials mean the same as none.
-    if ($ended.ExitCode -eq 0 -and $ended.Output.Trim()) { ConvertFrom-Json -InputObject $ended.Output }
+    if ($ended.ExitCode -ne 0) { return }
+    # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
+    # quotation mark is escaped, so that no label or annotation can look like these two members.
+    $cidrs = [regex]::Match($ended.Output, '"podCIDRs"\s*:\s*\[([^\]]*)\]').Groups[1].Value
+    [pscustomobject]@{
+        PodCidrs   = @([regex]::Matches($cidrs, '"([0-9A-Fa-f.:/]+)"') | ForEach-Object { $_.Groups[1].Value })
+        SystemUuid = [regex]::Match($ended.Output, '"systemUUID"\s*:\s*"([^"\\]*)"').Groups[1].Value
+    }
 }
 
 function Read-Member {
@@ -2202,7 +2272,8 @@ function Read-Item {
 }
 
 function Get-PodCidr {
-    Read-Item (Read-Member (Get-NodeObject) 'spec') 'podCIDRs'
+    # The pod networks of this node, if the cluster has given it any.
+    foreach ($node in Get-NodeObject) { $node.PodCidrs }
 }
 
 function Get-RegistrationDifference {
@@ -2210,7 +2281,7 @@ function Get-RegistrationDifference {
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
     if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
-    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is (Read-Member $node 'status', 'nodeInfo', 'systemUUID') -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is $node.SystemUuid -Want (Get-MachineIdentity).Uuid -IgnoreCase }
     if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
     if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
         New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
