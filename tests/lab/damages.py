@@ -118,6 +118,8 @@ def _leak(owner: str, address: str | None = None) -> Hand:
     def hand(site: Site) -> None:
         path = rf"{STORE}\{address}" if address else _reserved(site, 77)
         write(path, f"{owner}\r\neth0")(site)
+        # So long ago that no pod is still being created with it.
+        site.settle(11 * 60)
 
     return hand
 

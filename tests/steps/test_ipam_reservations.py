@@ -26,11 +26,13 @@ def address(site: Site, last: int) -> str:
 
 
 def taken(last: int, content: str | None) -> Hand:
-    """An address is taken by somebody, or given back."""
+    """An address was taken by somebody, some time ago, or is given back."""
 
     def hand(site: Site) -> None:
         path = rf"{STORE}\{address(site, last)}"
         (delete(path) if content is None else write(path, content))(site)
+        if content is not None:
+            site.settle(11 * 60)
 
     return hand
 
@@ -100,6 +102,18 @@ def test_an_address_of_a_running_pod_is_not_taken_from_it(node: Node):
         problem.message == f"a pod has the address {address(node.site, 1)}, which is kept for winboot gateway"
     )
     assert "Delete that pod" in problem.hint
+
+
+def test_the_address_of_a_pod_that_is_being_created_stays_its_own(node: Node):
+    """containerd lists a sandbox only when its shim has started, after the plug-ins gave it the address."""
+    node.after(write(rf"{STORE}\{address(node.site, 78)}", NOBODY + "\r\neth0"))
+
+    assert node.look(STEP).states == {STEP: "ok"}
+    assert node.change(STEP).states == {STEP: "ok"}
+    assert node.file(rf"{STORE}\{address(node.site, 78)}") is not None
+    node.site.settle(11 * 60)
+    assert set(node.look(STEP).differences(STEP)) == {f"leaked address {address(node.site, 78)}"}
+    node.change(STEP)
 
 
 def test_somebodys_own_reservation_inside_the_pod_network_stays(node: Node):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
 
+# How long a shim takes to start a sandbox on Windows: some seconds.
+START_S: Final = 3.0
 DEFAULT_CONFIG: Final = r"C:\Program Files\containerd\config.toml"
 _FLAGS: Final = {
     "config": "text",
@@ -279,6 +281,12 @@ class Containerd(Daemon):
     def sandboxes(self) -> list[PodSandbox]:
         """Every sandbox; one whose shim is gone is not ready."""
         return [PodSandbox(**s) for s in self._kept("sandboxes") or []]
+
+    def listed(self) -> list[PodSandbox]:
+        """Those that clients see: a sandbox is stored when its shim has started, seconds after the plug-ins gave it
+        an address (containerd internal/cri/server/sandbox_run.go: setupPodNetwork, StartSandbox, sandboxStore.Add)."""
+        now = self.machine.now().timestamp()
+        return [one for one in self.sandboxes() if now - one.created / 1e9 >= START_S]
 
     def ready(self, sandbox: PodSandbox) -> bool:
         """Whether its shim still runs."""

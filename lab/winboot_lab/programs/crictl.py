@@ -91,7 +91,7 @@ class Crictl:
         raise run.refuse(verb or "without a command")
 
     def _remove(self, runtime: Containerd, verb: str, names: list[str], *, everything: bool) -> bytes:
-        known = [s.id for s in runtime.sandboxes()]
+        known = [s.id for s in runtime.listed()]
         chosen = known if everything else [i for n in names for i in known if i.startswith(n)]
         for identity in chosen:
             runtime.remove_sandbox(identity)
@@ -151,7 +151,7 @@ def _images(runtime: Containerd, flags: Flags) -> bytes:
 
 
 def _pods(runtime: Containerd, flags: Flags) -> bytes:
-    found = runtime.sandboxes()
+    found = runtime.listed()
     if flags.flag("quiet") or flags.flag("q"):
         return go_text(*(s.id if flags.flag("no-trunc") else s.id[:13] for s in found)) if found else b""
     if flags.text("output", flags.text("o")) == "json":
