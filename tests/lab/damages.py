@@ -949,6 +949,18 @@ DAMAGES: tuple[Damage, ...] = (
         do=_old_state,
         scene="azure",
     ),
+    damage(
+        "the node no longer reaches its own pods",
+        "HNS network vxlan0: way to its own pods",
+        do=network(lambda found: found.pop("_policies"), "vxlan0"),
+        scene="own overlay",
+    ),
+    damage(
+        "an endpoint as older versions made it is left",
+        "HNS endpoint Calico_ep: kind",
+        do=endpoint(lambda hns, found: found.update(IsRemoteEndpoint=False), "Calico_ep"),
+        scene="own calico",
+    ),
     # Networks that somebody else brings
     *(
         damage(

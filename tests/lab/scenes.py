@@ -162,6 +162,7 @@ SCENES: Final[Mapping[str, Scene]] = {
         profile="win-bridge",
         wishes={"network": {"routes": "winboot"}},
     ),
+    "own overlay": Scene(profile="win-overlay"),
     "azure": Scene(profile="azure"),
     "operator": Scene(profile="calico"),
     "own calico": Scene(profile="calico-node"),

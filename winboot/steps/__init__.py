@@ -18,6 +18,7 @@ from winboot.steps.dynamic_ports import DYNAMIC_PORTS
 from winboot.steps.firewall_rules import FIREWALL_RULES
 from winboot.steps.flanneld import FLANNELD
 from winboot.steps.flanneld_config import FLANNELD_CONFIG
+from winboot.steps.host_route import HOST_ROUTE
 from winboot.steps.ipam_reservations import IPAM_RESERVATIONS
 from winboot.steps.kube_proxy import KUBE_PROXY
 from winboot.steps.kube_proxy_config import KUBE_PROXY_CONFIG
@@ -63,6 +64,7 @@ STEPS: Final[tuple[Step, ...]] = (
     FLANNELD_CONFIG,
     FLANNELD,
     POD_NETWORK,
+    HOST_ROUTE,
     CALICO_NODE,
     AZURE_STATE,
     POD_ROUTES,

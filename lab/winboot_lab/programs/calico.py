@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from winboot_lab.cluster import ApiFailure
@@ -55,8 +56,15 @@ def calico_node(run: Run, node: Mapping[str, Any]) -> None:
         _make_overlay(run, NETWORK, subnet, 4096)
         return
     if network.get("ManagementIP"):
+        add_host_route(run, network)
         ensure_endpoint(run, network, str(subnet[2]))
         _install(run)
+
+
+def add_host_route(run: Run, network: Mapping[str, Any]) -> None:
+    """A failure is only logged there (dataplane_windows.go, ensureVxlanNetworkExists)."""
+    with suppress(GoError):
+        hcn.add_host_route(run.machine, network["ID"])
 
 
 def ensure_endpoint(run: Run, network: Mapping[str, Any], address: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text
-from winboot_lab.programs.calico import NETWORK, block_of, ensure_endpoint
+from winboot_lab.programs.calico import NETWORK, add_host_route, block_of, ensure_endpoint
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Died, Exit
@@ -65,6 +65,7 @@ def _start_up(run: Run, outside: Outside) -> None:
     block = block_of(node)
     _ensure_network(run, block, int(run.env["VXLAN_VNI"]))
     network = _settled_network(run)
+    add_host_route(run, network)
     ensure_endpoint(run, network, str(block[2]))
 
 

@@ -321,8 +321,17 @@ class Flanneld(Daemon):
             raise GoError(f"unable to create network {self.backend.name}: {e}") from None
 
     def _ensure_overlay(self, subnet: ipaddress.IPv4Network) -> None:
-        if self._existing("Overlay", subnet):
-            return
+        if not self._existing("Overlay", subnet):
+            self._make_overlay(subnet)
+        try:
+            hcn.add_host_route(self.machine, self._network()["ID"])
+        except GoError:
+            self.klog(
+                "Could not apply HostRoute policy for local host to local pod connectivity. This policy requires "
+                "Windows 18321.1000.19h1_release.190117-1502 or newer"
+            )
+
+    def _make_overlay(self, subnet: ipaddress.IPv4Network) -> None:
         holder = self.machine.network.holder(self.public_ip)
         adapter = holder.name.removeprefix("vEthernet (").removesuffix(")") if holder is not None else ""
         vsid = {"Type": "VSID", "VSID": self.backend.vni}

@@ -23,6 +23,15 @@ def call(machine: Machine, method: str, path: str, request: Any = None) -> Any:
     return answer.get("Output")
 
 
+def add_host_route(machine: Machine, identity: str) -> None:
+    """The policy HostRoute of an overlay; GoError where Windows is too old for it."""
+    policies = [{"Type": "HostRoute", "Settings": {}}]
+    request = {"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": policies}}
+    result = machine.invoke("hcn.modify", {"id": identity, "settings": json.dumps(request)})
+    if result.errors:
+        raise GoError(f"hcnModifyNetwork failed in Win32: {result.errors[0].message}")
+
+
 def networks(machine: Machine) -> list[dict[str, Any]]:
     """All networks; none where the service is not there."""
     return _all(machine, "/networks/")

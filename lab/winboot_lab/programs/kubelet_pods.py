@@ -154,7 +154,17 @@ class Pods:
                 self._left_over = True
                 return
         address = sandbox.address if sandbox is not None else ""
-        self._report(pod, {"phase": "Running", "podIP": address} if address else {"phase": "Running"})
+        status: dict[str, Any] = {"phase": "Running"}
+        if address:
+            status |= {"podIP": address, "conditions": [self._readiness(pod, address)]}
+        self._report(pod, status)
+
+    def _readiness(self, pod: dict[str, Any], address: str) -> dict[str, Any]:
+        """The condition Ready: the kubelet's probes over the network come from the host itself."""
+        probes = [one.get("readinessProbe") or {} for one in pod["spec"].get("containers") or []]
+        remote = any("httpGet" in one or "tcpSocket" in one for one in probes)
+        ready = not remote or self._kubelet.machine.hns.host_reaches(address)
+        return {"type": "Ready", "status": "True" if ready else "False"}
 
     def _report(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
         if all(pod.get("status", {}).get(k) == v for k, v in status.items()) or self._identity.client is None:

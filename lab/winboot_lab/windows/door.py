@@ -198,6 +198,10 @@ event log:
 host networking:
   hns.call  method, path, request
       -> str JSON answer, as vmcompute.dll's HNSCall gives ({"Success": ..., "Output"|"Error": ...})
+  hcn.query  id, query
+      -> str JSON properties of a network, as computenetwork.dll's HcnQueryNetworkProperties gives
+  hcn.modify  id, settings
+      -> nothing; HcnModifyNetwork
 objects:
   object.call  object, member, arguments=[]  what the method returns; `refreshed` holds the properties the
       object has afterwards

@@ -26,6 +26,7 @@ Json: TypeAlias = dict[str, Any]
 TYPES = ("l2bridge", "overlay", "transparent", "nat", "l2tunnel", "ics", "internal")
 _ON_ADAPTER = ("l2bridge", "overlay", "transparent", "l2tunnel")
 NON_PERSISTENT = 8
+_HOST_ROUTE_BUILD = 18321
 
 _NETWORK_KEYS = frozenset(
     [
@@ -341,6 +342,38 @@ class Hns:
     def _update(self, found: Json, body: Json, keys: frozenset[str]) -> Json:
         found.update({k: v for k, v in self._known(body, keys, "object").items() if k not in ("ID", "Name")})
         return copy.deepcopy(found)
+
+    # ---- the second version --------------------------------------------------------------------------
+
+    def properties(self, identity: str, query: str) -> str:
+        """HcnQueryNetworkProperties: what of it is modelled, in the schema of version 2."""
+        asked = json.loads(query)
+        if asked != {"SchemaVersion": {"Major": 2, "Minor": 0}}:
+            raise Refusal("value", query, "an HCN query other than the default one")
+        network = self._find("networks", identity)
+        found = {"ID": network["ID"], "Name": network["Name"], "Type": network["Type"]}
+        return json.dumps({**found, "Policies": network.get("_policies", [])})
+
+    def modify(self, identity: str, settings: str) -> None:
+        """HcnModifyNetwork: adding the policy HostRoute (microsoft/hcsshim hcnnetwork.go, AddPolicy). It needs an
+        overlay, and Windows 18321 or newer (flannel device_windows.go)."""
+        network, asked = self._find("networks", identity), json.loads(settings)
+        policy = {"Type": "HostRoute", "Settings": {}}
+        if asked != {"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": [policy]}}:
+            raise Refusal("value", settings, "a change of an HCN network other than adding HostRoute")
+        if network["Type"] != "Overlay" or self._machine.release.build < _HOST_ROUTE_BUILD:
+            raise _wrong_parameter()
+        if policy not in (policies := network.setdefault("_policies", [])):
+            policies.append(policy)
+
+    def host_reaches(self, address: str) -> bool:
+        """Whether packets of the host itself arrive at a local endpoint: on an overlay only with HostRoute
+        (hcsshim hcnglobals.go; flannel-io/flannel#1170)."""
+        for endpoint in self.endpoints.values():
+            if endpoint["IPAddress"] == address and not endpoint["IsRemoteEndpoint"]:
+                network = self.networks[endpoint["VirtualNetwork"]]
+                return network["Type"] != "Overlay" or bool(network.get("_policies"))
+        return False
 
     # ---- endpoints -------------------------------------------------------------------------------------
 

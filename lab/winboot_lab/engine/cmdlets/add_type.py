@@ -1,11 +1,13 @@
-"""Add-Type: declares the one C# class the lab knows, and refuses everything else."""
+"""Add-Type: declares the C# classes that the lab knows, and refuses everything else."""
 
 from __future__ import annotations
 
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import cmdlet
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.types.hns import DECLARATION, HNS, digest
+from winboot_lab.engine.types import hcn, hns
+
+_KNOWN = {hns.DECLARATION: hns.HNS, hcn.DECLARATION: hcn.HCN}
 
 
 @cmdlet(
@@ -30,6 +32,7 @@ from winboot_lab.engine.types.hns import DECLARATION, HNS, digest
 )
 def add_type(call: Call) -> None:
     """Compile C#: known text is recognised, unknown text cannot be run here."""
-    if digest(str(call["TypeDefinition"])) != DECLARATION:
-        raise Refusal("command", "Add-Type with C# other than winboot's own HNS declaration")
-    call.session.types[HNS.name.lower()] = HNS
+    known = _KNOWN.get(hns.digest(str(call["TypeDefinition"])))
+    if known is None:
+        raise Refusal("command", "Add-Type with C# other than winboot's own two declarations")
+    call.session.types[known.name.lower()] = known

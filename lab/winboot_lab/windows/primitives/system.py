@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import ADMINISTRATORS
@@ -11,6 +14,7 @@ from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.eventlog import LEVELS, Event
 from winboot_lab.windows.failure import failure
 from winboot_lab.windows.primitives.access import read_acl, show_acl
+from winboot_lab.windows.hns import HnsError
 from winboot_lab.windows.registry import ENVIRONMENT
 from winboot_lab.windows.session import Session
 
@@ -346,3 +350,30 @@ def hns_call(session: Session, method: str, path: str, request: str = "") -> Obj
     if session.machine.services.find("hns") is None:
         raise failure("System.DllNotFoundException", "Unable to load DLL 'vmcompute.dll'", hresult=0x80131524)
     return (session.machine.hns.call(method, path, request),)
+
+
+@primitive("hcn.query")
+def hcn_query(session: Session, id: str, query: str) -> Objects:
+    """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties."""
+    return (_hcn(session, lambda: session.machine.hns.properties(id, query)),)
+
+
+@primitive("hcn.modify")
+def hcn_modify(session: Session, id: str, settings: str) -> Objects:
+    """computenetwork.dll: HcnOpenNetwork and HcnModifyNetwork."""
+    _hcn(session, lambda: session.machine.hns.modify(id, settings))
+    return ()
+
+
+def _hcn(session: Session, work: Callable[[], Any]) -> Any:
+    """What a call gives; a failed HRESULT as winboot's declaration throws it."""
+    if session.machine.services.find("hns") is None:
+        raise failure(
+            "System.DllNotFoundException", "Unable to load DLL 'computenetwork.dll'", hresult=0x80131524
+        )
+    try:
+        return work()
+    except HnsError as refused:
+        text = json.dumps({"Success": False, "Error": refused.message, "ErrorCode": refused.code})
+        message = f"0x{refused.code:08X} {text}"
+        raise failure("System.InvalidOperationException", message, hresult=0x80131509) from None

@@ -1,0 +1,120 @@
+# The second version of the network service's interface, for the one thing that the first cannot do: policies of a
+# network. What is called and with what JSON is microsoft/hcsshim hcn/hcnnetwork.go (modifyNetwork, AddPolicy).
+
+function Get-HostRouteDifference {
+    # Whether an overlay lacks the policy HostRoute, without which the node does not reach its own pods: kubelet's
+    # probes of them time out (flannel-io/flannel#1170). flanneld and Calico add it to theirs.
+    param([string]$Network)
+    $networks = @(Get-HnsObject -Kind networks -Name $Network)
+    $is = $null
+    if ($networks.Count -gt 0 -and (Test-HostRoute $networks[0].ID)) { $is = 'HostRoute' }
+    Compare-Wanted -What "HNS network ${Network}: way to its own pods" -Is $is -Want 'HostRoute'
+}
+
+function Set-HostRoute {
+    # Adds the policy where it is missing. It goes with the network, so nothing is noted.
+    param([string]$Network)
+    foreach ($found in Get-HnsObject -Kind networks -Name $Network) {
+        if (Test-HostRoute $found.ID) { continue }
+        $request = @{
+            ResourceType = 'Policy'
+            RequestType  = 'Add'
+            Settings     = @{ Policies = @(@{ Type = 'HostRoute'; Settings = @{} }) }
+        }
+        Edit-HcnNetwork -Id $found.ID -Request $request
+    }
+}
+
+function Test-HostRoute {
+    # Whether the network with this id has the policy.
+    param([string]$Id)
+    $properties = Read-HcnNetwork $Id
+    @(Read-Item $properties 'Policies' | Where-Object { (Read-Member $_ 'Type') -eq 'HostRoute' }).Count -gt 0
+}
+
+function Read-HcnNetwork {
+    # The properties of a network, as the second version gives them.
+    param([string]$Id)
+    Import-Hcn
+    $query = '{"SchemaVersion":{"Major":2,"Minor":0}}'
+    try { $text = [Winboot.Hcn]::Query($Id, $query) }
+    catch [InvalidOperationException] { Stop-Step 'HnsRefused' "HNS does not show the network ${Id}: $($_.Exception.Message)" }
+    ConvertFrom-Json -InputObject $text
+}
+
+function Edit-HcnNetwork {
+    # Changes a network as the request says.
+    param([string]$Id, [hashtable]$Request)
+    Import-Hcn
+    $text = ConvertTo-Json -InputObject $Request -Depth 10 -Compress
+    try { [Winboot.Hcn]::Modify($Id, $text) }
+    catch [InvalidOperationException] { Stop-Step 'HnsRefused' "HNS refused to change the network ${Id}: $($_.Exception.Message)" }
+}
+
+function Import-Hcn {
+    # Compiles the declaration below, once in a session.
+    if (-not ('Winboot.Hcn' -as [type])) { Add-Type -TypeDefinition (Get-HcnDeclaration) -Language CSharp }
+}
+
+function Get-HcnDeclaration {
+    # The C# that calls computenetwork.dll. Texts that it gives back are freed by the runtime (CoTaskMemFree).
+    @'
+    using System;
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Hcn
+        {
+            [DllImport("computenetwork.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcnOpenNetwork(ref Guid id, out IntPtr network, out string error);
+
+            [DllImport("computenetwork.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcnQueryNetworkProperties(IntPtr network, string query, out string properties, out string error);
+
+            [DllImport("computenetwork.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcnModifyNetwork(IntPtr network, string settings, out string error);
+
+            [DllImport("computenetwork.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcnCloseNetwork(IntPtr network);
+
+            public static string Query(string id, string query)
+            {
+                IntPtr network = Open(id);
+                try
+                {
+                    string properties, error;
+                    Check(HcnQueryNetworkProperties(network, query, out properties, out error), error);
+                    return properties;
+                }
+                finally { HcnCloseNetwork(network); }
+            }
+
+            public static void Modify(string id, string settings)
+            {
+                IntPtr network = Open(id);
+                try
+                {
+                    string error;
+                    Check(HcnModifyNetwork(network, settings, out error), error);
+                }
+                finally { HcnCloseNetwork(network); }
+            }
+
+            private static IntPtr Open(string id)
+            {
+                Guid guid = new Guid(id);
+                IntPtr network;
+                string error;
+                Check(HcnOpenNetwork(ref guid, out network, out error), error);
+                return network;
+            }
+
+            private static void Check(int result, string error)
+            {
+                if (result < 0) { throw new InvalidOperationException("0x" + result.ToString("X8") + " " + error); }
+            }
+        }
+    }
+'@
+}
