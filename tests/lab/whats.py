@@ -23,7 +23,7 @@ from winboot.script import templates_root
 
 ANY: Final = "\N{BULLET}"
 _EMITTERS: Final = {"new-difference", "compare-wanted"}
-_PYTHON: Final = ("join.py", "cluster/labels.py")
+_PYTHON: Final = ("admission.py", "cluster/labels.py")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,7 +8,7 @@ function Get-HostRouteDifference {
     $networks = @(Get-HnsObject -Kind networks -Name $Network)
     $is = $null
     if ($networks.Count -gt 0 -and (Test-HostRoute $networks[0].ID)) { $is = 'HostRoute' }
-    Compare-Wanted -What "HNS network ${Network}: way to its own pods" -Is $is -Want 'HostRoute'
+    Compare-Wanted -Key 'host-route' -What "HNS network ${Network}: way to its own pods" -Is $is -Want 'HostRoute'
 }
 
 function Set-HostRoute {
