@@ -13,8 +13,8 @@ from winboot_lab.windows.call import primitive
 from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.eventlog import LEVELS, Event
 from winboot_lab.windows.failure import failure
-from winboot_lab.windows.primitives.access import read_acl, show_acl
 from winboot_lab.windows.hns import HnsError
+from winboot_lab.windows.primitives.access import read_acl, show_acl
 from winboot_lab.windows.registry import ENVIRONMENT
 from winboot_lab.windows.session import Session
 
