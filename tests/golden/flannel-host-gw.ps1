@@ -1664,14 +1664,18 @@ function Get-ReservationDifference {
 }
 
 function Get-StaleEntry {
-    # After a hard restart the plugin is never asked to give addresses back.
+    # Reservations of pods that are gone: after a hard restart the plug-in is never asked to give addresses back.
+    # containerd lists a sandbox seconds after its address is taken (sandbox_run.go: setupPodNetwork, StartSandbox,
+    # sandboxStore.Add), so a reservation of the last ten minutes may be of a pod that is being created.
     param([string]$Store, [string[]]$Cidrs)
+    $recent = [DateTime]::UtcNow.AddMinutes(-10)
     $sandboxes = $null
     foreach ($path in Get-StoreFile $Store) {
         $entry = Read-StoreEntry $path
         if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
         # A container id; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
+        if ([IO.File]::GetLastWriteTimeUtc($path) -gt $recent) { continue }
         # Without an answer nothing is known to be stale.
         if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
         if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
