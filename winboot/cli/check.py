@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
 
 if TYPE_CHECKING:
+    from winboot.powershell.check import Finding
     from winboot.source import Complaint
 
 EXIT_INVALID = 64
@@ -61,16 +63,39 @@ def _script_complaints(file: Path) -> list[Complaint]:
     from winboot.inventory import load_inventory
     from winboot.join import Options, prepare
     from winboot.powershell.check import check_script
-    from winboot.source import Complaint
+    from winboot.source import Complaint, Place
     from winboot.spec import resolve
 
-    specs = [resolve(machine.profile, machine) for machine in load_inventory(file)]
+    machines = load_inventory(file)
+    specs = [resolve(machine.profile, machine) for machine in machines]
     seen: dict[str, Complaint] = {}
+    for path in sorted(
+        {path for machine in machines for step in machine.profile.steps for path in step.files.values()}
+    ):
+        for finding in silent_values(path):
+            place = Place(str(path), finding.line, finding.column)
+            one = Complaint(place, "", finding.message, expected=finding.instead, level="warning")
+            seen.setdefault(str(one), one)
     for task in prepare(specs, Options()):
         for finding in check_script(task.script.text, origin=task.spec.node.name):
+            if finding.id == "SilentValue":  # named above, in the file that a person wrote
+                continue
             text = f"the rendered script, line {finding.line}: {finding.message}"
             seen.setdefault(text, Complaint(None, task.spec.node.name, text, expected=finding.instead))
     return list(seen.values())
+
+
+def silent_values(path: Path) -> tuple[Finding, ...]:
+    """Where a step of the user's own takes a function without output (the library's too) for a text."""
+    from winboot.powershell.check import check_script
+    from winboot.script import library_files
+
+    library = "\n".join(library_files().values()) + "\n"
+    above = library.count("\n")
+    found = check_script(library + path.read_text(encoding="utf-8-sig"), origin=str(path))
+    return tuple(
+        replace(one, line=one.line - above) for one in found if one.id == "SilentValue" and one.line > above
+    )
 
 
 def _show(file: Path, complaints: list[Complaint], output: Output) -> None:

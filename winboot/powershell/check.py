@@ -11,6 +11,7 @@ findings with a place and with what to write instead; an empty tuple means all i
 | TooManyArguments | arguments that a function of the script would drop without a word |
 | NewerType, NewerMember, NewerVariable, NewerRequires | what only newer PowerShells have |
 | UnsetVariable | a variable that nothing sets, or nothing has set yet |
+| SilentValue | a function without output where null and '' differ: casts, arguments and targets of .NET methods |
 | ExitCodeIgnored | a program was started and $LASTEXITCODE never looked at |
 | FileEncoding, FileRedirection | writing a file in an encoding nobody asked for |
 | InvokeExpression, PlainTextSecret | code or secrets made of text |
@@ -27,6 +28,7 @@ from typing import Final
 
 from winboot.powershell import commands, newer
 from winboot.powershell.parser import parse
+from winboot.powershell.silent import unguarded_uses
 from winboot.powershell.syntax import (
     Assignment,
     Attribute,
@@ -147,6 +149,7 @@ def _last_name(type_name: TypeName) -> str:
 _SECRET_NAME: Final = re.compile(r"(password|passphrase|secret|token)s?$", re.IGNORECASE)
 _PROGRAM_VARIABLE: Final = re.compile(r"(exe|program|executable)$", re.IGNORECASE)
 _PROGRAM_NAME: Final = re.compile(r"[\\/]|\.(exe|cmd|bat|com)$", re.IGNORECASE)
+_SPOKEN: Final = '"$({0} …)", a look at $null before it, or `return $null` in {0}'
 _NO_BOM: Final = "[IO.File]::WriteAllText(…, [Text.UTF8Encoding]::new($false))"
 _WRITERS: Final = frozenset(["set-content", "add-content", "export-csv", "export-clixml"])
 _PLAIN_ENCODINGS: Final = frozenset(["ascii", "byte"])
@@ -183,6 +186,11 @@ class _Checker:
         self._visit(tree, state)
         for one in self._states:
             self._finish(one)
+        for use in unguarded_uses(tree):
+            message = (
+                f"{use.function} can end without output, which {use.how} takes for null and never for ''"
+            )
+            self.add("SilentValue", use.node.extent, message, _SPOKEN.format(use.function))
 
     def add(self, finding_id: str, place: Extent, message: str, instead: str = "") -> None:
         line, column = place.position

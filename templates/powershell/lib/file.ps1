@@ -264,7 +264,11 @@ function Save-FormerFile {
     if (Test-FormerNote 'File' $Path) { return }
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
-        if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String((Read-FileByte $Path)) }
+        if ([IO.FileInfo]::new($Path).Length -le 64KB) {
+            # Nothing when it went away a moment ago: then there was no file.
+            $content = Read-FileByte $Path
+            if ($null -ne $content) { $former.bytes = [Convert]::ToBase64String($content) }
+        }
         else {
             $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
             Copy-WholeFile -From $Path -To $former.kept

@@ -1,7 +1,7 @@
 function Get-ComputerNameDifference {
     # A domain member is never renamed: its account would be left behind.
     param([string]$Want)
-    $active = [string](Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')
+    $active = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')"
     if ($active -ieq $Want) { return }
     if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
     else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }

@@ -35,7 +35,7 @@ function Get-HostEndpointDifference {
     $what = "HNS endpoint $($Wanted.endpoint)"
     $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
-    $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
+    $is = if ($endpoints) { "$(Read-Member $endpoints[0] 'IPAddress')" }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
     if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }

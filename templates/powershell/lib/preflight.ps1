@@ -13,7 +13,7 @@ function Test-Build {
     param([int]$Build)
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     $is = [int](Read-Registry $version 'CurrentBuildNumber')
-    $kind = [string](Read-Registry $version 'InstallationType')
+    $kind = "$(Read-Registry $version 'InstallationType')"
     if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
     if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
     if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
