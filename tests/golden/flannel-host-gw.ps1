@@ -1249,7 +1249,11 @@ function Save-FormerFile {
     if (Test-FormerNote 'File' $Path) { return }
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
-        if ([IO.FileInfo]::new($Path).Length -le 64KB) { $former.bytes = [Convert]::ToBase64String((Read-FileByte $Path)) }
+        if ([IO.FileInfo]::new($Path).Length -le 64KB) {
+            # Nothing when it went away a moment ago: then there was no file.
+            $content = Read-FileByte $Path
+            if ($null -ne $content) { $former.bytes = [Convert]::ToBase64String($content) }
+        }
         else {
             $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
             Copy-WholeFile -From $Path -To $former.kept
@@ -2034,7 +2038,7 @@ function Get-MutexSuffix {
 function Get-ComputerNameDifference {
     # A domain member is never renamed: its account would be left behind.
     param([string]$Want)
-    $active = [string](Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')
+    $active = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')"
     if ($active -ieq $Want) { return }
     if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
     else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
@@ -2354,7 +2358,7 @@ function Get-HostEndpointDifference {
     $what = "HNS endpoint $($Wanted.endpoint)"
     $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
     $address = Complete-Text '<<pod_endpoint>>'
-    $is = if ($endpoints) { [string](Read-Member $endpoints[0] 'IPAddress') }
+    $is = if ($endpoints) { "$(Read-Member $endpoints[0] 'IPAddress')" }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
     if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
@@ -2540,7 +2544,7 @@ function Test-Build {
     param([int]$Build)
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     $is = [int](Read-Registry $version 'CurrentBuildNumber')
-    $kind = [string](Read-Registry $version 'InstallationType')
+    $kind = "$(Read-Registry $version 'InstallationType')"
     if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
     if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
     if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
