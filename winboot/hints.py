@@ -89,6 +89,7 @@ HINTS: Final[Mapping[str, str]] = {
         "A node may read only itself unless the cluster lets it: `winboot manifests rbac` prints the role and its binding."
     ),
     "Not64Bit": "Use the 64-bit endpoint Microsoft.PowerShell.",
+    "StoreFull": "Remove pods of this node, or give it a larger pod network, then run the same command again.",
     "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",
     "NotAdministrator": (
         "Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1."

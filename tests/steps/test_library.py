@@ -61,6 +61,15 @@ def test_arguments_are_joined_so_that_programs_split_them_the_same_way(session, 
             "v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=1|RA4=10.0.0.0/8|RA42=LocalSubnet|",
             "in TCP 1 from 10.0.0.0/8,LocalSubnet",
         ),
+        ("v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=80|LPort=443|", "in TCP 80,443 from Any"),
+        (
+            "v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=6|Profile=Domain|LPort=80|LA4=10.0.0.5|Name=x|",
+            "in TCP 80 from Any, only for Profile=Domain LA4=10.0.0.5",
+        ),
+        (
+            "v2.31|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=80|App=C:\\x.exe|Name=x|Desc=y|EmbedCtxt=z|",
+            "in TCP 80 from Any, only for App=C:\\x.exe",
+        ),
         ("v2.31|Action=Block|Active=TRUE|Dir=In|", "not allowing: Block"),
         ("v2.31|Action=Allow|Active=FALSE|Dir=In|", "inactive"),
     ],
@@ -141,9 +150,22 @@ def test_an_absent_value_differs_from_an_empty_one(session):
 
 @pytest.mark.parametrize(
     ("cidr", "offset", "address"),
-    [("10.244.3.0/24", 2, "10.244.3.2"), ("10.244.3.128/25", 200, "10.244.4.72")],
+    [
+        ("10.244.3.0/24", 2, "10.244.3.2"),
+        ("10.244.0.0/16", 300, "10.244.1.44"),
+        ("10.244.3.0/24", 255, "10.244.3.255"),
+        ("fd00:10::/64", 3, "fd00:10::3"),
+        # There is none.
+        ("10.244.3.0/24", 256, None),
+        ("10.244.3.128/25", 200, None),
+        ("10.255.255.255/32", 1, None),
+        ("255.255.255.255/32", 1, None),
+        ("10.244.3.0/24", 2147483647, None),
+    ],
 )
-def test_addresses_are_counted_from_the_start_of_their_network(session, cidr: str, offset: int, address: str):
+def test_addresses_are_counted_from_the_start_of_their_network(
+    session, cidr: str, offset: int, address: str | None
+):
     assert answer(session, f"Get-CidrAddress -Cidr '{cidr}' -Offset {offset}") == [address]
 
 
@@ -212,3 +234,56 @@ def test_a_file_that_is_not_there_has_no_text_and_says_so(session):
     """Without output, .NET methods would be given no text at all: [regex]::Match throws there."""
     assert answer(session, "Read-FileText 'C:\\nowhere.txt'") == [None]
     assert answer(session, "[regex]::Match((Read-FileText 'C:\\nowhere.txt'), 'x').Success") == [False]
+
+
+@pytest.mark.parametrize("stored", ["{}", "5", "[1]", '"x"', '{"fence": "many"}', '{"fence": null}', "{"])
+def test_a_fence_of_another_shape_is_none(session, stored: str):
+    session.machine.files.make_directory("C:\\ProgramData\\winboot")
+    session.machine.files.write("C:\\ProgramData\\winboot\\fence.json", stored.encode())
+
+    assert answer(session, "Get-Fence") == [0]
+    assert len(answer(session, "Get-HolderText")) == 1
+
+
+def test_a_note_of_another_shape_is_none_of_ours(session):
+    notes = '{"kind":"A","key":"a","value":null}\n{}\n5}\n{"key":"b"}\n{"kind":"B","key":"b"}\n[{}]}\n'
+    session.machine.files.make_directory("C:\\ProgramData\\winboot\\former")
+    session.machine.files.write("C:\\ProgramData\\winboot\\former\\x.jsonl", notes.encode())
+
+    run = "$script:Run = @{ Step = 'x' }"
+    assert answer(session, f"{run}\nGet-FormerLine | ForEach-Object {{ $_.kind }}") == ["A"]
+
+
+def test_a_value_of_a_rare_kind_comes_back_as_its_bytes(session):
+    """REG_NONE, as drivers leave it."""
+    write = "Write-Registry -Path 'SOFTWARE\\rare' -Name 'x' -Value @(1, 0, 255) -Kind 'None'"
+    read = "Read-RegistryKind -Path 'SOFTWARE\\rare' -Name 'x'; (Read-Registry -Path 'SOFTWARE\\rare' -Name 'x') -join ','"
+
+    assert answer(
+        session,
+        f"[void][Microsoft.Win32.Registry]::LocalMachine.CreateSubKey('SOFTWARE\\rare')\n{write}\n{read}",
+    ) == [
+        "None",
+        "1,0,255",
+    ]
+
+
+def test_a_list_in_json_is_read_item_by_item_without_its_nulls(session):
+    read = (
+        'Read-Item -Object (ConvertFrom-Json -InputObject \'{"a": [null, 1, null, 2], "b": [null]}\') -Name'
+    )
+
+    assert answer(session, f"{read} 'a'") == [1, 2]
+    assert answer(session, f"{read} 'b'") == []
+
+
+def test_a_store_in_which_everything_is_taken_has_no_address_for_kube_proxy(session):
+    session.machine.files.make_directory("C:\\store")
+    for last in range(1, 7):
+        session.machine.files.write(f"C:\\store\\10.0.0.{last}", b"pod\r\neth0")
+    vip = "Get-StoreVip -Place 'C:\\store' -Known @{ pod_cidr = '10.0.0.0/29' }"
+
+    assert answer(session, f"try {{ {vip} }} catch {{ $_.FullyQualifiedErrorId }}") == ["winboot.StoreFull"]
+    assert HINTS["StoreFull"]
+    session.machine.files.delete("C:\\store\\10.0.0.4")
+    assert answer(session, vip) == ["10.0.0.4"]

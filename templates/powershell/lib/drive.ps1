@@ -25,8 +25,10 @@ function Invoke-Block {
     param($Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
+    # Values sets variables here, whatever their names: what runs after it is kept where they cannot reach.
+    $script:Run.Action = $Step[$Block]
     . $Step.Values
-    & $Step[$Block]
+    & $script:Run.Action
 }
 
 function Invoke-Look {

@@ -20,10 +20,13 @@ function ConvertTo-FirewallShown {
 }
 
 function ConvertFrom-FirewallText {
-    # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
+    # A rule as people read it, from its line in the registry; nothing where there is none. The line reads
+    # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|... with a field for each
+    # port and each source (MS-GPFAS 2.2.2).
     param([string]$Text)
     if (-not $Text) { return }
-    $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
+    $rule = @{ direction = 'in'; protocol = 'any'; ports = @(); sources = @() }
+    $narrowed = @()
     foreach ($field in $Text.Split('|')) {
         $name, $value = $field.Split('=')
         switch -Regex ($name) {
@@ -31,12 +34,17 @@ function ConvertFrom-FirewallText {
             '^Active$' { if ($value -ne 'TRUE') { return 'inactive' } }
             '^Dir$' { $rule.direction = $value.ToLowerInvariant() }
             '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
-            '^[LR]Port(2_10)?$' { $rule.ports = $value }
+            '^[LR]Port(2_10)?$' { $rule.ports += $value }
             '^RA[46]2?$' { $rule.sources += $value }
+            # Somebody narrowed the rule: to profiles, own addresses, a program, a service, an interface, logins.
+            '^(Profile|LA[46]2?|App|Svc|IF|IFType|LUAuth|RUAuth|RMauth|Security|Security2)$' { $narrowed += $field }
         }
     }
     if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
-    ConvertTo-FirewallShown $rule
+    $rule.ports = if ($rule.ports) { @($rule.ports) -join ',' } else { 'any' }
+    $shown = ConvertTo-FirewallShown $rule
+    if ($narrowed) { return "$shown, only for $($narrowed -join ' ')" }
+    $shown
 }
 
 function ConvertTo-Prefix {

@@ -5,10 +5,12 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-    # The notes of the current step: kind, key and value each.
+    # The notes of the current step: kind, key and value each. What has another shape is none of ours.
     foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
-        if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
+        if (-not $line.EndsWith('}')) { continue }
+        try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
+        if ($null -ne (Read-Member $note 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
 }
 

@@ -29,9 +29,13 @@ function Get-StoreVip {
         if ($entry.interface -eq 'source-vip' -and (Test-CidrMember $cidr $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
     }
-    $offset = 2
-    while ($taken.ContainsKey((Get-CidrAddress $cidr $offset))) { $offset++ }
-    Get-CidrAddress $cidr $offset
+    for ($offset = 2; $true; $offset++) {
+        # The last address of an IPv4 network is for broadcasts.
+        if ($null -eq (Get-CidrAddress -Cidr $cidr -Offset ($offset + 1))) { break }
+        $address = Get-CidrAddress -Cidr $cidr -Offset $offset
+        if (-not $taken.ContainsKey($address)) { return $address }
+    }
+    Stop-Step -Id 'StoreFull' -Message "every address of $cidr is taken in ${Place}: none is left for kube-proxy"
 }
 
 function Get-ReservationDifference {

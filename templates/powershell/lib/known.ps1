@@ -56,7 +56,10 @@ function Read-Known {
         $known["pod_cidr$family"] = $cidr
         # HNS takes the first as gateway; the second is the host's own endpoint.
         $offset = 0
-        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) {
+            $one = Get-CidrAddress -Cidr $cidr -Offset (++$offset)
+            if ($null -ne $one) { $known["$name$family"] = $one }
+        }
     }
     if ($script:Node.ContainsKey('vip_by')) {
         $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
@@ -72,14 +75,18 @@ function Get-EndpointVip {
 }
 
 function Get-CidrAddress {
+    # The address so many after the first of a network, as text; $null when the network has none there.
     param([string]$Cidr, [int]$Offset)
     $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-        $Offset += $bytes[$at]
-        $bytes[$at] = [byte]($Offset % 256)
-        $Offset = [int][Math]::Floor($Offset / 256)
+    [long]$carry = $Offset
+    for ($at = $bytes.Length - 1; $carry -gt 0 -and $at -ge 0; $at--) {
+        $carry += $bytes[$at]
+        $bytes[$at] = [byte]($carry % 256)
+        $carry = [long][Math]::Floor($carry / 256)
     }
-    [Net.IPAddress]::new($bytes).ToString()
+    $address = [Net.IPAddress]::new($bytes).ToString()
+    if ($carry -gt 0 -or -not (Test-CidrMember -Cidr $Cidr -Address $address)) { return $null }
+    $address
 }
 
 function Test-CidrMember {

@@ -35,7 +35,8 @@ function Read-Member {
 
 function Read-Item {
     param($Object, [string]$Name)
-    foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
+    # In parentheses: without them the loop runs once, with the whole list (a list comes out of the function as one object).
+    foreach ($item in (Read-Member $Object $Name)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {

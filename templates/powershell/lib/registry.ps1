@@ -48,7 +48,7 @@ function Write-Registry {
     }
     switch ($Kind) {
         'MultiString' { $typed = [string[]]@($Value) }
-        'Binary' { $typed = [byte[]]@($Value) }
+        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
         'DWord' { $typed = [int]$Value }
         'QWord' { $typed = [long]$Value }
         default { $typed = [string]$Value }

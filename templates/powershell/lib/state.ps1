@@ -103,8 +103,10 @@ function Write-StateJson {
 
 function Get-Fence {
     $stored = Read-StateJson 'fence.json'
-    if (-not $stored) { return 0 }
-    [int]$stored.fence
+    $fence = 0
+    # Another version, or a hand, may have written a file of another shape.
+    [void][int]::TryParse("$(Read-Member $stored 'fence')", [ref]$fence)
+    $fence
 }
 
 function Test-Fence {
@@ -114,7 +116,7 @@ function Test-Fence {
 function Get-HolderText {
     $stored = Read-StateJson 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$($stored.holder), run $($stored.run), since $($stored.since)"
+    "$(Read-Member $stored 'holder'), run $(Read-Member $stored 'run'), since $(Read-Member $stored 'since')"
 }
 
 function Save-Fence {
