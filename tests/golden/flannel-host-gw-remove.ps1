@@ -412,8 +412,10 @@ function Invoke-Block {
     param($Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
+    # Values sets variables here, whatever their names: what runs after it is kept where they cannot reach.
+    $script:Run.Action = $Step[$Block]
     . $Step.Values
-    & $Step[$Block]
+    & $script:Run.Action
 }
 
 function Invoke-Locked {
@@ -881,10 +883,12 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-    # The notes of the current step: kind, key and value each.
+    # The notes of the current step: kind, key and value each. What has another shape is none of ours.
     foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
-        if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
+        if (-not $line.EndsWith('}')) { continue }
+        try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
+        if ($null -ne (Read-Member $note 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
 }
 
@@ -1051,7 +1055,10 @@ function Read-Known {
         $known["pod_cidr$family"] = $cidr
         # HNS takes the first as gateway; the second is the host's own endpoint.
         $offset = 0
-        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) {
+            $one = Get-CidrAddress -Cidr $cidr -Offset (++$offset)
+            if ($null -ne $one) { $known["$name$family"] = $one }
+        }
     }
     if ($script:Node.ContainsKey('vip_by')) {
         $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
@@ -1061,14 +1068,18 @@ function Read-Known {
 }
 
 function Get-CidrAddress {
+    # The address so many after the first of a network, as text; $null when the network has none there.
     param([string]$Cidr, [int]$Offset)
     $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-        $Offset += $bytes[$at]
-        $bytes[$at] = [byte]($Offset % 256)
-        $Offset = [int][Math]::Floor($Offset / 256)
+    [long]$carry = $Offset
+    for ($at = $bytes.Length - 1; $carry -gt 0 -and $at -ge 0; $at--) {
+        $carry += $bytes[$at]
+        $bytes[$at] = [byte]($carry % 256)
+        $carry = [long][Math]::Floor($carry / 256)
     }
-    [Net.IPAddress]::new($bytes).ToString()
+    $address = [Net.IPAddress]::new($bytes).ToString()
+    if ($carry -gt 0 -or -not (Test-CidrMember -Cidr $Cidr -Address $address)) { return $null }
+    $address
 }
 
 function Test-CidrMember {
@@ -1573,7 +1584,7 @@ function Write-Registry {
     }
     switch ($Kind) {
         'MultiString' { $typed = [string[]]@($Value) }
-        'Binary' { $typed = [byte[]]@($Value) }
+        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
         'DWord' { $typed = [int]$Value }
         'QWord' { $typed = [long]$Value }
         default { $typed = [string]$Value }
@@ -1814,8 +1825,10 @@ function Write-StateJson {
 
 function Get-Fence {
     $stored = Read-StateJson 'fence.json'
-    if (-not $stored) { return 0 }
-    [int]$stored.fence
+    $fence = 0
+    # Another version, or a hand, may have written a file of another shape.
+    [void][int]::TryParse("$(Read-Member $stored 'fence')", [ref]$fence)
+    $fence
 }
 
 function Test-Fence {
@@ -1825,7 +1838,7 @@ function Test-Fence {
 function Get-HolderText {
     $stored = Read-StateJson 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$($stored.holder), run $($stored.run), since $($stored.since)"
+    "$(Read-Member $stored 'holder'), run $(Read-Member $stored 'run'), since $(Read-Member $stored 'since')"
 }
 
 function Save-Fence {
