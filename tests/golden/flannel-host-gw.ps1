@@ -724,8 +724,10 @@ function Invoke-Block {
     param($Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
+    # Values sets variables here, whatever their names: what runs after it is kept where they cannot reach.
+    $script:Run.Action = $Step[$Block]
     . $Step.Values
-    & $Step[$Block]
+    & $script:Run.Action
 }
 
 function Invoke-Look {
@@ -1284,10 +1286,13 @@ function ConvertTo-FirewallShown {
 }
 
 function ConvertFrom-FirewallText {
-    # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|...
+    # A rule as people read it, from its line in the registry; nothing where there is none. The line reads
+    # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|... with a field for each
+    # port and each source (MS-GPFAS 2.2.2).
     param([string]$Text)
     if (-not $Text) { return }
-    $rule = @{ direction = 'in'; protocol = 'any'; ports = 'any'; sources = @() }
+    $rule = @{ direction = 'in'; protocol = 'any'; ports = @(); sources = @() }
+    $narrowed = @()
     foreach ($field in $Text.Split('|')) {
         $name, $value = $field.Split('=')
         switch -Regex ($name) {
@@ -1295,12 +1300,17 @@ function ConvertFrom-FirewallText {
             '^Active$' { if ($value -ne 'TRUE') { return 'inactive' } }
             '^Dir$' { $rule.direction = $value.ToLowerInvariant() }
             '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
-            '^[LR]Port(2_10)?$' { $rule.ports = $value }
+            '^[LR]Port(2_10)?$' { $rule.ports += $value }
             '^RA[46]2?$' { $rule.sources += $value }
+            # Somebody narrowed the rule: to profiles, own addresses, a program, a service, an interface, logins.
+            '^(Profile|LA[46]2?|App|Svc|IF|IFType|LUAuth|RUAuth|RMauth|Security|Security2)$' { $narrowed += $field }
         }
     }
     if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
-    ConvertTo-FirewallShown $rule
+    $rule.ports = if ($rule.ports) { @($rule.ports) -join ',' } else { 'any' }
+    $shown = ConvertTo-FirewallShown $rule
+    if ($narrowed) { return "$shown, only for $($narrowed -join ' ')" }
+    $shown
 }
 
 function ConvertTo-Prefix {
@@ -1448,10 +1458,12 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-    # The notes of the current step: kind, key and value each.
+    # The notes of the current step: kind, key and value each. What has another shape is none of ours.
     foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
-        if ($line.EndsWith('}')) { try { ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue } }
+        if (-not $line.EndsWith('}')) { continue }
+        try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
+        if ($null -ne (Read-Member $note 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
 }
 
@@ -1760,7 +1772,10 @@ function Read-Known {
         $known["pod_cidr$family"] = $cidr
         # HNS takes the first as gateway; the second is the host's own endpoint.
         $offset = 0
-        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) { $known["$name$family"] = Get-CidrAddress $cidr (++$offset) }
+        foreach ($name in @('pod_gateway', 'pod_endpoint', 'pod_first')) {
+            $one = Get-CidrAddress -Cidr $cidr -Offset (++$offset)
+            if ($null -ne $one) { $known["$name$family"] = $one }
+        }
     }
     if ($script:Node.ContainsKey('vip_by')) {
         $vip = & $script:Node.vip_by -Place $script:Node.vip_place -Known $known
@@ -1770,14 +1785,18 @@ function Read-Known {
 }
 
 function Get-CidrAddress {
+    # The address so many after the first of a network, as text; $null when the network has none there.
     param([string]$Cidr, [int]$Offset)
     $bytes = [Net.IPAddress]::Parse($Cidr.Split('/')[0]).GetAddressBytes()
-    for ($at = $bytes.Length - 1; $Offset -gt 0 -and $at -ge 0; $at--) {
-        $Offset += $bytes[$at]
-        $bytes[$at] = [byte]($Offset % 256)
-        $Offset = [int][Math]::Floor($Offset / 256)
+    [long]$carry = $Offset
+    for ($at = $bytes.Length - 1; $carry -gt 0 -and $at -ge 0; $at--) {
+        $carry += $bytes[$at]
+        $bytes[$at] = [byte]($carry % 256)
+        $carry = [long][Math]::Floor($carry / 256)
     }
-    [Net.IPAddress]::new($bytes).ToString()
+    $address = [Net.IPAddress]::new($bytes).ToString()
+    if ($carry -gt 0 -or -not (Test-CidrMember -Cidr $Cidr -Address $address)) { return $null }
+    $address
 }
 
 function Test-CidrMember {
@@ -2276,7 +2295,8 @@ function Read-Member {
 
 function Read-Item {
     param($Object, [string]$Name)
-    foreach ($item in Read-Member $Object $Name) { if ($null -ne $item) { $item } }
+    # In parentheses: without them the loop runs once, with the whole list (a list comes out of the function as one object).
+    foreach ($item in (Read-Member $Object $Name)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
@@ -2714,7 +2734,7 @@ function Write-Registry {
     }
     switch ($Kind) {
         'MultiString' { $typed = [string[]]@($Value) }
-        'Binary' { $typed = [byte[]]@($Value) }
+        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
         'DWord' { $typed = [int]$Value }
         'QWord' { $typed = [long]$Value }
         default { $typed = [string]$Value }
@@ -3004,8 +3024,10 @@ function Write-StateJson {
 
 function Get-Fence {
     $stored = Read-StateJson 'fence.json'
-    if (-not $stored) { return 0 }
-    [int]$stored.fence
+    $fence = 0
+    # Another version, or a hand, may have written a file of another shape.
+    [void][int]::TryParse("$(Read-Member $stored 'fence')", [ref]$fence)
+    $fence
 }
 
 function Test-Fence {
@@ -3015,7 +3037,7 @@ function Test-Fence {
 function Get-HolderText {
     $stored = Read-StateJson 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$($stored.holder), run $($stored.run), since $($stored.since)"
+    "$(Read-Member $stored 'holder'), run $(Read-Member $stored 'run'), since $(Read-Member $stored 'since')"
 }
 
 function Save-Fence {
