@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from winboot.cli import run
+from winboot.cli.commands import COMMANDS
 from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
 from winboot.cli.ping import judge
 from winboot.errors import InvalidInput, UsageError
@@ -43,7 +44,7 @@ def test_wrong_use_exits_64_and_says_what_to_do(
 
 def test_help_does_not_import_what_only_a_run_needs() -> None:
     """`winboot --help` stays fast."""
-    heavy = "boto3 azure paramiko pypsrp lightkube psrpcore spnego jinja2 yaml pydantic".split()  # noqa: SIM905
+    heavy = "boto3 azure paramiko pypsrp lightkube psrpcore spnego jinja2 yaml pydantic typer rich importlib.metadata".split()  # noqa: SIM905
     code = (
         "import sys; from winboot.cli import run; run(['--help']); "
         f"print(sorted(set({heavy!r}) & set(sys.modules)), file=sys.stderr)"
@@ -51,6 +52,25 @@ def test_help_does_not_import_what_only_a_run_needs() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stderr.strip() == "[]"
+
+
+def test_help_lists_every_command_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """In 80 columns; each line's module has a function of that name with help of its own."""
+    assert run(["--help"]) == 0
+
+    told = capsys.readouterr().out
+    for command in COMMANDS:
+        assert f"  {command.name} " in told
+        assert command.function().__doc__
+    assert "  lab " in told
+    assert max(map(len, told.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", [one.name for one in COMMANDS])
+def test_a_command_is_found_without_the_others(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the command that is named is imported; its own help has its options."""
+    assert run([command, "--help"]) == 0
+    assert "--help" in capsys.readouterr().out
 
 
 def a_probe(**changes: object) -> Probe:

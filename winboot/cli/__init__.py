@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Final, NoReturn
-
-import typer
-from typer.exceptions import TyperException
 
 from winboot import __version__
 
 EXIT_USAGE: Final = 64
 EXIT_INTERRUPTED: Final = 130
-
-app = typer.Typer(
-    name="winboot",
-    help="Turn Windows Server machines into Ready Kubernetes nodes, from here, over WinRM. "
-    "Every command shows what it would change before it changes anything; the same command again repairs or does nothing.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _version(value: bool) -> None:
-    if value:
-        typer.echo(f"winboot {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version."
-    ),
-) -> None:
-    """Options that come before the command."""
 
 
 def main() -> NoReturn:
@@ -45,27 +18,25 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; the exit code comes back, no expected error escapes."""
-    from winboot.cli import commands
-    from winboot.cli.failure import explain_bug, explain_error, explain_usage
-    from winboot.errors import WinbootError
+    """Run one command line; the exit code comes back, no expected error escapes.
 
-    commands.register(app)
+    Help and version are answered before Typer is imported, which costs more than all the rest of them.
+    """
+    if arguments in (["--help"], ["-h"]):
+        from winboot.cli.commands import help_text
+
+        return _say(help_text())
+    if arguments == ["--version"]:
+        return _say(f"winboot {__version__}")
+    from winboot.cli.application import execute
+
+    return execute(arguments)
+
+
+def _say(text: str) -> int:
     try:
-        result = app(args=arguments, prog_name="winboot", standalone_mode=False)
-    except typer.Exit as leave:
-        return leave.exit_code
-    except typer.Abort:
-        return EXIT_INTERRUPTED
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except TyperException as error:
-        explain_usage(error)
-        return EXIT_USAGE
-    except WinbootError as error:
-        explain_error(error)
-        return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the one boundary: a bug becomes a file and a sentence, not a traceback
-        explain_bug(error, arguments)
-        return 1
-    return result if isinstance(result, int) else 0
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Whoever read it has enough; Python would complain once more when it closes the stream.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    return 0

@@ -1,31 +1,95 @@
-"""The commands, in the order `winboot --help` shows them. Each lives in a file of its own name."""
+"""The commands, in the order `winboot --help` shows them. Each lives in a file of its own name and is imported when it is
+asked for: help for all of them costs no more than this table."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import Final
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from winboot.cli import check, explain, init, join, lab, manifests, ping, plan, render, steps
+if TYPE_CHECKING:
+    import typer
 
 GROUP: Final = "winboot.commands"  # entry points of other distributions: a name, and a Typer app
 
 
-def register(app: typer.Typer) -> None:
-    """Put every command on the app; calling it twice is harmless (tests run several command lines)."""
-    if app.registered_commands:
-        return
-    app.command("init")(init.init)
-    app.command("check")(check.check)
-    app.command("render")(render.render)
-    app.command("ping")(ping.ping)
-    app.command("plan")(plan.plan)
-    app.command("join")(join.join)
-    app.command("repair")(join.repair)
-    app.command("steps")(steps.steps)
-    # A flag may be asked for as it stands on a command line.
-    app.command("explain", context_settings={"ignore_unknown_options": True})(explain.explain)
-    app.command("manifests")(manifests.manifests)
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: the module below winboot.cli with a function of its name, and a line for the list of commands."""
+
+    name: str
+    module: str
+    summary: str
+
+    def function(self) -> Any:
+        """What Typer calls."""
+        return getattr(importlib.import_module(f"winboot.cli.{self.module}"), self.name)
+
+
+COMMANDS: Final = (
+    Command(
+        "init", "init", "Write profile.yaml, inventory.yaml and ca.crt, or fill in what existing ones miss."
+    ),
+    Command("check", "check", "Check inventories and profiles, and the scripts they make; contact nothing."),
+    Command("render", "render", "Show the PowerShell that would run, without contacting anything."),
+    Command("ping", "ping", "Try to reach and log in to every machine, and say what is in the way."),
+    Command("plan", "plan", "Look at every node and show the differences; change nothing."),
+    Command("join", "join", "Change what differs until every node is Ready."),
+    Command("repair", "join", "The same as join, for nodes that have joined before."),
+    Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
+    Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),
+    Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
+)
+LAB_SUMMARY: Final = "A rehearsal stage on loopback (a distribution of its own: winboot-lab)."
+# A flag may be asked for as it stands on a command line.
+_SETTINGS: Final[dict[str, dict[str, Any]]] = {"explain": {"ignore_unknown_options": True}}
+
+
+def register(app: typer.Typer, arguments: list[str]) -> None:
+    """Put the command that these arguments name on the app, or all of them where they name none."""
+    app.registered_commands.clear()
+    app.registered_groups.clear()
+    word = next((one for one in arguments if not one.startswith("-")), "")
+    named = [one for one in COMMANDS if one.name == word]
+    for command in named or COMMANDS:
+        app.command(command.name, context_settings=_SETTINGS.get(command.name))(command.function())
+    if not named:
+        app.add_typer(_lab(), name="lab")
+
+
+def _lab() -> typer.Typer:
+    """The lab's commands where it is installed, else one that says how to get it."""
+    from importlib.metadata import entry_points
+
+    from winboot.cli import lab
+
     found = {point.name: point for point in entry_points(group=GROUP)}
-    app.add_typer(found["lab"].load() if "lab" in found else lab.app, name="lab")
+    loaded: typer.Typer = found["lab"].load() if "lab" in found else lab.app
+    return loaded
+
+
+def help_text() -> str:
+    """What `winboot --help` prints, in 80 columns."""
+    width = max(len(one.name) for one in COMMANDS)
+    rows = [f"  {one.name.ljust(width)}  {one.summary}" for one in COMMANDS]
+    return "\n".join(
+        (
+            "Usage: winboot [OPTIONS] COMMAND [ARGS]...",
+            "",
+            "Turn Windows Server machines into Ready Kubernetes nodes, from here, over WinRM.",
+            "`plan` shows what would change and changes nothing; `join` again repairs, or",
+            "does nothing.",
+            "",
+            "Options:",
+            "  --version             Show the version.",
+            "  --install-completion  Install completion for the current shell.",
+            "  --show-completion     Show completion for the current shell.",
+            "  -h, --help            Show this text.",
+            "",
+            "Commands:",
+            *rows,
+            f"  {'lab'.ljust(width)}  {LAB_SUMMARY}",
+            "",
+            "winboot COMMAND --help shows the options of one command.",
+        )
+    )
