@@ -180,3 +180,70 @@ def test_a_server_that_is_not_there_cannot_be_asked_for_its_ca() -> None:
         fetch_ca("https://127.0.0.1:9", "ab" * 32)
 
     assert "cluster.ca" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "network", ["flannel:host-gw", "flannel:vxlan", "win-bridge", "win-overlay", "azure", "calico", "none"]
+)
+def test_what_init_writes_check_accepts(network: str, kubeconfig: Path, tmp_path: Path) -> None:
+    """For every network that its help names."""
+    folder = tmp_path / "new"
+    more = ["--network", network, "--no-hashes", "--pod-cidr", "10.244.0.0/16", "--user", "a"]
+    arguments = ["init", "--kubeconfig", str(kubeconfig), "--host", "win-1=10.0.1.1,2022", *more]
+
+    assert run([*arguments, "--folder", str(folder)]) == 0
+    assert run(["check", str(folder / "inventory.yaml")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--network", "cilium", "network.cni: 'cilium'"),
+        ("--network", "flannel:wireguard", "network.mode: 'wireguard'"),
+        ("--server", "http://10.0.0.10:6443", "cluster.server"),
+        ("--pod-cidr", "10.244.0.1/16", "did you mean '10.244.0.0/16'"),
+        ("--kubernetes", "1.34", "names no patch"),
+        ("--host", "win-1=http://x,2022", "is a URL"),
+        ("--host", "Win-1=10.0.1.1,2022", "has capital letters"),
+        ("--host", "win-1=10.0.1.1,2016", "2019 | 2022 | 2025"),
+        ("--mirror", "https://u:CANARY@m", "artifacts.source"),
+    ],
+)
+def test_init_writes_nothing_that_check_would_refuse(
+    option: str, value: str, says: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer that is wrong is named, and no file is left behind."""
+    folder = tmp_path / "new"
+    given = {"--network": "flannel:vxlan", "--pod-cidr": "10.244.0.0/16", "--host": "win-1=10.0.1.1,2022"}
+    pairs = [word for pair in {**given, "--user": "a", option: value}.items() for word in pair]
+
+    code = run(["init", "--kubeconfig", str(kubeconfig), "--no-hashes", "--folder", str(folder), *pairs])
+
+    told = capsys.readouterr()
+    assert code == 64
+    assert says in told.err
+    assert "CANARY" not in told.err + told.out
+    assert not folder.exists()
+
+
+def test_init_into_a_file_is_wrong_use(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a bug of ours."""
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    more = ["--network", "flannel:vxlan", "--host", "win-1=10.0.1.1,2022", "--user", "a", "--no-hashes"]
+    code = run(["init", "--kubeconfig", str(kubeconfig), "--folder", str(tmp_path / "taken"), *more])
+
+    assert code == 64
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_server_that_only_this_machine_reaches_is_warned_about(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As kind and tunnels write it."""
+    more = ["--network", "flannel:vxlan", "--host", "win-1=10.0.1.1,2022", "--user", "a", "--no-hashes"]
+    folder = str(tmp_path / "new")
+
+    assert run(["init", "--kubeconfig", str(kubeconfig), "--folder", folder, *more]) == 0
+    assert "which is this machine; give --server" in capsys.readouterr().err

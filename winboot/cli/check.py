@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +13,10 @@ import typer
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
 
 if TYPE_CHECKING:
+    from winboot.inventory import Machine
     from winboot.powershell.check import Finding
     from winboot.source import Complaint
+    from winboot.spec import NodeSpec
 
 EXIT_INVALID = 64
 
@@ -28,6 +31,8 @@ def check(
     """Check inventories and profiles, and the scripts they make: each complaint has its place and what was expected."""
     from winboot.errors import UsageError
 
+    if output is Output.junit:
+        raise UsageError("check has no JUnit output", hint="Use --output json: a line for each complaint.")
     wrong = False
     for file in files or [inventory]:
         if not file.exists():
@@ -47,42 +52,119 @@ def _complaints(file: Path) -> list[Complaint]:
     found = check_inventory(file)
     if any(one.level == "error" for one in found):
         return found
-    return found + _script_complaints(file)
+    return found + _rendered_complaints(file)
 
 
 def is_inventory(file: Path) -> bool:
-    """An inventory has groups; a profile has none."""
-    from winboot.source import Table, read
+    """An inventory has groups and a profile has none; a file that is neither is judged by what it is called."""
+    from winboot.errors import InvalidInput
+    from winboot.profile import Profile
+    from winboot.source import read
 
-    top = read(file)
-    return isinstance(top, Table) and "groups" in top.entries
+    try:
+        keys = set(read(file).entries)
+    except InvalidInput:
+        keys = set()
+    return "groups" in keys or (not keys & set(Profile.model_fields) and "profile" not in file.name)
 
 
-def _script_complaints(file: Path) -> list[Complaint]:
-    """The strict check of every script the inventory makes: users' own steps go through it like ours."""
+def _rendered_complaints(file: Path) -> list[Complaint]:
+    """What can only be said of what is made of the files: downloads, certificates, and the script of every kind of node.
+
+    Hosts that share profile and Windows version differ in names and addresses alone, which cannot leave their quotes:
+    one of them stands for all.
+    """
+    from winboot.errors import InvalidInput
     from winboot.inventory import load_inventory
-    from winboot.join import Options, prepare
-    from winboot.powershell.check import check_script
-    from winboot.source import Complaint, Place
     from winboot.spec import resolve
 
+    found: list[Complaint] = []
+    seen: set[tuple[int, str]] = set()
+    specs: dict[Path, list[NodeSpec]] = {}
     machines = load_inventory(file)
-    specs = [resolve(machine.profile, machine) for machine in machines]
-    seen: dict[str, Complaint] = {}
-    for path in sorted(
-        {path for machine in machines for step in machine.profile.steps for path in step.files.values()}
-    ):
+    for machine in machines:
+        if (id(machine.profile), machine.os) in seen:
+            continue
+        seen.add((id(machine.profile), machine.os))
+        try:
+            spec = resolve(machine.profile, machine)
+        except InvalidInput as error:
+            found.append(_placed(machine.profile_file, error.problem))
+        else:
+            specs.setdefault(machine.profile_file, []).append(spec)
+    for profile, resolved in specs.items():
+        found.extend(_hash_complaints(profile, resolved))
+        found.extend(_kubeconfig_complaints(profile, resolved[0]))
+    found.extend(_own_step_complaints(machines))
+    found.extend(_script_complaints([spec for resolved in specs.values() for spec in resolved]))
+    return list(dict.fromkeys(found))
+
+
+def _placed(profile: Path, problem: str) -> Complaint:
+    """A problem that begins with the key it is about (`cluster.ca: …`), at the place of that key in the profile."""
+    from winboot.source import Complaint, locate, read
+
+    key, colon, rest = problem.partition(": ")
+    path = key.partition("[")[0].split(".") if colon else []
+    return Complaint(locate(read(profile), path, key=True), key if colon else "", rest if colon else problem)
+
+
+def _hash_complaints(profile: Path, specs: Sequence[NodeSpec]) -> Iterator[Complaint]:
+    """Downloads without a hash, which join refuses, and hashes of downloads that no node makes."""
+    from winboot.source import Complaint, Table, locate, nearest, read
+
+    artifacts = [artifact for spec in specs for artifact in spec.artifacts]
+    top = read(profile)
+    path = ("artifacts", "sha256")
+    missing = sorted({one.file for one in artifacts if one.sha256 is None})
+    if missing:
+        wrong = f"no hash is pinned or known for {', '.join(missing)}"
+        expected = "hashes; `winboot init -i INVENTORY` fetches the files once and fills them in"
+        yield Complaint(locate(top, path, key=True), ".".join(path), wrong, expected, level="warning")
+    pins = (top.get("artifacts") or top, "sha256")
+    table = pins[0].get("sha256") if isinstance(pins[0], Table) else None
+    names = {name for one in artifacts for name in (one.file, *(f"{one.file}!{m.path}" for m in one.members))}
+    for key, entry in table.entries.items() if isinstance(table, Table) else ():
+        if key not in names:
+            wrong = "no download of these nodes has this name, so the hash is not used"
+            meant = nearest(key, names)
+            yield Complaint(
+                entry.key_place, f"artifacts.sha256.{key}", wrong, did_you_mean=meant, level="warning"
+            )
+
+
+def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
+    """A kubeconfig that is missing, or has no such context. It is not needed to render, so a missing one is a warning."""
+    from winboot.cli.init import read_kubeconfig
+    from winboot.errors import InvalidInput
+    from winboot.model import is_file
+    from winboot.source import Complaint, locate, read
+
+    reference = spec.cluster.kubeconfig
+    if reference is None or reference.file is None:
+        return
+    place = locate(read(profile), ("cluster", "kubeconfig"))
+    if not reference.file.exists():
+        wrong = f"there is no file {reference.file}; plan and join need it"
+        yield Complaint(place, "cluster.kubeconfig", wrong, "a kubeconfig", level="warning")
+    elif not is_file(reference.file):
+        yield Complaint(place, "cluster.kubeconfig", f"{reference.file} is not a file", "a kubeconfig")
+    else:
+        try:
+            read_kubeconfig(reference.file, spec.cluster.context)
+        except InvalidInput as error:
+            yield Complaint(place, "cluster.kubeconfig", error.problem)
+
+
+def _own_step_complaints(machines: Iterable[Machine]) -> Iterator[Complaint]:
+    """What the strict check has against the files of users' own steps, in those files."""
+    from winboot.source import Complaint, Place
+
+    paths = {path for machine in machines for step in machine.profile.steps for path in step.files.values()}
+    for path in sorted(paths):
         for finding in silent_values(path):
             place = Place(str(path), finding.line, finding.column)
-            one = Complaint(place, "", finding.message, expected=finding.instead, level="warning")
-            seen.setdefault(str(one), one)
-    for task in prepare(specs, Options()):
-        for finding in check_script(task.script.text, origin=task.spec.node.name):
-            if finding.id == "SilentValue":  # named above, in the file that a person wrote
-                continue
-            text = f"the rendered script, line {finding.line}: {finding.message}"
-            seen.setdefault(text, Complaint(None, task.spec.node.name, text, expected=finding.instead))
-    return list(seen.values())
+            yield Complaint(place, "", finding.message, expected=finding.instead, level="warning")
 
 
 def silent_values(path: Path) -> tuple[Finding, ...]:
@@ -96,6 +178,22 @@ def silent_values(path: Path) -> tuple[Finding, ...]:
     return tuple(
         replace(one, line=one.line - above) for one in found if one.id == "SilentValue" and one.line > above
     )
+
+
+def _script_complaints(specs: Sequence[NodeSpec]) -> list[Complaint]:
+    """The strict check of every kind of script the inventory makes: users' own steps go through it like ours."""
+    from winboot.fleet import Options, prepare
+    from winboot.powershell.check import check_script
+    from winboot.source import Complaint
+
+    seen: dict[str, Complaint] = {}
+    for task in prepare(specs, Options()):
+        for finding in check_script(task.script.text, origin=task.spec.node.name):
+            if finding.id == "SilentValue":  # named above, in the file that a person wrote
+                continue
+            text = f"the rendered script, line {finding.line}: {finding.message}"
+            seen.setdefault(text, Complaint(None, task.spec.node.name, text, expected=finding.instead))
+    return list(seen.values())
 
 
 def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
@@ -122,6 +220,6 @@ def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
     for one in complaints:
         typer.secho(str(one), err=True, fg="red" if one.level == "error" else "yellow")
     errors = sum(one.level == "error" for one in complaints)
-    typer.echo(
-        f"{file}: {'good' if not errors else f'{errors} to correct'}, {len(complaints) - errors} warnings"
-    )
+    warnings = len(complaints) - errors
+    plural = "" if warnings == 1 else "s"
+    typer.echo(f"{file}: {'good' if not errors else f'{errors} to correct'}, {warnings} warning{plural}")

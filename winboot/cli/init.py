@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from winboot import networks
 
 NETWORKS = networks.written_forms()
+# The version of the example profiles.
+AZURE_CNI = "1.6.18"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def init(
         return
     if there and not force:
         raise UsageError(
-            f"{', '.join(there)} exists already",
+            f"{', '.join(there)} already exist{'s' if len(there) == 1 else ''}",
             hint="Use --force to overwrite, or another --folder; without options init completes what is there.",
         )
     path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config")).expanduser()
@@ -104,18 +109,58 @@ def init(
     hosts = host or _ask("machines, as NAME=ADDRESS,OS separated by blanks", "").split()
     login = user or _ask("user who logs in", r".\Administrator")
     machines = inventory_text(hosts, login, password_env)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ca.crt").write_text(found.ca_pem, encoding="ascii")
-    hosts_file = folder / "inventory.yaml"
-    hosts_file.write_text(machines, encoding="utf-8")
-    profile = folder / "profile.yaml"
-    profile.write_text(profile_text(answers), encoding="utf-8")
+    if _is_here_alone(answers["server"]):
+        typer.echo(
+            f"warning: nodes cannot reach {answers['server']}, which is this machine; give --server", err=True
+        )
+    texts = {"ca.crt": found.ca_pem, "inventory.yaml": machines, "profile.yaml": profile_text(answers)}
+    _refuse_wrong(texts)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--folder {folder} cannot be written: {error.strerror}", hint="Name another folder."
+        ) from error
+    hosts_file, profile = folder / "inventory.yaml", folder / "profile.yaml"
     typer.echo(f"wrote {profile}, {hosts_file} and {folder / 'ca.crt'}")
     if hashes:
         _complete(hosts_file, renew=renew)
     typer.echo(
         f"next: export {password_env}=…; winboot check {hosts_file}; winboot ping -i {hosts_file}; winboot plan -i {hosts_file}"
     )
+
+
+def _refuse_wrong(texts: Mapping[str, str]) -> None:
+    """What init writes, `check` accepts: the files are read in a folder of their own before any is put in its place."""
+    from winboot.errors import InvalidInput
+    from winboot.inventory import check_inventory
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        found = check_inventory(Path(folder) / "inventory.yaml")
+    errors = [
+        f"{Path(one.place.file).name if one.place else ''}: {replace(one, place=None)}"
+        for one in found
+        if one.level == "error"
+    ]
+    if errors:
+        raise InvalidInput(
+            "nothing was written: with these answers the files would be refused",
+            problems=tuple(errors),
+            hint="Correct the option or the answer that each line is about.",
+        )
+
+
+def _is_here_alone(server: str) -> bool:
+    """Is this an address of this machine alone, as kind, tunnels and port forwards write it into a kubeconfig?"""
+    host = urlsplit(server).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _complete(inventory: Path, *, renew: bool) -> None:
@@ -186,15 +231,25 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         "network:",
         f"  cni: {quoted(cni)}",
         *([f"  mode: {quoted(mode)}"] if mode else []),
+        *_more_of_network(cni),
         "",
         "node:",
         '  taints: ["os=windows:NoSchedule"]',
         "",
         "artifacts:",
         f"  source: {quoted(answers['mirror'] or 'upstream')}",
+        *([f"  azure_cni: {quoted(AZURE_CNI)}"] if cni == "azure" else []),
         "  sha256: {}                           # filled in by `winboot init`",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _more_of_network(cni: str) -> Iterator[str]:
+    """What a network cannot do without and init does not ask for."""
+    if cni == "none":
+        yield ""
+        yield "kube_proxy:"
+        yield "  managed_by: operator                 # or name the HNS network (network.network_name) and drop this"
 
 
 def inventory_text(hosts: list[str], user: str, password_env: str) -> str:

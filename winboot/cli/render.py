@@ -36,7 +36,13 @@ def render(
         typer.echo("\n\n".join(explanation(task) for task in tasks))
     elif out is not None:
         for task in tasks:
-            _write(out / task.spec.node.name, task.script.text, {f.path: f.text for f in task.script.files})
+            files = {f.path: f.text for f in task.script.files}
+            try:
+                _write(out / task.spec.node.name, task.script.text, files)
+            except OSError as error:
+                raise UsageError(
+                    f"--out {out} cannot be written: {error.strerror}", hint="Name another folder."
+                ) from error
             typer.echo(
                 f"{out / task.spec.node.name}: {task.script.size_bytes / 1024:.0f} KiB, {len(task.script.files)} files"
             )

@@ -11,11 +11,15 @@ from winboot.cli.options import Output, OutputForm
 
 def steps(output: OutputForm = Output.table) -> None:
     """List every step: what it is called, what it needs, and why it exists."""
+    from winboot.errors import UsageError
     from winboot.steps import STEPS
 
+    if output is Output.junit:
+        raise UsageError("steps has no JUnit output", hint="Use --output json: a line for each step.")
     if output is Output.json:
-        rows = [{"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side} for s in STEPS]
-        typer.echo(json.dumps(rows, indent=2))
+        for s in STEPS:
+            row = {"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side}
+            typer.echo(json.dumps(row))
         return
     width = max(len(step.name) for step in STEPS)
     for step in STEPS:

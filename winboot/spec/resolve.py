@@ -143,7 +143,7 @@ def _certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
     """PEM text with LF line ends and one at the end, so that its bytes on every node are the same."""
     pem = "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
     if "-----BEGIN CERTIFICATE-----" not in pem:
-        raise InvalidInput(f"{owner}: {where} holds no certificate", hint="It must be a PEM file.")
+        raise InvalidInput(f"{owner}: {where} does not contain a certificate", hint="It must be a PEM file.")
     return pem
 
 
