@@ -88,6 +88,19 @@ def test_what_is_otherwise_is_told_and_mended(
     assert node.differs == []
 
 
+def test_a_route_that_somebody_else_had_set_comes_back_with_an_undo(joined: Callable[[str], Node]):
+    """Into another pod network of the cluster, by a router of theirs: noted before it goes."""
+    node = joined("own network").after(lead("10.244.99.0/24", "10.0.0.254"))
+    node.spoiled = True
+    assert node.change(STEP).states == {STEP: "changed"}
+    assert "10.244.99.0/24" not in routes(node)
+
+    assert node.undo(STEP).states == {STEP: "changed"}
+
+    assert routes(node)["10.244.99.0/24"] == "10.0.0.254"
+    assert OTHERS not in routes(node)
+
+
 def test_routes_to_elsewhere_are_not_winboots(joined: Callable[[str], Node]):
     node = joined("own network").after(lead("10.77.0.0/16", "10.0.0.77"))
 

@@ -62,13 +62,19 @@ function Get-PodRouteDifference {
 }
 
 function Set-PodRoute {
-    # Takes wrong routes away and adds those that are missing (undone by Restore-PodRoute).
+    # Takes wrong routes away and adds those that are missing. What somebody else had set for a prefix is noted first.
     $wanted = @{}
     foreach ($route in Get-WantedRoute) { $wanted[$route.prefix] = $route }
     foreach ($route in Read-PodRoute) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
-        else { Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false }
+        else {
+            # A prefix with a note is one of ours, or was somebody's before: the first note holds.
+            Save-FormerValue 'PodRoute' $route.DestinationPrefix @{
+                prefix = $route.DestinationPrefix; hop = $route.NextHop; alias = $route.InterfaceAlias; metric = $route.RouteMetric
+            }
+            Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
+        }
     }
     $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
     foreach ($route in $wanted.Values | Where-Object { $_.near }) {
@@ -78,9 +84,16 @@ function Set-PodRoute {
 }
 
 function Restore-PodRoute {
+    # Takes winboot's route of a prefix away, and sets the one that was there before where there was one.
     param([object]$Former)
     foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
         Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
     }
+    $hop = Read-Member $Former 'hop'
+    if (-not $hop) { return }
+    # The adapter may have another name by now; then the route is on the one that has the node's address.
+    $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
+    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) { $index = $adapter.ifIndex }
+    [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }
