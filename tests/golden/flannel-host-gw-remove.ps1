@@ -1022,6 +1022,17 @@ function Expand-Known {
     $Text
 }
 
+function Assert-Known {
+    param([string]$Text)
+    $filled = Expand-Known $Text
+    if ($null -eq $filled) { Stop-Unknown }
+    $filled
+}
+
+function Stop-Unknown {
+    Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
+}
+
 function Get-Known {
     Get-Cached 'Known' { Read-Known }
 }
@@ -1618,11 +1629,18 @@ function Restore-Root {
 # the last run; nodes that come later are known from the next one on.
 
 function Restore-PodRoute {
+    # Takes winboot's route of a prefix away, and sets the one that was there before where there was one.
     param([object]$Former)
     foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
         Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
     }
+    $hop = Read-Member $Former 'hop'
+    if (-not $hop) { return }
+    # The adapter may have another name by now; then the route is on the one that has the node's address.
+    $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
+    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) { $index = $adapter.ifIndex }
+    [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }
 
 # Read from the registry, written by sc.exe: the control manager keeps its own copy.
