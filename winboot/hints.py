@@ -11,6 +11,10 @@ from typing import Final
 
 HINTS: Final[Mapping[str, str]] = {
     "AddressInUse": "Delete that pod (or drain the node) and run the same command again.",
+    "AdapterRefused": (
+        "Give the node an address on an adapter of its own (node_ip in the inventory), or turn the team into one of the "
+        "Hyper-V switch (SET) outside of this machine."
+    ),
     "AddressState": "Wait for DHCP, or mend the address: HNS would latch on to this one.",
     "ChangeFailed": (
         "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
@@ -45,6 +49,7 @@ HINTS: Final[Mapping[str, str]] = {
         "or, after a change of version, run `winboot init --renew`."
     ),
     "HashMissing": "Run `winboot init`, or give it under artifacts.sha256 in the profile.",
+    "HnsHangs": "Restart the machine: HNS answers again then. See the event log Microsoft-Windows-Host-Network-Service-Admin.",
     "HnsRefused": "See the event log Microsoft-Windows-Host-Network-Service-Admin.",
     "ImagePull": (
         "Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build."
@@ -118,6 +123,9 @@ HINTS: Final[Mapping[str, str]] = {
         "Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself."
     ),
     "UpdateMissing": "Install the current cumulative update and restart.",
+    "WrongAdapter": (
+        "Everything is as before. Remove HNS networks that others left (Get-HnsNetwork), then run the same command again."
+    ),
     "WrongBuild": "Set `os` of this host in the inventory to what the machine is.",
 }
 

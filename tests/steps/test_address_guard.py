@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from winboot_lab.programs import hcn
 
 from tests.lab.hands import remove_network
 from tests.steps.bench import Bench
@@ -60,8 +61,6 @@ def test_the_task_of_the_startup_watches_until_the_network_stands_and_puts_the_a
 
 
 def lose(node: Node) -> None:
-    """What a switch on the adapter can do to a static address."""
-    network = node.machine.network
-    adapter = network.holder("10.0.1.11")
-    assert adapter is not None
-    network.remove_address(adapter, next(one for one in adapter.ipv4 if one.ip == "10.0.1.11"))
+    """What the operator's network does: a switch takes the adapter, and what somebody set on it is gone."""
+    hcn.call(node.machine, "POST", "/networks/", {"Name": "theirs", "Type": "Overlay", "Subnets": []})
+    assert node.machine.network.holder("10.0.1.11") is None

@@ -5,7 +5,7 @@ from winboot import script
 
 GUARD = (
     "@{ node_ip = '10.0.0.21'; server_host = '10.0.0.10'; server_port = 6443; "
-    "management_port = 5985; agent = ''; network = 'cbr0' }"
+    "management_port = 5985; agent = ''; networks = @('cbr0') }"
 )
 FLAG = r"C:\ProgramData\done.txt"
 
@@ -51,7 +51,7 @@ def test_the_pipeline_tells_the_run_and_its_time(bench: Bench):
 
     assert event["event"] == "detached"
     assert event["step"] == "bounce"
-    assert event["timeout_s"] == 300
+    assert event["timeout_s"] == 300 + 720
     assert bench.state(rf"detached\{event['id']}.json")["state"] == "running"
 
 
@@ -115,7 +115,7 @@ def test_a_machine_that_does_not_come_back_takes_the_change_back_and_says_what_w
     problem = go_on(bench, text).step("bounce")["problem"]
 
     assert "restored" in problem["message"]
-    assert "the listener on port 5999" in problem["message"]
+    assert "the listener on 10.0.0.21, port 5999" in problem["message"]
 
 
 def test_a_run_that_ends_well_and_changes_nothing_is_not_started_for_ever(bench: Bench):

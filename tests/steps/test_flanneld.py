@@ -12,7 +12,7 @@ from tests.steps.nodes import Node
 STEP = "flanneld"
 KEY = rf"{SERVICES}\flanneld"
 VALUES = rf"{KEY}\Parameters"
-PARTS = ("command line", "start type", "depends on", "account", "environment", "recovery")
+PARTS = ("command line", "depends on", "account", "environment", "recovery")
 
 
 def test_a_node_without_flannel_has_no_such_step():

@@ -30,7 +30,7 @@ def test_a_node_whose_operator_makes_the_network_has_no_such_step():
 @pytest.mark.parametrize(
     ("profile", "whats"),
     [
-        ("flannel-host-gw", {CBR0, EP, f"file {SUBNET_ENV}: subnet"}),
+        ("flannel-host-gw", {CBR0, EP, f"file {SUBNET_ENV}: subnet", "HNS network External"}),
         ("win-bridge", {"HNS network l2bridge", "HNS endpoint l2bridge_ep"}),
         ("azure", {"HNS network ext"}),
     ],

@@ -1,10 +1,26 @@
 """Run at each start of the machine: note the boot, put back what a restart takes away."""
 
 import pytest
+from winboot_lab.windows.door import MachineStopped
+from winboot_lab.windows.network import Address
 
 from tests.steps.bench import Bench
+from tests.steps.builders import a_spec_of
 
 STEP = "postboot-task"
+FOLDER = r"C:\ProgramData\winboot"
+RECORD = rf"{FOLDER}\network.json"
+
+
+def scripts(bench: Bench) -> list[str]:
+    """The stored scripts of the startup."""
+    return [rf"{FOLDER}\{one.name}" for one in bench.machine.files.list(FOLDER) if one.name.endswith(".ps1")]
+
+
+def touch(bench: Bench) -> None:
+    """Somebody adds a line to the stored script."""
+    (path,) = scripts(bench)
+    bench.machine.console.invoke("file.append", {"path": path, "content": b"# mine"})
 
 
 def test_the_task_is_made_once(bench: Bench):
@@ -14,9 +30,7 @@ def test_the_task_is_made_once(bench: Bench):
 
 def test_a_stored_script_that_was_touched_is_put_right(bench: Bench):
     bench.run(STEP)
-    bench.machine.console.invoke(
-        "file.append", {"path": r"C:\ProgramData\winboot\boot.ps1", "content": b"# mine"}
-    )
+    touch(bench)
 
     assert bench.run(STEP).states == {STEP: "changed"}
 
@@ -32,9 +46,8 @@ def test_whoever_opens_the_task_sees_what_it_runs_and_why(bench: Bench):
     bench.run(STEP)
     task = bench.machine.tasks.find("boot", "\\winboot\\")
 
-    assert task.actions[0].arguments == (
-        r'-NoLogo -NoProfile -NonInteractive -File "C:\ProgramData\winboot\boot.ps1" -Mode Boot'
-    )
+    (path,) = scripts(bench)
+    assert task.actions[0].arguments == f'-NoLogo -NoProfile -NonInteractive -File "{path}" -Mode Boot'
     assert task.description.startswith("winboot: after each start of this machine")
     assert (task.author, task.priority, task.user) == ("winboot", 4, "SYSTEM")
 
@@ -54,9 +67,7 @@ def test_where_scripts_must_be_signed_a_loader_runs_the_stored_script(bench: Ben
 def test_where_scripts_must_be_signed_a_touched_script_is_not_run(bench: Bench):
     demand_signatures(bench)
     bench.run(STEP)
-    bench.machine.console.invoke(
-        "file.append", {"path": r"C:\ProgramData\winboot\boot.ps1", "content": b"# mine"}
-    )
+    touch(bench)
     bench.reboot()
 
     assert bench.state("boot.json") is None
@@ -82,7 +93,7 @@ def test_a_script_with_letters_that_the_ansi_code_page_lacks_runs_as_it_was_writ
     bench.reboot()
 
     assert bench.state("boot.json")["boot_id"] == bench.look().events[0]["boot_id"]
-    assert bench.file(r"C:\ProgramData\winboot\boot.ps1").decode("utf-8-sig") == text
+    assert bench.file(scripts(bench)[0]).decode("utf-8-sig") == text
 
 
 def demand_signatures(bench: Bench, scope: str = "MachinePolicy") -> None:
@@ -117,3 +128,89 @@ def test_undo_removes_task_and_script(bench: Bench):
     bench.undo(STEP)
 
     assert bench.look(STEP).states == {STEP: "would-change"}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 300, b'{"ip":"10.0.0.21"}'])
+def test_a_record_of_the_network_that_is_missing_or_cannot_be_read_is_missed(
+    bench: Bench, content: bytes | None
+) -> None:
+    """A cut before it was written, or one that left its length alone."""
+    bench.run(STEP)
+    bench.machine.files.delete(RECORD)
+    if content is not None:
+        bench.write(RECORD, content)
+
+    assert bench.look(STEP).states == {STEP: "would-change"}
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.state("network.json")["adapters"][0]["addresses"][0]["ip"] == "10.0.0.21"
+
+
+def test_what_the_task_works_from_is_written_before_the_task(bench: Bench) -> None:
+    bench.machine.faults.before_command("Register-ScheduledTask", bench.machine.power_off)
+    with pytest.raises(MachineStopped):
+        bench.run(STEP)
+    bench.machine.power_on()
+
+    assert bench.state("network.json")["adapters"]
+
+
+def test_a_cut_between_the_new_script_and_its_task_leaves_the_older_pair_which_still_runs(
+    bench: Bench,
+) -> None:
+    bench.run(STEP)
+    # Another profile: its script is another text.
+    bench.spec = a_spec_of("win-bridge")
+    bench.machine.faults.before_command("Register-ScheduledTask", bench.machine.power_off)
+    with pytest.raises(MachineStopped):
+        bench.run(STEP)
+    bench.machine.power_on()
+    bench.machine.settle(5)
+
+    assert bench.state("boot.json") is not None, "the older script ran"
+    assert len(scripts(bench)) == 2
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert len(scripts(bench)) == 1
+
+
+def test_an_address_that_an_operator_changed_stays_changed(bench: Bench) -> None:
+    bench.run(STEP)
+    network = bench.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    uplink.addresses = [a for a in uplink.addresses if a.version == 6]
+    network.add_address(uplink, Address("10.0.0.77", 24))
+    uplink.dns, uplink.category, uplink.mtu, uplink.ipv6 = ["10.9.9.9"], "Private", 1400, False
+    (route,) = [r for r in network.routes if r.prefix == "0.0.0.0/0"]
+    route.next_hop = "10.0.0.254"
+    network.publish(uplink)
+    bench.machine.settle(5)
+    before = network.tree()
+    bench.reboot()
+    bench.machine.settle(300)
+
+    assert network.tree() == before
+
+
+def test_a_record_that_is_older_than_a_change_of_somebodys_is_renewed_by_the_next_run(bench: Bench) -> None:
+    bench.run(STEP)
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    uplink.dns = ["10.9.9.9"]
+    bench.machine.network.publish(uplink)
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert bench.state("network.json")["adapters"][0]["dns"] == ["10.9.9.9"]
+
+
+def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
+    bench.run(STEP)
+    task = bench.machine.tasks.find("boot", "\\winboot\\")
+    assert task is not None
+    stray = type(task)("detached-pod-network-1234", "\\winboot\\", task.actions, [])
+    bench.machine.tasks.register(stray)
+
+    bench.reboot()
+    bench.machine.settle(30)
+
+    assert bench.machine.tasks.find("detached-pod-network-1234", "\\winboot\\") is None

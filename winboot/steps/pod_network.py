@@ -13,13 +13,20 @@ from winboot.steps.step import Step
 FIRST_SWITCH: Final = {"prefix": "192.168.255.0/30", "gateway": "192.168.255.1"}
 
 
+# As SDN's scripts and RKE2 call it.
+FIRST_NAME: Final = "External"
+
+
 def network_table(spec: NodeSpec) -> dict[str, object]:
-    """The wanted network as `lib/pod_network.ps1` compares it: the pods' own, or the first switch below it."""
+    """The wanted network as `lib/pod_network.ps1` compares it: the pods' own, or the first switch below it.
+
+    `first` is a switch that winboot makes before an agent that names no adapter to HNS; None elsewhere.
+    """
     network, solution = spec.network, spec.network.solution
     # What makes its own network above the first switch does so in its own step, with nothing to lose any more.
     agent = None if solution.makes_own else network.agent
     vni = solution.first_vni if solution.first_switch else network.vni
-    table: dict[str, object] = {
+    return {
         "name": solution.first_switch or network.network_name,
         "type": solution.hns_type or "",
         "subnets": [FIRST_SWITCH] if solution.first_switch else _subnets(spec),
@@ -28,8 +35,30 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
         "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
         "subnet_env": spec.paths.subnet_env if agent is not None else "",
         "agent": agent.service if agent is not None else "",
+        "first": _first(spec) if agent is not None else None,
     }
-    return table
+
+
+def _first(spec: NodeSpec) -> dict[str, object] | None:
+    """The empty network that puts a switch on the node's adapter, where the agent would leave the choice to HNS.
+
+    flanneld's host-gw names no adapter (hostgw_windows.go), and HNS then picks one (azure-container-networking, PR 813);
+    SDN's KubeCluster.ps1 makes `External` before for that reason. Its VXLAN names the interface of the node's address
+    itself (flannel 761c2578), and would name that of the switch, which HNS refuses, if there were one.
+    """
+    if spec.network.solution.hns_type != "L2Bridge":
+        return None
+    return {
+        "name": FIRST_NAME,
+        "type": "L2Bridge",
+        "subnets": [FIRST_SWITCH],
+        "vni": 0,
+        "endpoint": "",
+        "endpoint_v6": "",
+        "subnet_env": "",
+        "agent": "",
+        "first": None,
+    }
 
 
 def _subnets(spec: NodeSpec) -> list[dict[str, str]]:
@@ -47,7 +76,8 @@ def _guard(spec: NodeSpec) -> dict[str, object]:
         # On the machine itself there is no listener to lose.
         "management_port": 0 if connection.transport == "local" else connection.port_number,
         "agent": table["agent"],
-        "network": table["name"],
+        # What a rollback takes away, in this order.
+        "networks": [table["name"], *([FIRST_NAME] if table["first"] else [])],
     }
 
 

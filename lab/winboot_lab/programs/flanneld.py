@@ -333,7 +333,8 @@ class Flanneld(Daemon):
 
     def _make_overlay(self, subnet: ipaddress.IPv4Network) -> None:
         holder = self.machine.network.holder(self.public_ip)
-        adapter = holder.name.removeprefix("vEthernet (").removesuffix(")") if holder is not None else ""
+        # The interface as it is called, also that of a switch (vxlan_windows.go: interfaceName, since 761c2578).
+        adapter = holder.name if holder is not None else ""
         vsid = {"Type": "VSID", "VSID": self.backend.vni}
         request = {
             "Name": self.backend.name,

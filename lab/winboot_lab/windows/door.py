@@ -196,8 +196,9 @@ event log:
   eventlog.query  log, provider=None, ids=None, newest=None, oldest_first=False
       -> Record as Get-WinEvent gives
 host networking:
-  hns.call  method, path, request
-      -> str JSON answer, as vmcompute.dll's HNSCall gives ({"Success": ..., "Output"|"Error": ...})
+  hns.call  method, path, request, seconds=inf
+      -> str JSON answer, as vmcompute.dll's HNSCall gives ({"Success": ..., "Output"|"Error": ...});
+         TimeoutException when HNS takes longer than `seconds`
   hcn.query  id, query
       -> str JSON properties of a network, as computenetwork.dll's HcnQueryNetworkProperties gives
   hcn.modify  id, settings

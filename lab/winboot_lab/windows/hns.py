@@ -107,6 +107,8 @@ class Hns:
         self.endpoints: dict[str, Json] = {}
         self.policy_lists: dict[str, Json] = {}
         self._next_error: HnsError | None = None
+        # Faults: how often, and how long (lab seconds), calls of a method below a path hang.
+        self._hangs: list[tuple[str, str, float]] = []
         # How long (lab seconds) it takes until a new network knows its ManagementIP.
         self.management_delay = 1.0
 
@@ -130,6 +132,29 @@ class Hns:
     def fail_next(self, code: int, message: str) -> None:
         """A fault: the next creation of a network or endpoint fails so."""
         self._next_error = HnsError(code, message)
+
+    def hang(self, method: str, path: str, *, seconds: float = 86400.0, times: int = 1) -> None:
+        """A fault: the next `times` calls of a method below a path take so long.
+
+        HNS does so in the field: azure-container-networking wraps each call in a limit (hnswrapper,
+        hnsTimeoutDurationInSeconds), and AgentBaker's cleanupnetwork.ps1 tells of deletions that never end.
+        """
+        self._hangs += [(method, path, seconds)] * times
+
+    def hanging(self, method: str, path: str) -> float:
+        """How long this call takes; 0 where nothing is wrong."""
+        # "requires the hns policy list to be removed before network" (AgentBaker, cleanupnetwork.ps1, of 17763.1554).
+        if (
+            self._machine.build == 17763
+            and self.policy_lists
+            and (method.upper(), path[:10]) == ("DELETE", "/networks/")
+        ):
+            return 86400.0
+        for one in self._hangs:
+            if one[0] == method.upper() and path.startswith(one[1]):
+                self._hangs.remove(one)
+                return one[2]
+        return 0.0
 
     def _route(self, method: str, parts: list[str], body: Json) -> Any:
         match method, parts:
@@ -288,16 +313,25 @@ class Hns:
 
     def _uplink(self, asked: str) -> Adapter:
         net = self._machine.network
-        if asked:
-            adapter = net.adapter(asked)
-            if adapter is not None and not adapter.physical:
-                # Naming the virtual interface means the adapter below it.
-                adapter = net.adapter(asked.removeprefix("vEthernet (").removesuffix(")")) or adapter
-        else:
-            adapter = next((a for a in net.adapters if a.physical and a.up), None)
+        # "per hns team, the hns calls fails if passed a vSwitch interface" (azure-container-networking,
+        # network/network_windows.go): the interface of a switch is no adapter to name.
+        adapter = net.adapter(asked) if asked else self._picked()
         if adapter is None or not adapter.physical:
             raise HnsError(0x803B0014, "The specified network adapter was not found.")
+        if adapter.team and self._machine.build >= 20348:
+            # No switch binds to a team of the kind LBFO from Windows Server 2022 on (New-VMSwitch, -AllowNetLbfoTeams).
+            raise HnsError(0x80070032, "The request is not supported.")
         return adapter
+
+    def _picked(self) -> Adapter | None:
+        """The adapter where none is named: one with a switch, else any; the model's is the first that Windows lists.
+
+        "if we don't tell HNS which adapter to use it will just pick one randomly" (azure-container-networking,
+        network/network_windows.go, PR 813). That a switch which is there is used again is what SDN's scripts build
+        on: KubeCluster.ps1 makes `External` on the adapter named, then starts flanneld, which names none.
+        """
+        usable = [a for a in self._machine.network.adapters if a.physical and a.up]
+        return next((a for a in usable if a.switch is not None), next(iter(usable), None))
 
     def _keeps_static(self) -> bool:
         release = self._machine.release

@@ -104,6 +104,11 @@ class Adapter:
     vlan: int = 0
     ipv6: bool = True
     wireless: bool = False
+    # A team of the old kind (LBFO).
+    team: bool = False
+    # The wire it is on, and whether a DHCP server answers there.
+    lan: Lan | None = None
+    served: bool = False
     # Until then, in lab time, Windows is still at it and takes no address from others.
     settled: float = 0.0
 
@@ -116,6 +121,13 @@ class Adapter:
     def ipv4(self) -> list[Address]:
         """Its IPv4 addresses."""
         return [a for a in self.addresses if a.version == 4]
+
+    @property
+    def component(self) -> str:
+        """ComponentID, as Get-NetAdapter shows it: what kind of driver it has."""
+        if self.team:
+            return "COMPOSITEBUS\\MS_IMPLAT_MP"
+        return "VMBUS\\{f8615163-df3e-46c5-913f-f2d2f965ed0e}" if self.physical else "vms_mp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +152,6 @@ class Network:
         self.search_list: list[str] = []
         self.lan = Lan("", 0, "", ())
         self.cut_off = False
-        # Whether a DHCP server answers on the wire; a static LAN has none.
-        self.dhcp_served = False
         self._indexes = 1
 
     # ---- building --------------------------------------------------------------------------------------
@@ -162,9 +172,24 @@ class Network:
             "none": "Intel(R) Ethernet Controller X550",
         }.get(self._machine.hardware.hypervisor, "Microsoft Hyper-V Network Adapter")
         self._indexes = 5
-        self.dhcp_served = dhcp
         adapter = self.add_adapter("Ethernet", description, mac=self._machine.hardware.mac)
+        # Whether a DHCP server answers on the wire; a static LAN has none.
+        adapter.lan, adapter.served = self.lan, dhcp
         self._configure(adapter, dhcp)
+        return adapter
+
+    def plug_in_another(
+        self, name: str, address: str, prefix_length: int = 24, *, dhcp: bool = False, first: bool = False
+    ) -> Adapter:
+        """One more adapter on a wire of its own, without a gateway. `first`: Windows lists it before the others."""
+        digits = uuid.uuid5(uuid.NAMESPACE_OID, f"{self._machine.hardware.uuid} {name}").hex
+        mac = "00-15-5D-" + "-".join(digits[i : i + 2].upper() for i in (0, 2, 4))
+        adapter = self.add_adapter(name, f"Microsoft Hyper-V Network Adapter #{len(self.adapters)}", mac=mac)
+        adapter.lan, adapter.served = Lan(address, prefix_length, "", ()), dhcp
+        self._configure(adapter, dhcp)
+        if first:
+            self.adapters.remove(adapter)
+            self.adapters.insert(0, adapter)
         return adapter
 
     def add_adapter(
@@ -191,7 +216,8 @@ class Network:
         return adapter
 
     def _configure(self, adapter: Adapter, dhcp: bool) -> None:
-        lan = self.lan
+        lan = adapter.lan
+        assert lan is not None, f"{adapter.name} is on no wire"
         adapter.dhcp = dhcp
         origin: Origin = "Dhcp" if dhcp else "Manual"
         adapter.addresses.append(Address(lan.address, lan.prefix_length, origin))
@@ -234,12 +260,35 @@ class Network:
         """The adapter with the address others reach the machine at."""
         return self.holder(self.lan.address)
 
-    def reachable(self) -> bool:
-        """Whether the management address works."""
-        adapter = self.management()
+    def reachable(self, ip: str = "") -> bool:
+        """Whether an address works, the management address where none is named."""
+        wanted = ip or self.lan.address
+        adapter = self.holder(wanted)
         if adapter is None or not adapter.up or self.cut_off:
             return False
-        return any(a.ip == self.lan.address and a.state == "Preferred" for a in adapter.addresses)
+        return any(a.ip == wanted and a.state == "Preferred" for a in adapter.addresses)
+
+    def own_addresses(self) -> list[str]:
+        """The IPv4 addresses of the machine that others may come in by, pods' endpoints left out."""
+        return [
+            a.ip
+            for adapter in self.adapters
+            if adapter.lan is not None
+            for a in adapter.ipv4
+            if a.origin in ("Manual", "Dhcp")
+        ]
+
+    def source(self, ip: str) -> str:
+        """The address that a connection to `ip` goes out from: one of the interface of the most exact route."""
+        target = ipaddress.ip_address(ip)
+        fitting = [r for r in self.all_routes() if target in ipaddress.ip_network(r.prefix)]
+        fitting.sort(key=lambda r: (-ipaddress.ip_network(r.prefix).prefixlen, r.metric))
+        for route in fitting:
+            adapter = self.by_index(route.interface)
+            for address in adapter.ipv4 if adapter is not None else []:
+                if address.state == "Preferred" and not address.skip_as_source:
+                    return address.ip
+        return self.lan.address
 
     def online(self) -> bool:
         """Whether the machine reaches others: an address that works and a way out."""
@@ -333,7 +382,7 @@ class Network:
 
     def _ask_lease(self, adapter: Adapter) -> None:
         hardware = self._machine.hardware
-        seconds = hardware.dhcp_seconds if self.dhcp_served else hardware.autoconfiguration_seconds
+        seconds = hardware.dhcp_seconds if adapter.served else hardware.autoconfiguration_seconds
         self._machine.after(seconds, lambda: self._leased(adapter))
 
     def _leased(self, adapter: Adapter) -> None:
@@ -341,12 +390,14 @@ class Network:
             return
         if any(a.origin == "Dhcp" for a in adapter.addresses):
             return
-        if self.dhcp_served:
+        if adapter.served:
             adapter.addresses = [a for a in adapter.addresses if a.origin != "Link"]
             self._configure(adapter, True)
             self._machine.signal("network-back")
         elif not adapter.ipv4:
-            adapter.addresses.append(Address("169.254.17.42", 16, "Link"))
+            taken = self.holder("169.254.17.42") is not None
+            invented = f"169.254.18.{adapter.index}" if taken else "169.254.17.42"
+            adapter.addresses.append(Address(invented, 16, "Link"))
 
     def add_route(self, route: Route) -> None:
         """Set a route."""
@@ -362,8 +413,10 @@ class Network:
     # ---- virtual switches ------------------------------------------------------------------------------
 
     def bind_switch(self, adapter: Adapter, switch: str, *, keep_static: bool) -> Adapter:
-        """A virtual switch takes an adapter: its settings move to a new interface, or a static part is lost.
+        """A virtual switch takes an adapter: its settings move to a new interface, or what somebody set is lost.
 
+        All of it then, not the first address alone: addresses, routes, DNS servers and metric (microsoft/SDN#498 and
+        Windows-Containers#162 tell of static settings lost on 2004 and 20H2). What a driver holds (VLAN) stays below.
         The adapter's own settings stay stored and hold again once the switch is gone.
         """
         virtual = self.add_adapter(
@@ -371,8 +424,8 @@ class Network:
         )
         adapter.switch = switch
         adapter.stored = self._settings(adapter)
-        kept = adapter.dhcp or keep_static
-        if kept:
+        virtual.lan, virtual.served = adapter.lan, adapter.served
+        if keep_static:
             self._apply(virtual, adapter.stored)
         else:
             # What is left is an interface as new: DHCP, and nobody who answers.
@@ -450,7 +503,13 @@ class Network:
             if r.interface == adapter.index and r.prefix == "0.0.0.0/0" and r.protocol == "NetMgmt"
         ]
         registry.set(key, "DefaultGateway", "MultiString", gateways)
-        registry.set(key, "NameServer", "String", ",".join(adapter.dns))
+        # Each stack keeps the servers of its own family.
+        registry.set(key, "NameServer", "String", ",".join(s for s in adapter.dns if ":" not in s))
+        beside = key.replace(r"\Tcpip" + "\\", r"\Tcpip6" + "\\")
+        if any(":" in s for s in adapter.dns):
+            registry.set(beside, "NameServer", "String", ",".join(s for s in adapter.dns if ":" in s))
+        else:
+            registry.forget(beside, "NameServer")
         registry.set(key, "Domain", "String", adapter.suffix)
         leased = next((a for a in adapter.ipv4 if a.origin == "Dhcp"), None)
         if leased is not None:

@@ -1,25 +1,44 @@
+# The task at each start of the machine.
+
 function Get-BootTaskDifference {
-    Get-FileDifference (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
+    # The stored script, its task, and the record that it works from.
+    Get-FileDifference (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
     Get-TaskDifference 'boot' (New-BootTask)
+    Get-RecordDifference
+}
+
+function Get-BootScriptPath {
+    # Named after its content: a cut between script and task leaves the older pair, which still fits together.
+    Get-StatePath "boot-$((Get-TextHash $script:Run.Text).Substring(0, 16)).ps1"
 }
 
 function New-BootTask {
-    # It must be there before an address vanishes.
-    New-SystemTask -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 1800 -Priority 4 `
+    # What Set-Task registers. It must be there before an address vanishes.
+    New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 2400 -Priority 4 `
         -Trigger (New-ScheduledTaskTrigger -AtStartup) `
         -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
 }
 
 function Set-BootTask {
+    # What the task works from comes before the task.
     Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
-    Write-FileText (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
+    Save-NetworkRecord
+    Write-FileText (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
     Set-Task 'boot' (New-BootTask)
+    Remove-BootScript -But (Get-BootScriptPath)
+}
+
+function Remove-BootScript {
+    # Stored scripts of the startup, all but one.
+    param([string]$But = '')
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File $path } }
 }
 
 function Restore-BootTask {
     param([object]$Former)
     Remove-Task $Former.name
-    Remove-File (Get-StatePath 'boot.ps1')
+    Remove-BootScript
+    Remove-StrayTask
 }
 
 function Invoke-Boot {
@@ -27,9 +46,12 @@ function Invoke-Boot {
     # this is when scanners and agents are busiest.
     Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
     Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+    # Before an agent that a cut left half way makes its network with nobody to watch.
+    Invoke-BootWork '' { Complete-CutRun }
+    Invoke-BootWork '' { Restore-Hold }
     Invoke-BootWork '' { Clear-OldFile }
     foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
-    Invoke-BootWork '' { Remove-CutRun }
+    Invoke-BootWork '' { Remove-StrayTask }
 }
 
 function Invoke-BootWork {
@@ -37,21 +59,4 @@ function Invoke-BootWork {
     param([string]$Name, $Work)
     try { [void]@(& $Work) }
     catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
-}
-
-function Remove-CutRun {
-    # One that a restart cut off cannot end its own task.
-    foreach ($status in Read-DetachedRun) {
-        if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
-    }
-}
-
-function Restore-BootRoute {
-    $snapshot = Read-StateJson 'network.json'
-    if (-not $snapshot) { return }
-    $ready = {
-        Restore-NetworkSnapshot $snapshot
-        Test-SettledAddress $snapshot.ip
-    }
-    if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Route $snapshot (Find-Uplink $snapshot) }
 }

@@ -1,30 +1,44 @@
 # Work that may cut its session: a task that puts back what the network lost.
-
+# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
+#   120 + 120 + 360 + 120 = 720
 
 function Start-DetachedRun {
+    # Stores this script and starts it as a task of SYSTEM; Seconds is what the work itself may take.
     param([int]$Seconds = 300, $Guard)
     Assert-NoFailure
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+    $whole = $Seconds + 720
     $path = Get-StatePath "detached\$id.ps1"
     Write-FileText $path (ConvertTo-ScriptFile $run.Text)
     Write-StateJson "detached\$id.json" @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
-        deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
+        deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
     }
-    $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
-        -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
-    Set-Task "detached-$id" $task
+    $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
+    # The second line: it finds the run still noted as running only when that one was killed.
+    $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
+    Set-Task "detached-$id-rescue" (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
+            -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
+    Set-Task "detached-$id" (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
+            -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
-    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
+}
+
+function Get-ReachedAddress {
+    # The machine's own addresses that the controller comes in by: as it told, else that of the node.
+    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address $_) })
+    if ($told.Count -gt 0) { return $told }
+    foreach ($address in Get-NodeAddress) { $address.ip }
 }
 
 function Assert-NoFailure {
-    # A failed one fails the step once, one that a restart cut off does not.
+    # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
     foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
-        $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
-        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
+        $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
+        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
@@ -42,53 +56,131 @@ function Read-UntoldRun {
 }
 
 function Invoke-Detached {
+    # The task's own work, or, with Rescue, what is left of a run that was killed.
+    param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
         try {
-            if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-            if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-            $script:Run.Fence = $status.fence
-            # That event is still on its way through the network.
-            Start-Sleep -Seconds 2
-            $ended = Invoke-Guarded $status
+            if ($Rescue) { $ended = Invoke-Rescue $status }
+            else {
+                if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+                if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+                $script:Run.Fence = $status.fence
+                # That event is still on its way through the network.
+                Start-Sleep -Seconds 2
+                $ended = Invoke-Guarded $status
+            }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        $status.state = $ended.State
-        $status.message = $ended.Message
-        $status.ended = [DateTime]::UtcNow.Ticks
-        Write-StateJson "detached\$id.json" $status
+        Complete-DetachedRun $status $ended
     }
     finally { if ($lock) { Exit-Run $lock } }
     Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-    Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
+    Remove-Task "detached-$id-rescue"
+    Remove-Task "detached-$id"
+}
+
+function Complete-DetachedRun {
+    # Notes how a run ended, once.
+    param($Status, $Ended)
+    $Status.state = $Ended.State
+    $Status.message = $Ended.Message
+    $Status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson "detached\$($Status.id).json" $Status
 }
 
 function Invoke-Guarded {
-    # Only what the node itself can see is a reason to go back.
+    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
     param($Status)
     $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
+    $snapshot = Get-CurrentSnapshot
+    $snapshot.reached = @($Status.reached)
+    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
     Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
     $script:Run['Snapshot'] = $snapshot
-    $state = 'done'
-    $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    $problem = $null
     try { [void]@(Invoke-Block $step 'Detached') }
     catch {
-        $state = 'failed'
         $problem = ConvertTo-Problem $_ 'DetachedFailed'
-        $message = $problem.message
         $Status.hint = "$($problem.id) DetachedFailed"
     }
+    Complete-Guarded $Status $step $snapshot $problem
+}
+
+function Complete-Guarded {
+    # What the work left: the machine as before and the network as wanted, or the way back.
+    param($Status, $Step, $Snapshot, $Problem)
+    $message = ''
+    if ($null -ne $Problem) { $message = $Problem.message }
+    $lost = Wait-Network $Snapshot $Status.guard
+    if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
+        Undo-Rewiring $Status.guard $Snapshot
+        $after = Wait-Network $Snapshot $Status.guard
+        if ($after) { $after = "still lost: $after" }
+        $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
+        return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
+    }
+    $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
+    if ($Status.purpose -eq 'Change') {
+        if (Test-StepStanding $Step) { Enable-NetworkAgent $Status.guard.agent }
+        else { Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) ended as ${state}: $message" }
+    }
+    Save-NetworkRecord
+    @{ State = $state; Message = $message }
+}
+
+function Test-StepStanding {
+    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
+    # while it is away.
+    param($Step)
+    $script:Run.Cache = @{}
+    @(Read-Difference $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+}
+
+function Invoke-Rescue {
+    # A run that was killed in the middle: back to what it had noted.
+    param($Status)
+    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-StateJson "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) was killed"
+    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
     $lost = Wait-Network $snapshot $Status.guard
-    if (-not $lost) { return @{ State = $state; Message = $message } }
-    Undo-Rewiring $Status.guard
+    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
+    Undo-Rewiring $Status.guard $snapshot
     $after = Wait-Network $snapshot $Status.guard
-    if ($after) { $after = "still lost: $after" }
-    @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
+    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
+}
+
+function Complete-CutRun {
+    # At the start of the machine: a run that the restart cut off has ended, and its agent waits for the next guarded run.
+    $script:Run['Cut'] = @()
+    foreach ($status in Read-DetachedRun) {
+        if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
+        $script:Run.Cut += "detached\$($status.id)-network.snapshot"
+        if ($status.purpose -eq 'Change') { Disable-NetworkAgent $status.guard.agent "a restart cut the run $($status.id) off" }
+        # Nobody failed: the next run just goes on.
+        $status.told = $true
+        Complete-DetachedRun $status @{ State = 'failed'; Message = 'a restart cut it off' }
+    }
+}
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord $name }
+}
+
+function Remove-StrayTask {
+    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
+    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task $task.TaskName }
+    }
 }
 
 function Wait-Network {
@@ -104,21 +196,69 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
     param($Snapshot, $Guard)
-    if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
-    $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
+    $missing = Get-MissingAddress $Snapshot
+    if ($missing) { return $missing }
+    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     # Port 0: winboot runs on the machine itself.
-    $port = $Guard.management_port
-    if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
+    if ($Guard.management_port -eq 0) { return }
+    foreach ($ip in $Snapshot.reached) {
+        if (-not (Test-Listener $ip $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+    }
+}
+
+function Test-Listener {
+    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
+    param([string]$Ip, [int]$Port)
+    $client = [Net.Sockets.TcpClient]::new()
+    try { $client.ConnectAsync($Ip, $Port).Wait(3000) }
+    catch [AggregateException] { $false }
+    finally { $client.Close() }
 }
 
 function Undo-Rewiring {
-    param($Guard)
-    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
-        Stop-RunningService $Guard.agent
-        Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
+    # Takes away what the run made, agent first, load balancers before networks.
+    param($Guard, $Snapshot)
+    Invoke-RollbackPart { Disable-NetworkAgent $Guard.agent 'the network was lost' }
+    foreach ($name in $Guard.networks) {
+        Invoke-RollbackPart {
+            if (Get-HnsObject networks $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork $name }
+        }
     }
-    foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
+}
+
+function Invoke-RollbackPart {
+    # One part that fails or hangs does not keep the others from it.
+    param([scriptblock]$Part)
+    try { & $Part }
+    catch { [void](New-EventLine @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem $_ 'DetachedFailed') }) }
+}
+
+function Disable-NetworkAgent {
+    # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
+    param([string]$Name, [string]$Why)
+    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
+    Write-StateJson 'held.json' @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    Invoke-ServiceControl @('config', $Name, 'start=', 'disabled')
+    Stop-RunningService $Name
+}
+
+function Enable-NetworkAgent {
+    # After a guarded run: from now on it starts with the machine.
+    param([string]$Name)
+    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
+    Invoke-ServiceControl @('config', $Name, 'start=', 'auto')
+    Remove-File (Get-StatePath 'held.json')
+}
+
+function Get-Hold {
+    # Who is kept from starting, and why; nothing where nobody is.
+    $hold = Read-StateJson 'held.json'
+    if ($hold -and (Read-Member $hold 'agent')) { $hold }
+}
+
+function Restore-Hold {
+    # At the start of the machine.
+    foreach ($hold in Get-Hold) { Disable-NetworkAgent $hold.agent $hold.why }
 }

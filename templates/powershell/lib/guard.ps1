@@ -1,4 +1,4 @@
-# Puts back what the machine had while somebody makes a network on its adapter.
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
 
 function Get-GuardDifference {
     # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
@@ -8,10 +8,11 @@ function Get-GuardDifference {
     if (-not (Test-OperatorAwaited $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
-    New-Difference -What "guard of the static address $($address.ip)" -Is 'nobody' -Want 'the startup task'
+    New-Difference -Key 'guard' -What "guard of the static address $($address.ip)" -Is 'nobody' -Want 'the startup task'
 }
 
 function Test-StaticAddress {
+    # Whether somebody set this address by hand.
     param([string]$Ip)
     @(Find-Address $Ip | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' }).Count -gt 0
 }
@@ -22,20 +23,152 @@ function Test-OperatorAwaited {
     @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy }).Count -gt 0
 }
 
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
+    $address = Get-NodeAddress
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson 'network.json' (Read-NetworkSnapshot) }
+}
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson $Name
+    foreach ($was in Read-Item $record 'adapters') { if (Read-Member $was 'guid') { $was } }
+}
+
+function Get-RecordDifference {
+    # A record that is missing, cannot be read or is older than what somebody changed since.
+    if (-not (Get-NodeAddress)) { return }
+    $known = @{}
+    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText $was }
+    $what = 'record of the network settings'
+    if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
+    foreach ($own in Get-OwnInterface) {
+        $is = Read-InterfaceIdentity $own
+        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText $is)) { continue }
+        New-Difference -Key "record:$($is.mac)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
+    }
+}
+
+function ConvertTo-InterfaceText {
+    # What somebody set on an interface, as one text to compare.
+    param($Interface)
+    $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
+    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' ')"
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) { return $true }
+    }
+    $false
+}
+
+function Test-LostInterface {
+    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    param($Was)
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address $address.ip) { return $false } }
+    $index = Find-Successor $Was
+    # Another address that works is somebody's choice.
+    $null -eq $index -or @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ }).Count -eq 0
+}
+
+function Test-MovedInterface {
+    # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
+    param($Was)
+    if (Test-CarryingInterface $Was.guid) { return $false }
+    $index = Find-Successor $Was
+    if ($null -eq $index) { return $false }
+    $own = @($Was.addresses | ForEach-Object { $_.ip })
+    $own.Count -eq 0 -or @(Read-InterfaceAddress $index | Where-Object { (Test-UsableAddress $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
+}
+
+function Get-LostInterface {
+    # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
+    $known = @(Get-CutRecord)
+    if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
+    $known | Where-Object { Test-LostInterface $_ }
+}
+
+function Get-CurrentSnapshot {
+    # How the interfaces are; those that lost their address as the last record knew them.
+    $snapshot = Read-NetworkSnapshot
+    $lost = @(Get-LostInterface)
+    $gone = @($lost | ForEach-Object { $_.mac })
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
+    foreach ($was in $lost) { if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true } }
+    $snapshot
+}
+
+function Restore-BootNetwork {
+    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. What a person changed stays.
+    $intact = {
+        $lost = @(Get-LostInterface)
+        if ($lost.Count -gt 0) { Restore-NetworkSnapshot @{ adapters = $lost } }
+        $lost.Count -eq 0
+    }
+    if (Wait-Until $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
+}
+
+function Restore-VolatileRoute {
+    # A cloud's metadata service (169.254.169.254): its route lasts until the restart only. It comes back while the machine has the address it had.
+    foreach ($was in Read-NetworkRecord) {
+        $index = Find-Successor $was
+        if ($null -eq $index) { continue }
+        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember '169.254.0.0/16' $_.prefix.Split('/')[0]) })
+        $near = @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
+        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember $_ $hop }) })
+        Restore-InterfaceRoute @{ routes = $routes } $index
+    }
+}
+
 function Protect-Address {
+    # Watches the interfaces while somebody makes a network on their adapter: what moves to another interface in this time is put back there.
     param($Awaited, [int]$Seconds)
-    $snapshot = Read-StateJson 'network.json'
-    if (-not $snapshot -or -not $snapshot.static) { return }
+    $known = Get-CurrentSnapshot
+    if (-not ($known.adapters | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $waiting = -not (Find-Address $snapshot.ip)
-        if ($waiting) { Restore-NetworkSnapshot $snapshot }
+        $moved = @($known.adapters | Where-Object { Test-MovedInterface $_ })
+        $waiting = $moved.Count -gt 0
+        if ($waiting) {
+            Restore-NetworkSnapshot @{ adapters = $moved }
+            if (-not (Get-MissingAddress @{ adapters = $moved })) { $known = Update-Snapshot $known }
+        }
         elseif ($round % 5 -eq 0) {
             $script:Run.Cache = @{}
             $waiting = & $Awaited
+            $known = Update-Snapshot $known
         }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Seconds 2
+    }
+    Save-NetworkRecord
+}
+
+function Update-Snapshot {
+    # How the interfaces are now, and those that are just being rewired as they were.
+    param($Known)
+    $fresh = Read-NetworkSnapshot
+    $here = @($fresh.adapters | ForEach-Object { $_.mac })
+    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object { $here -notcontains $_.mac })
+    $fresh
+}
+
+function Get-MissingAddress {
+    # The first address of a snapshot that no interface uses any more, as text.
+    param($Snapshot)
+    foreach ($was in $Snapshot.adapters) {
+        foreach ($address in $was.addresses) {
+            if ($address.settled -and -not (Test-SettledAddress $address.ip)) { return "the address $($address.ip)" }
+        }
+        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface $was.guid)) { continue }
+        $index = Find-Successor $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ })) { return "the address of $($was.name)" }
     }
 }

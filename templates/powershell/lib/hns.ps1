@@ -1,52 +1,85 @@
 # For writing Windows has no cmdlet.
 
 function Get-HnsObject {
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
     param([string]$Kind, [string]$Name = '')
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
     # Persistent networks are there even while it does not run.
     if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
     if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    # Community modules have commands of the same names.
-    foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
+    foreach ($found in Read-HnsKind $Kind) {
         # What kube-proxy makes for other nodes' pods needs no name.
         if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
     }
 }
 
+function Read-HnsKind {
+    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
+    param([string]$Kind)
+    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
+        foreach ($found in Invoke-HnsRequest GET "/$Kind/") { $found }
+        return
+    }
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Community modules have commands of the same names.
+    & ('HostNetworkingService\' + $commands[$Kind])
+}
+
 function Invoke-HnsRequest {
+    # One call of HNS; what it answers with. It fails after a minute without an answer.
     param([string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
+    catch [TimeoutException] { Stop-Step 'HnsHangs' "HNS has not answered $Method $Path within 60 seconds" }
+    $answer = ConvertFrom-Json -InputObject $text
     if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
     Read-Member $answer 'Output'
 }
 
 function New-HnsObject {
+    # Makes an object and gives it as HNS has it.
     param([string]$Kind, $Request)
     Invoke-HnsRequest POST "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
+    # Removes the object with this id.
     param([string]$Kind, [string]$Id)
     [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
+    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
     @'
+    using System;
     using System.Runtime.InteropServices;
+    using System.Threading;
 
     namespace Winboot
     {
         public static class Hns
         {
             [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern void HNSCall(string method, string path, string request, out string response);
+            private static extern int HNSCall(string method, string path, string request, out string response);
 
-            public static string Call(string method, string path, string request)
+            public static string Call(string method, string path, string request, int seconds)
             {
-                string response;
-                HNSCall(method, path, request, out response);
+                string response = null;
+                Exception failure = null;
+                Thread call = new Thread(delegate()
+                {
+                    // What leaves a thread uncaught would end the process.
+                    try
+                    {
+                        int result = HNSCall(method, path, request, out response);
+                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
+                    }
+                    catch (Exception caught) { failure = caught; }
+                });
+                call.IsBackground = true;
+                call.Start();
+                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
+                if (failure != null) { throw failure; }
                 return response;
             }
         }

@@ -1,3 +1,5 @@
+# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
+
 function Get-AddressTowardsServer {
     # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
@@ -9,16 +11,19 @@ function Get-AddressTowardsServer {
 }
 
 function Find-Address {
+    # The objects of one IP address; nothing where no interface has it.
     param([string]$Ip)
     Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
 function Test-SettledAddress {
+    # Whether an interface has this address and uses it.
     param([string]$Ip)
     @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
+    # The IPv4 default routes, the best one first.
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
@@ -42,38 +47,95 @@ function Get-NodeAddress {
     }
 }
 
-function Read-NetworkSnapshot {
+function Get-OwnInterface {
+    # The adapters that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the host's endpoint in the pod network.
+    foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        if ($adapter.Count -eq 0) { continue }
+        $own = @(Read-InterfaceAddress $interface.InterfaceIndex)
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix "$($_.IPAddress)/32") }) { continue }
+        [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
+    }
+}
+
+function Read-InterfaceAddress {
+    # All address objects of one interface.
+    param([int]$Index)
+    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
+}
+
+function Test-UsableAddress {
+    # Whether an address object is one that others can reach the machine at.
     param($Address)
-    $at = @{ InterfaceIndex = $Address.index }
-    $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
-    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-    $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-    $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
+}
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it.
     @{
-        ip = $Address.ip
-        prefix_length = $Address.prefix_length
-        mac = $Address.mac
-        static = $ip.PrefixOrigin.ToString() -eq 'Manual'
-        metric = [int]$interface.InterfaceMetric
-        auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-        mtu = [int]$interface.NlMtu
-        dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
-        suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-        category = [string]$profiles[0]
-        vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-        ipv6 = $bound.Count -gt 0
-        addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
-                ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-        routes = @(Read-KeptRoute $Address.index)
+        boot_id = (Get-BootId)
+        default_route = @(Get-DefaultRoute).Count -gt 0
+        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot $_ })
+    }
+}
+
+function Read-InterfaceSnapshot {
+    # One interface as a table, for JSON.
+    param($Own)
+    $adapter = $Own.adapter
+    $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
+    $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $identity = Read-InterfaceIdentity $Own
+    $identity.metric = [int]$Own.interface.InterfaceMetric
+    $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
+    $identity.mtu = [int]$Own.interface.NlMtu
+    $identity.suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    $identity.category = [string]($category | Select-Object -First 1)
+    $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
+    $identity.ipv6 = $bound.Count -gt 0
+    $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
+    $identity
+}
+
+function Read-InterfaceIdentity {
+    # Which interface it is, and the addresses and DNS servers that somebody set on it.
+    param($Own)
+    $guid = [string]$Own.adapter.InterfaceGuid
+    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
+    @{
+        guid = $guid
+        name = [string]$Own.adapter.Name
+        mac = [string]$Own.adapter.MacAddress
+        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress $_ }).Count -gt 0
+        addresses = @($manual | ForEach-Object {
+                @{
+                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
+                    settled = $_.AddressState.ToString() -eq 'Preferred'
+                }
+            })
+        dns = @(Read-DnsServer $guid)
+    }
+}
+
+function Read-DnsServer {
+    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
+    param([string]$Guid)
+    foreach ($stack in @('Tcpip', 'Tcpip6')) {
+        $servers = [string](Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')
+        $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
 
 function Find-PhysicalAdapter {
+    # Names of the hardware adapters with this MAC address.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
 function Read-Vlan {
+    # The VLAN id that the driver tags with, as text; empty where it has none.
     param([string[]]$Names)
     if (-not $Names) { return '' }
     $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
@@ -82,6 +144,7 @@ function Read-Vlan {
 }
 
 function Read-KeptRoute {
+    # The routes of one interface that somebody set, each as a table.
     param([int]$Index)
     # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
@@ -92,6 +155,8 @@ function Read-KeptRoute {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
         if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        # What came with a lease comes back with it.
+        if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
         @{
             prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
             persistent = $persistent -contains "$prefix $($route.NextHop)"
@@ -100,6 +165,7 @@ function Read-KeptRoute {
 }
 
 function Test-PodPrefix {
+    # Whether a prefix lies in the pods' networks.
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
@@ -108,78 +174,117 @@ function Test-PodPrefix {
     $false
 }
 
-function Find-Uplink {
-    # When the address is gone, the one that took the MAC over.
-    param($Snapshot)
-    foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-    # The physical adapter below a switch has the same MAC: it comes last.
-    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
+    param($Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ($_.Name -like 'vEthernet*') { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # What fails while Windows moves an address succeeds a moment later.
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
     param($Snapshot)
     $script:Run['Trouble'] = ''
-    try {
-        $index = Find-Uplink $Snapshot
-        if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor $was
+        if ($null -ne $index) { Restore-Interface $was $index }
     }
-    catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
 
-function Set-NetworkAsBefore {
-    param($Snapshot, [int]$Index)
+function Restore-Interface {
+    # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
+    param($Was, [int]$Index)
+    foreach ($address in $Was.addresses) {
+        if (Find-Address $address.ip) { continue }
+        Invoke-Restore "address $($address.ip)" $Index {
+            $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
+            [void](New-NetIPAddress @wanted)
+        }
+    }
+    Restore-InterfaceRoute $Was $Index
+    Restore-NameServer $Was $Index
+    Restore-Link $Was $Index
+    Restore-InterfaceSetting $Was $Index
+}
+
+function Invoke-Restore {
+    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
+    param([string]$What, [int]$Index, [scriptblock]$Write)
+    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
+    try { & $Write }
+    catch {
+        $told.problem = $_.Exception.GetBaseException().Message
+        $script:Run['Trouble'] = "${What}: $($told.problem)"
+    }
+    # It is tried again every few seconds: only what is new is told.
+    $key = "restore $What $($told.problem)"
+    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
+    $script:Run[$key] = $true
+    [void](New-EventLine $told)
+}
+
+function Restore-InterfaceRoute {
+    # Routes that are nowhere any more.
+    param($Was, [int]$Index)
+    foreach ($route in $Was.routes) {
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        Invoke-Restore "route $($route.prefix) via $($route.next_hop)" $Index { [void](New-NetRoute @wanted) }
+    }
+}
+
+function Restore-NameServer {
+    # DNS servers set by hand, also beside DHCP, and the suffix.
+    param($Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
-    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-    if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
-        [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
+    $is = @(Read-DnsServer $guid) -join ' '
+    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
+        Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
-    Restore-Link $Snapshot $Index
-    Restore-Route $Snapshot $Index
-    if ($Snapshot.static) {
-        $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
-        if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
-        $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-        if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
-    }
-    $interface = @(Get-NetIPInterface @ipv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
-    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
-    }
-    if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
-    foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-        if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
+    $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
+        Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
 }
 
 function Restore-Link {
-    param($Snapshot, [int]$Index)
-    $physical = @(Find-PhysicalAdapter $Snapshot.mac)
-    if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
-        Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+    # The VLAN tag of the driver, and whether IPv6 is bound.
+    param($Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan $physical) -ne $Was.vlan) {
+        Invoke-Restore "VLAN $($Was.vlan)" $Index { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore "IPv6 $($Was.ipv6)" $Index { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
         }
-    }
-    foreach ($address in $Snapshot.addresses_v6) {
-        if (Find-Address $address.ip) { continue }
-        [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
     }
 }
 
-function Restore-Route {
-    param($Snapshot, [int]$Index)
-    foreach ($route in $Snapshot.routes) {
-        # On DHCP the default route comes back with the lease.
-        if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
-        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        [void](New-NetRoute @wanted)
+function Restore-InterfaceSetting {
+    # Metric, MTU and the network's category.
+    param($Was, [int]$Index)
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
+        Invoke-Restore "metric $($Was.metric)" $Index { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+    }
+    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
+    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore "MTU $($Was.mtu)" $Index { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if (@('Public', 'Private') -notcontains $Was.category) { return }
+    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
+        Invoke-Restore "network category $($Was.category)" $Index { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
     }
 }

@@ -4,8 +4,7 @@ function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
     param($Wanted, [int]$Seconds)
     $address = Wait-NodeAddress
-    $wrong = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' })
-    if ($wrong.Count -gt 0) {
+    if (Test-WrongNetwork $Wanted) {
         Remove-PodNetwork $Wanted.name
         [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
     }
@@ -57,7 +56,7 @@ function Restart-HnsService {
 
 function Repair-PodNetwork {
     # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
-    param($Wanted, [int]$Seconds)
+    param($Wanted, $Guard, [int]$Seconds)
     # One that this step never made is not the startup's business.
     if (-not (Test-FormerValue)) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
@@ -70,11 +69,26 @@ function Repair-PodNetwork {
     if (Test-PodNetwork $Wanted) { return }
     $lock = Wait-Mutex -Seconds 60
     if (-not $lock) { return }
-    $snapshot = Read-StateJson 'network.json'
-    if ($snapshot) { $script:Run['Snapshot'] = $snapshot }
+    try { Invoke-GuardedRepair $Wanted $Guard }
+    finally { Exit-Run $lock }
+}
+
+function Invoke-GuardedRepair {
+    # As the detached run does it: what the machine loses by it is put back, or the network goes again.
+    param($Wanted, $Guard)
+    $snapshot = Get-CurrentSnapshot
+    $snapshot.reached = @()
+    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
+    $script:Run['Snapshot'] = $snapshot
     try {
         New-PodNetwork -Wanted $Wanted -Seconds 120
         Enable-Forwarding $Wanted
     }
-    finally { Exit-Run $lock }
+    finally {
+        if (Wait-Network $snapshot $Guard) {
+            Undo-Rewiring $Guard $snapshot
+            [void](Wait-Network $snapshot $Guard)
+        }
+        Save-NetworkRecord
+    }
 }

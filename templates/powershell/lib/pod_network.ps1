@@ -1,27 +1,65 @@
 function Get-PodNetworkDifference {
+    # The HNS network, the host's endpoint and flannel's file, the first switch below, and an agent that is kept from starting.
     param($Wanted)
-    $networks = @(Get-HnsObject networks $Wanted.name)
-    $what = "HNS network $($Wanted.name)"
-    if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
-    else {
-        $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
-        New-Difference -Key 'network:present' -What $what -Is $is -Want $Wanted.type -Disrupts
-    }
+    Get-HnsNetworkDifference $Wanted 'network'
     if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
+    if ($Wanted.first) { Get-HnsNetworkDifference $Wanted.first 'first-switch' }
+    if ($Wanted.agent -eq '') { return }
+    foreach ($hold in Get-Hold) { New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null }
+}
+
+function Get-HnsNetworkDifference {
+    # One HNS network: that it is there once, and as wanted. Key is the first part of the differences' keys.
+    param($Wanted, [string]$Key)
+    $networks = @(Get-HnsObject networks $Wanted.name)
+    $what = "HNS network $($Wanted.name)"
+    if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what -Key $Key; return }
+    $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
+    New-Difference -Key "${Key}:present" -What $what -Is $is -Want $Wanted.type -Disrupts
 }
 
 function Get-NetworkFault {
-    param($Network, $Wanted, [string]$What)
+    # How a network that is there differs.
+    param($Network, $Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
-    Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
     $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
     $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
-    Compare-Wanted -Key 'network:subnets' -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
-    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
+    Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
+    Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName $Network) -Want (Get-WantedCarrier) @flags
+    Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress $Network) `
         -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+}
+
+function Get-ManagementAddress {
+    # The address that HNS works with. On a bridge any other one of the same interface is as good: flanneld only finds the interface
+    # by it (hostgw_windows.go, step 7). An overlay sends from it, so there it has to be the node's own.
+    param($Network)
+    $is = [string](Read-Member $Network 'ManagementIP')
+    $node = Get-NodeAddress
+    if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
+    if (Find-Address $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress $_) }) { return $node.ip }
+    $is
+}
+
+function Get-WantedCarrier {
+    # The adapter that the node's address is on, below a switch if there is one.
+    foreach ($address in Get-NodeAddress) { return (Get-UplinkName $address) }
+    # While Windows moves the address it is nowhere.
+    if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
+    Get-UnknownText
+}
+
+function Get-CarrierName {
+    # The adapter that a network hangs on. Not every build tells it; the management address does then.
+    param($Network)
+    $told = [string](Read-Member $Network 'NetworkAdapterName')
+    if ($told -ne '') { return (ConvertTo-UplinkName $told) }
+    foreach ($found in Find-Address (Read-Member $Network 'ManagementIP')) { return (ConvertTo-UplinkName $found.InterfaceAlias) }
+    Get-WantedCarrier
 }
 
 function Get-NetworkVni {
@@ -101,30 +139,57 @@ function Test-PodNetwork {
 }
 
 function Start-Rewiring {
+    # Notes which networks were there before, and starts the guarded run.
     param($Wanted, $Guard)
     Assert-Uplink $Wanted
-    $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
-    Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
-    Start-DetachedRun -Guard $Guard
+    foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
+        $existed = @(Get-HnsObject networks $one.name).Count -gt 0
+        Save-FormerValue 'PodNetwork' $one.name @{ name = $one.name; agent = $one.agent; existed = $existed }
+    }
+    # What its parts may take: the agent's end 120, load balancers and networks 180, an address 60, the first switch 180, the agent
+    # and its network 240, and some air.
+    Start-DetachedRun -Guard $Guard -Seconds 840
 }
 
 function Assert-Uplink {
-    # Networks of one adapter share its switch.
+    # Stops before anything is cut where the adapter cannot carry the network.
     param($Wanted)
     $address = Get-NodeAddress
     if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName $address
+    Assert-SwitchableAdapter $uplink
+    # Networks of one adapter share its switch.
     foreach ($other in Get-HnsObject networks) {
         if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
         Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
 
+function Assert-SwitchableAdapter {
+    # HNS refuses the interface of a Hyper-V switch (azure-container-networking, network_windows.go: "the hns calls fails if passed a
+    # vSwitch interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
+    # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
+    param([string]$Name)
+    if ($Name -like 'vEthernet (*') {
+        Stop-Step 'AdapterRefused' "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
+    }
+    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue | Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
+    if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
+        Stop-Step 'AdapterRefused' "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
+    }
+}
+
 function Get-UplinkName {
-    # A switch's interface is named after the adapter below it.
+    # The adapter that an address is on, or that is below the switch it is on.
     param($Address)
-    if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
-    $Address.alias
+    ConvertTo-UplinkName $Address.alias
+}
+
+function ConvertTo-UplinkName {
+    # A switch's interface is named after the adapter below it.
+    param([string]$Name)
+    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
+    $Name
 }
 
 function Wait-RunningAgent {
@@ -137,14 +202,24 @@ function Wait-RunningAgent {
 }
 
 function Start-NetworkAgent {
+    # Makes the first switch where there is one, on the adapter named, then lets the agent make its network with nothing to lose.
     param($Wanted, [int]$Seconds)
     Save-RestartNeed 'kube-proxy'
-    Stop-RunningService $Wanted.agent
+    Disable-NetworkAgent $Wanted.agent 'a rewiring is under way'
     # The agent would keep one with the right subnet.
-    if (Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' }) { Remove-PodNetwork $Wanted.name }
+    if (Test-WrongNetwork $Wanted) { Remove-PodNetwork $Wanted.name }
     [void](Wait-NodeAddress)
+    if ($Wanted.first) { New-PodNetwork -Wanted $Wanted.first -Seconds 120 }
+    # Until this run has ended well the agent does not start by itself.
+    Invoke-ServiceControl @('config', $Wanted.agent, 'start=', 'demand')
     Start-CurrentService $Wanted.agent
     Wait-PodNetwork $Wanted -Seconds $Seconds
+}
+
+function Test-WrongNetwork {
+    # Whether the HNS network itself is missing or wrong. While the API server is away, what it alone knows is no fault.
+    param($Wanted)
+    @(Get-HnsNetworkDifference $Wanted 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
 function Wait-NodeAddress {
@@ -154,7 +229,11 @@ function Wait-NodeAddress {
         $address = Get-NodeAddress
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
-    if (Wait-Until $settled -Seconds 60) { return (Get-NodeAddress) }
+    if (Wait-Until $settled -Seconds 60) {
+        $address = Get-NodeAddress
+        $script:Run['Carrier'] = Get-UplinkName $address
+        return $address
+    }
     Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
@@ -168,6 +247,7 @@ function Wait-PodNetwork {
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
+        Assert-Carrier $Wanted
         Test-PodNetwork $Wanted
     }
     if (Wait-Until $stands -Seconds $Seconds) { return }
@@ -175,8 +255,19 @@ function Wait-PodNetwork {
     Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 
+function Assert-Carrier {
+    # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
+    # (azure-container-networking, network_windows.go).
+    param($Wanted)
+    $carrier = Get-WantedCarrier
+    foreach ($network in Get-HnsObject networks $Wanted.name) {
+        $is = Get-CarrierName $network
+        if ($is -ne $carrier) { Stop-Step 'WrongAdapter' "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
+    }
+}
+
 function Remove-PodNetwork {
-    # Load balancers go first: some builds hang the other way round.
+    # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject networks $Name)
     if (-not $networks) { return }
@@ -195,8 +286,10 @@ function Test-OwnNetwork {
 function Stop-PodNetwork {
     # The detached part of an undo: the agent would only make the network again.
     param($Wanted)
-    if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
+    # Disabled first: after a cut it would make the network again at the next start.
+    Disable-NetworkAgent $Wanted.agent 'its network is being removed'
     Remove-PodNetwork $Wanted.name
+    if ($Wanted.first -and (Test-OwnNetwork $Wanted.first.name)) { Remove-PodNetwork $Wanted.first.name }
 }
 
 function Restore-PodNetwork {

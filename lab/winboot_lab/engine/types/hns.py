@@ -12,15 +12,15 @@ from winboot_lab.engine.door import ask_one
 from winboot_lab.engine.dotnet import OBJECT, DotNetType, Runtime
 
 # Of the C# in templates/powershell/lib/hns.ps1; lab/tests/lab_engine/test_add_type.py holds the two together.
-DECLARATION: Final = "2b9421a8f3bef5517546d97f8fba5675d33d1a28a646bc1d402167d411309ee0"
+DECLARATION: Final = "1c19ea85f7f015f8f532fc95eedb47c0efcf333849f0283f018289748581ead0"
 
 # Not registered with the other types: it exists only in a session that has compiled it.
 HNS: Final = DotNetType("Winboot.Hns", base=OBJECT, kind="static")
 
 
-@HNS.static_method("Call(string method, string path, string request)", effect=True)
-def _call(runtime: Runtime, method: str, path: str, request: str) -> str:
-    return str(ask_one(runtime, "hns.call", method=method, path=path, request=request))
+@HNS.static_method("Call(string method, string path, string request, int seconds)", effect=True)
+def _call(runtime: Runtime, method: str, path: str, request: str, seconds: int) -> str:
+    return str(ask_one(runtime, "hns.call", method=method, path=path, request=request, seconds=seconds))
 
 
 HNS.complete()

@@ -102,6 +102,7 @@ def _show_adapter(adapter: Adapter) -> Record:
             "PhysicalMediaType": "Native 802.11" if adapter.wireless else "802.3",
             "VlanID": Typed("System.UInt16", adapter.vlan),
             "DriverDescription": adapter.description,
+            "ComponentID": adapter.component,
             "InterfaceName": f"ethernet_{32768 + adapter.index}",
         },
         text=f'MSFT_NetAdapter (Name = "{adapter.name}")',

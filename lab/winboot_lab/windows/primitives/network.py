@@ -72,7 +72,7 @@ def connect(session: Session, host: str, port: int, milliseconds: int = -1) -> O
     """Open a TCP connection."""
     timeout = SILENCE if milliseconds < 0 else milliseconds / 1000
     handle, address = session.machine.sockets.connect(host, port, session.process.pid, timeout)
-    own = session.machine.network.lan.address
+    own = session.machine.network.source(address)
     return (Record("socket", {"handle": handle, "local_address": own, "remote_address": address}),)
 
 

@@ -345,10 +345,17 @@ def eventlog_query(
 
 
 @primitive("hns.call")
-def hns_call(session: Session, method: str, path: str, request: str = "") -> Objects:
-    """vmcompute.dll's HNSCall."""
+def hns_call(
+    session: Session, method: str, path: str, request: str = "", seconds: float = float("inf")
+) -> Objects:
+    """vmcompute.dll's HNSCall, by a caller who waits so long for it."""
     if session.machine.services.find("hns") is None:
         raise failure("System.DllNotFoundException", "Unable to load DLL 'vmcompute.dll'", hresult=0x80131524)
+    hanging = session.machine.hns.hanging(method, path)
+    if hanging:
+        session.wait(min(hanging, seconds))
+        if hanging > seconds:
+            raise failure("System.TimeoutException", "The operation has timed out.", hresult=0x80131505)
     return (session.machine.hns.call(method, path, request),)
 
 
