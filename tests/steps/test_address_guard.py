@@ -47,7 +47,7 @@ def test_where_the_network_stands_nobody_needs_to_watch(joined: Callable[[str], 
 def test_the_task_of_the_startup_watches_until_the_network_stands_and_puts_the_address_back(
     joined: Callable[[str], Node],
 ):
-    node = joined("operator").after(gone, remove_network("Calico"))
+    node = joined("operator").after(gone, remove_network("Calico"), remove_network("External"))
     assert node.look(STEP).differences(STEP) == {WHAT: ("nobody", "the startup task")}
 
     assert node.change(STEP).states == {STEP: "changed"}

@@ -142,7 +142,7 @@ function Start-Rewiring {
     # Notes which networks were there before, and starts the guarded run.
     param($Wanted, $Guard)
     Assert-Uplink $Wanted
-    foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
+    foreach ($one in @($Wanted.first, $Wanted) | Where-Object { $_ }) {
         $existed = @(Get-HnsObject networks $one.name).Count -gt 0
         Save-FormerValue 'PodNetwork' $one.name @{ name = $one.name; agent = $one.agent; existed = $existed }
     }
@@ -277,10 +277,13 @@ function Remove-PodNetwork {
     foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
-function Test-OwnNetwork {
-    param([string]$Name)
-    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
-    $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
+function Get-OwnNetwork {
+    # The names of those networks of the step that are there and were not before winboot.
+    param($Wanted)
+    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
+    foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
+        if ($notes -contains $one.name -and @(Get-HnsObject networks $one.name).Count -gt 0) { $one.name }
+    }
 }
 
 function Stop-PodNetwork {
@@ -288,8 +291,7 @@ function Stop-PodNetwork {
     param($Wanted)
     # Disabled first: after a cut it would make the network again at the next start.
     Disable-NetworkAgent $Wanted.agent 'its network is being removed'
-    Remove-PodNetwork $Wanted.name
-    if ($Wanted.first -and (Test-OwnNetwork $Wanted.first.name)) { Remove-PodNetwork $Wanted.first.name }
+    foreach ($name in Get-OwnNetwork $Wanted) { Remove-PodNetwork $name }
 }
 
 function Restore-PodNetwork {
