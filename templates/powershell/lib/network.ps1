@@ -13,6 +13,7 @@ function Get-AddressTowardsServer {
 function Find-Address {
     # The objects of one IP address; nothing where no interface has it.
     param([string]$Ip)
+    if ($Ip -eq '') { return }
     Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
@@ -90,8 +91,8 @@ function Read-InterfaceSnapshot {
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
-    $identity.suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-    $identity.category = [string]($category | Select-Object -First 1)
+    $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $identity.category = "$($category | Select-Object -First 1)"
     $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
     $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
@@ -123,7 +124,7 @@ function Read-DnsServer {
     # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
-        $servers = [string](Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')
+        $servers = "$(Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')"
         $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
@@ -251,7 +252,7 @@ function Restore-NameServer {
     if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
         Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
-    $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
+    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
         Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }

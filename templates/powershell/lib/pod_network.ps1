@@ -38,7 +38,7 @@ function Get-ManagementAddress {
     # The address that HNS works with. On a bridge any other one of the same interface is as good: flanneld only finds the interface
     # by it (hostgw_windows.go, step 7). An overlay sends from it, so there it has to be the node's own.
     param($Network)
-    $is = [string](Read-Member $Network 'ManagementIP')
+    $is = "$(Read-Member $Network 'ManagementIP')"
     $node = Get-NodeAddress
     if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
     if (Find-Address $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress $_) }) { return $node.ip }
@@ -56,9 +56,9 @@ function Get-WantedCarrier {
 function Get-CarrierName {
     # The adapter that a network hangs on. Not every build tells it; the management address does then.
     param($Network)
-    $told = [string](Read-Member $Network 'NetworkAdapterName')
+    $told = "$(Read-Member $Network 'NetworkAdapterName')"
     if ($told -ne '') { return (ConvertTo-UplinkName $told) }
-    foreach ($found in Find-Address (Read-Member $Network 'ManagementIP')) { return (ConvertTo-UplinkName $found.InterfaceAlias) }
+    foreach ($found in Find-Address "$(Read-Member $Network 'ManagementIP')") { return (ConvertTo-UplinkName $found.InterfaceAlias) }
     Get-WantedCarrier
 }
 
