@@ -95,7 +95,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
+    Digest  = 'c2e164ea3cc296afc8ed1cba4414f046c6d05b95840eb0792246c84338f81f36'
 }
 
 # What most steps have to know of this node.
@@ -348,22 +348,40 @@ function Receive-Rest {
     }
 }
 
+# The task at each start of the machine.
+
 function Get-BootTaskDifference {
-    Get-FileDifference (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
+    # The stored script, its task, and the record that it works from.
+    Get-FileDifference (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
     Get-TaskDifference 'boot' (New-BootTask)
+    Get-RecordDifference
+}
+
+function Get-BootScriptPath {
+    # Named after its content: a cut between script and task leaves the older pair, which still fits together.
+    Get-StatePath "boot-$((Get-TextHash $script:Run.Text).Substring(0, 16)).ps1"
 }
 
 function New-BootTask {
-    # It must be there before an address vanishes.
-    New-SystemTask -Path (Get-StatePath 'boot.ps1') -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 1800 -Priority 4 `
+    # What Set-Task registers. It must be there before an address vanishes.
+    New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 2400 -Priority 4 `
         -Trigger (New-ScheduledTaskTrigger -AtStartup) `
         -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
 }
 
 function Set-BootTask {
+    # What the task works from comes before the task.
     Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
-    Write-FileText (Get-StatePath 'boot.ps1') (ConvertTo-ScriptFile $script:Run.Text)
+    Save-NetworkRecord
+    Write-FileText (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
     Set-Task 'boot' (New-BootTask)
+    Remove-BootScript -But (Get-BootScriptPath)
+}
+
+function Remove-BootScript {
+    # Stored scripts of the startup, all but one.
+    param([string]$But = '')
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File $path } }
 }
 
 function Invoke-Boot {
@@ -371,9 +389,12 @@ function Invoke-Boot {
     # this is when scanners and agents are busiest.
     Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
     Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+    # Before an agent that a cut left half way makes its network with nobody to watch.
+    Invoke-BootWork '' { Complete-CutRun }
+    Invoke-BootWork '' { Restore-Hold }
     Invoke-BootWork '' { Clear-OldFile }
     foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
-    Invoke-BootWork '' { Remove-CutRun }
+    Invoke-BootWork '' { Remove-StrayTask }
 }
 
 function Invoke-BootWork {
@@ -381,23 +402,6 @@ function Invoke-BootWork {
     param([string]$Name, $Work)
     try { [void]@(& $Work) }
     catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
-}
-
-function Remove-CutRun {
-    # One that a restart cut off cannot end its own task.
-    foreach ($status in Read-DetachedRun) {
-        if ($status.state -eq 'running' -and $status.boot_id -ne (Get-BootId)) { Remove-Task "detached-$($status.id)" }
-    }
-}
-
-function Restore-BootRoute {
-    $snapshot = Read-StateJson 'network.json'
-    if (-not $snapshot) { return }
-    $ready = {
-        Restore-NetworkSnapshot $snapshot
-        Test-SettledAddress $snapshot.ip
-    }
-    if (Wait-Until $ready -Seconds 120 -Pause 2000) { Restore-Route $snapshot (Find-Uplink $snapshot) }
 }
 
 function Read-PemCertificate {
@@ -499,31 +503,46 @@ function Wait-Containerd {
 }
 
 # Work that may cut its session: a task that puts back what the network lost.
+# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
+#   120 + 120 + 360 + 120 = 720
 
 function Start-DetachedRun {
+    # Stores this script and starts it as a task of SYSTEM; Seconds is what the work itself may take.
     param([int]$Seconds = 300, $Guard)
     Assert-NoFailure
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+    $whole = $Seconds + 720
     $path = Get-StatePath "detached\$id.ps1"
     Write-FileText $path (ConvertTo-ScriptFile $run.Text)
     Write-StateJson "detached\$id.json" @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
-        deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
+        deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
     }
-    $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
-        -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
-    Set-Task "detached-$id" $task
+    $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
+    # The second line: it finds the run still noted as running only when that one was killed.
+    $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
+    Set-Task "detached-$id-rescue" (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
+            -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
+    Set-Task "detached-$id" (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
+            -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
-    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
+}
+
+function Get-ReachedAddress {
+    # The machine's own addresses that the controller comes in by: as it told, else that of the node.
+    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address $_) })
+    if ($told.Count -gt 0) { return $told }
+    foreach ($address in Get-NodeAddress) { $address.ip }
 }
 
 function Assert-NoFailure {
-    # A failed one fails the step once, one that a restart cut off does not.
+    # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
     foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
-        $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
-        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
+        $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
+        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
@@ -541,53 +560,131 @@ function Read-UntoldRun {
 }
 
 function Invoke-Detached {
+    # The task's own work, or, with Rescue, what is left of a run that was killed.
+    param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
         try {
-            if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-            if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-            $script:Run.Fence = $status.fence
-            # That event is still on its way through the network.
-            Start-Sleep -Seconds 2
-            $ended = Invoke-Guarded $status
+            if ($Rescue) { $ended = Invoke-Rescue $status }
+            else {
+                if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+                if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+                $script:Run.Fence = $status.fence
+                # That event is still on its way through the network.
+                Start-Sleep -Seconds 2
+                $ended = Invoke-Guarded $status
+            }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        $status.state = $ended.State
-        $status.message = $ended.Message
-        $status.ended = [DateTime]::UtcNow.Ticks
-        Write-StateJson "detached\$id.json" $status
+        Complete-DetachedRun $status $ended
     }
     finally { if ($lock) { Exit-Run $lock } }
     Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-    Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
+    Remove-Task "detached-$id-rescue"
+    Remove-Task "detached-$id"
+}
+
+function Complete-DetachedRun {
+    # Notes how a run ended, once.
+    param($Status, $Ended)
+    $Status.state = $Ended.State
+    $Status.message = $Ended.Message
+    $Status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson "detached\$($Status.id).json" $Status
 }
 
 function Invoke-Guarded {
-    # Only what the node itself can see is a reason to go back.
+    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
     param($Status)
     $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
+    $snapshot = Get-CurrentSnapshot
+    $snapshot.reached = @($Status.reached)
+    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
     Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
     $script:Run['Snapshot'] = $snapshot
-    $state = 'done'
-    $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    $problem = $null
     try { [void]@(Invoke-Block $step 'Detached') }
     catch {
-        $state = 'failed'
         $problem = ConvertTo-Problem $_ 'DetachedFailed'
-        $message = $problem.message
         $Status.hint = "$($problem.id) DetachedFailed"
     }
+    Complete-Guarded $Status $step $snapshot $problem
+}
+
+function Complete-Guarded {
+    # What the work left: the machine as before and the network as wanted, or the way back.
+    param($Status, $Step, $Snapshot, $Problem)
+    $message = ''
+    if ($null -ne $Problem) { $message = $Problem.message }
+    $lost = Wait-Network $Snapshot $Status.guard
+    if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
+        Undo-Rewiring $Status.guard $Snapshot
+        $after = Wait-Network $Snapshot $Status.guard
+        if ($after) { $after = "still lost: $after" }
+        $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
+        return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
+    }
+    $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
+    if ($Status.purpose -eq 'Change') {
+        if (Test-StepStanding $Step) { Enable-NetworkAgent $Status.guard.agent }
+        else { Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) ended as ${state}: $message" }
+    }
+    Save-NetworkRecord
+    @{ State = $state; Message = $message }
+}
+
+function Test-StepStanding {
+    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
+    # while it is away.
+    param($Step)
+    $script:Run.Cache = @{}
+    @(Read-Difference $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+}
+
+function Invoke-Rescue {
+    # A run that was killed in the middle: back to what it had noted.
+    param($Status)
+    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-StateJson "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) was killed"
+    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
     $lost = Wait-Network $snapshot $Status.guard
-    if (-not $lost) { return @{ State = $state; Message = $message } }
-    Undo-Rewiring $Status.guard
+    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
+    Undo-Rewiring $Status.guard $snapshot
     $after = Wait-Network $snapshot $Status.guard
-    if ($after) { $after = "still lost: $after" }
-    @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
+    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
+}
+
+function Complete-CutRun {
+    # At the start of the machine: a run that the restart cut off has ended, and its agent waits for the next guarded run.
+    $script:Run['Cut'] = @()
+    foreach ($status in Read-DetachedRun) {
+        if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
+        $script:Run.Cut += "detached\$($status.id)-network.snapshot"
+        if ($status.purpose -eq 'Change') { Disable-NetworkAgent $status.guard.agent "a restart cut the run $($status.id) off" }
+        # Nobody failed: the next run just goes on.
+        $status.told = $true
+        Complete-DetachedRun $status @{ State = 'failed'; Message = 'a restart cut it off' }
+    }
+}
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord $name }
+}
+
+function Remove-StrayTask {
+    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
+    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task $task.TaskName }
+    }
 }
 
 function Wait-Network {
@@ -603,23 +700,71 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
     param($Snapshot, $Guard)
-    if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
-    $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
+    $missing = Get-MissingAddress $Snapshot
+    if ($missing) { return $missing }
+    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     # Port 0: winboot runs on the machine itself.
-    $port = $Guard.management_port
-    if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
+    if ($Guard.management_port -eq 0) { return }
+    foreach ($ip in $Snapshot.reached) {
+        if (-not (Test-Listener $ip $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+    }
+}
+
+function Test-Listener {
+    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
+    param([string]$Ip, [int]$Port)
+    $client = [Net.Sockets.TcpClient]::new()
+    try { $client.ConnectAsync($Ip, $Port).Wait(3000) }
+    catch [AggregateException] { $false }
+    finally { $client.Close() }
 }
 
 function Undo-Rewiring {
-    param($Guard)
-    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
-        Stop-RunningService $Guard.agent
-        Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
+    # Takes away what the run made, agent first, load balancers before networks.
+    param($Guard, $Snapshot)
+    Invoke-RollbackPart { Disable-NetworkAgent $Guard.agent 'the network was lost' }
+    foreach ($name in $Guard.networks) {
+        Invoke-RollbackPart {
+            if (Get-HnsObject networks $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork $name }
+        }
     }
-    foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
+}
+
+function Invoke-RollbackPart {
+    # One part that fails or hangs does not keep the others from it.
+    param([scriptblock]$Part)
+    try { & $Part }
+    catch { [void](New-EventLine @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem $_ 'DetachedFailed') }) }
+}
+
+function Disable-NetworkAgent {
+    # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
+    param([string]$Name, [string]$Why)
+    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
+    Write-StateJson 'held.json' @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    Invoke-ServiceControl @('config', $Name, 'start=', 'disabled')
+    Stop-RunningService $Name
+}
+
+function Enable-NetworkAgent {
+    # After a guarded run: from now on it starts with the machine.
+    param([string]$Name)
+    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
+    Invoke-ServiceControl @('config', $Name, 'start=', 'auto')
+    Remove-File (Get-StatePath 'held.json')
+}
+
+function Get-Hold {
+    # Who is kept from starting, and why; nothing where nobody is.
+    $hold = Read-StateJson 'held.json'
+    if ($hold -and (Read-Member $hold 'agent')) { $hold }
+}
+
+function Restore-Hold {
+    # At the start of the machine.
+    foreach ($hold in Get-Hold) { Disable-NetworkAgent $hold.agent $hold.why }
 }
 
 function New-Difference {
@@ -699,7 +844,7 @@ function Wait-Until {
 
 function New-Run {
     param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
@@ -1483,23 +1628,155 @@ function Save-FormerValue {
     Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
 }
 
-# Puts back what the machine had while somebody makes a network on its adapter.
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
+    $address = Get-NodeAddress
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson 'network.json' (Read-NetworkSnapshot) }
+}
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson $Name
+    foreach ($was in Read-Item $record 'adapters') { if (Read-Member $was 'guid') { $was } }
+}
+
+function Get-RecordDifference {
+    # A record that is missing, cannot be read or is older than what somebody changed since.
+    if (-not (Get-NodeAddress)) { return }
+    $known = @{}
+    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText $was }
+    $what = 'record of the network settings'
+    if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
+    foreach ($own in Get-OwnInterface) {
+        $is = Read-InterfaceIdentity $own
+        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText $is)) { continue }
+        New-Difference -Key "record:$($is.mac)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
+    }
+}
+
+function ConvertTo-InterfaceText {
+    # What somebody set on an interface, as one text to compare.
+    param($Interface)
+    $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
+    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' ')"
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) { return $true }
+    }
+    $false
+}
+
+function Test-LostInterface {
+    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    param($Was)
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address $address.ip) { return $false } }
+    $index = Find-Successor $Was
+    # Another address that works is somebody's choice.
+    $null -eq $index -or @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ }).Count -eq 0
+}
+
+function Test-MovedInterface {
+    # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
+    param($Was)
+    if (Test-CarryingInterface $Was.guid) { return $false }
+    $index = Find-Successor $Was
+    if ($null -eq $index) { return $false }
+    $own = @($Was.addresses | ForEach-Object { $_.ip })
+    $own.Count -eq 0 -or @(Read-InterfaceAddress $index | Where-Object { (Test-UsableAddress $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
+}
+
+function Get-LostInterface {
+    # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
+    $known = @(Get-CutRecord)
+    if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
+    $known | Where-Object { Test-LostInterface $_ }
+}
+
+function Get-CurrentSnapshot {
+    # How the interfaces are; those that lost their address as the last record knew them.
+    $snapshot = Read-NetworkSnapshot
+    $lost = @(Get-LostInterface)
+    $gone = @($lost | ForEach-Object { $_.mac })
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
+    foreach ($was in $lost) { if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true } }
+    $snapshot
+}
+
+function Restore-BootNetwork {
+    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. What a person changed stays.
+    $intact = {
+        $lost = @(Get-LostInterface)
+        if ($lost.Count -gt 0) { Restore-NetworkSnapshot @{ adapters = $lost } }
+        $lost.Count -eq 0
+    }
+    if (Wait-Until $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
+}
+
+function Restore-VolatileRoute {
+    # A cloud's metadata service (169.254.169.254): its route lasts until the restart only. It comes back while the machine has the address it had.
+    foreach ($was in Read-NetworkRecord) {
+        $index = Find-Successor $was
+        if ($null -eq $index) { continue }
+        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember '169.254.0.0/16' $_.prefix.Split('/')[0]) })
+        $near = @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
+        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember $_ $hop }) })
+        Restore-InterfaceRoute @{ routes = $routes } $index
+    }
+}
 
 function Protect-Address {
+    # Watches the interfaces while somebody makes a network on their adapter: what moves to another interface in this time is put back there.
     param($Awaited, [int]$Seconds)
-    $snapshot = Read-StateJson 'network.json'
-    if (-not $snapshot -or -not $snapshot.static) { return }
+    $known = Get-CurrentSnapshot
+    if (-not ($known.adapters | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $waiting = -not (Find-Address $snapshot.ip)
-        if ($waiting) { Restore-NetworkSnapshot $snapshot }
+        $moved = @($known.adapters | Where-Object { Test-MovedInterface $_ })
+        $waiting = $moved.Count -gt 0
+        if ($waiting) {
+            Restore-NetworkSnapshot @{ adapters = $moved }
+            if (-not (Get-MissingAddress @{ adapters = $moved })) { $known = Update-Snapshot $known }
+        }
         elseif ($round % 5 -eq 0) {
             $script:Run.Cache = @{}
             $waiting = & $Awaited
+            $known = Update-Snapshot $known
         }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Seconds 2
+    }
+    Save-NetworkRecord
+}
+
+function Update-Snapshot {
+    # How the interfaces are now, and those that are just being rewired as they were.
+    param($Known)
+    $fresh = Read-NetworkSnapshot
+    $here = @($fresh.adapters | ForEach-Object { $_.mac })
+    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object { $here -notcontains $_.mac })
+    $fresh
+}
+
+function Get-MissingAddress {
+    # The first address of a snapshot that no interface uses any more, as text.
+    param($Snapshot)
+    foreach ($was in $Snapshot.adapters) {
+        foreach ($address in $was.addresses) {
+            if ($address.settled -and -not (Test-SettledAddress $address.ip)) { return "the address $($address.ip)" }
+        }
+        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface $was.guid)) { continue }
+        $index = Find-Successor $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ })) { return "the address of $($was.name)" }
     }
 }
 
@@ -1546,47 +1823,85 @@ function Save-HashMemory {
 # For writing Windows has no cmdlet.
 
 function Get-HnsObject {
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
     param([string]$Kind, [string]$Name = '')
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
     # Persistent networks are there even while it does not run.
     if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
     if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    # Community modules have commands of the same names.
-    foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
+    foreach ($found in Read-HnsKind $Kind) {
         # What kube-proxy makes for other nodes' pods needs no name.
         if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
     }
 }
 
+function Read-HnsKind {
+    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
+    param([string]$Kind)
+    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
+        foreach ($found in Invoke-HnsRequest GET "/$Kind/") { $found }
+        return
+    }
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Community modules have commands of the same names.
+    & ('HostNetworkingService\' + $commands[$Kind])
+}
+
 function Invoke-HnsRequest {
+    # One call of HNS; what it answers with. It fails after a minute without an answer.
     param([string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
+    catch [TimeoutException] { Stop-Step 'HnsHangs' "HNS has not answered $Method $Path within 60 seconds" }
+    $answer = ConvertFrom-Json -InputObject $text
     if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
     Read-Member $answer 'Output'
 }
 
+function New-HnsObject {
+    # Makes an object and gives it as HNS has it.
+    param([string]$Kind, $Request)
+    Invoke-HnsRequest POST "/$Kind/" -Request $Request
+}
+
 function Remove-HnsObject {
+    # Removes the object with this id.
     param([string]$Kind, [string]$Id)
     [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
+    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
     @'
+    using System;
     using System.Runtime.InteropServices;
+    using System.Threading;
 
     namespace Winboot
     {
         public static class Hns
         {
             [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern void HNSCall(string method, string path, string request, out string response);
+            private static extern int HNSCall(string method, string path, string request, out string response);
 
-            public static string Call(string method, string path, string request)
+            public static string Call(string method, string path, string request, int seconds)
             {
-                string response;
-                HNSCall(method, path, request, out response);
+                string response = null;
+                Exception failure = null;
+                Thread call = new Thread(delegate()
+                {
+                    // What leaves a thread uncaught would end the process.
+                    try
+                    {
+                        int result = HNSCall(method, path, request, out response);
+                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
+                    }
+                    catch (Exception caught) { failure = caught; }
+                });
+                call.IsBackground = true;
+                call.Start();
+                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
+                if (failure != null) { throw failure; }
                 return response;
             }
         }
@@ -2072,6 +2387,8 @@ function Set-ComputerName {
     New-Reboot
 }
 
+# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
+
 function Get-AddressTowardsServer {
     # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
@@ -2083,16 +2400,20 @@ function Get-AddressTowardsServer {
 }
 
 function Find-Address {
+    # The objects of one IP address; nothing where no interface has it.
     param([string]$Ip)
+    if ($Ip -eq '') { return }
     Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
 function Test-SettledAddress {
+    # Whether an interface has this address and uses it.
     param([string]$Ip)
     @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
+    # The IPv4 default routes, the best one first.
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
@@ -2116,38 +2437,95 @@ function Get-NodeAddress {
     }
 }
 
-function Read-NetworkSnapshot {
+function Get-OwnInterface {
+    # The adapters that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the host's endpoint in the pod network.
+    foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        if ($adapter.Count -eq 0) { continue }
+        $own = @(Read-InterfaceAddress $interface.InterfaceIndex)
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix "$($_.IPAddress)/32") }) { continue }
+        [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
+    }
+}
+
+function Read-InterfaceAddress {
+    # All address objects of one interface.
+    param([int]$Index)
+    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
+}
+
+function Test-UsableAddress {
+    # Whether an address object is one that others can reach the machine at.
     param($Address)
-    $at = @{ InterfaceIndex = $Address.index }
-    $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
-    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-    $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-    $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
+}
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it.
     @{
-        ip = $Address.ip
-        prefix_length = $Address.prefix_length
-        mac = $Address.mac
-        static = $ip.PrefixOrigin.ToString() -eq 'Manual'
-        metric = [int]$interface.InterfaceMetric
-        auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-        mtu = [int]$interface.NlMtu
-        dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
-        suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-        category = [string]$profiles[0]
-        vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-        ipv6 = $bound.Count -gt 0
-        addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
-                ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-        routes = @(Read-KeptRoute $Address.index)
+        boot_id = (Get-BootId)
+        default_route = @(Get-DefaultRoute).Count -gt 0
+        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot $_ })
+    }
+}
+
+function Read-InterfaceSnapshot {
+    # One interface as a table, for JSON.
+    param($Own)
+    $adapter = $Own.adapter
+    $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
+    $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $identity = Read-InterfaceIdentity $Own
+    $identity.metric = [int]$Own.interface.InterfaceMetric
+    $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
+    $identity.mtu = [int]$Own.interface.NlMtu
+    $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $identity.category = "$($category | Select-Object -First 1)"
+    $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
+    $identity.ipv6 = $bound.Count -gt 0
+    $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
+    $identity
+}
+
+function Read-InterfaceIdentity {
+    # Which interface it is, and the addresses and DNS servers that somebody set on it.
+    param($Own)
+    $guid = [string]$Own.adapter.InterfaceGuid
+    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
+    @{
+        guid = $guid
+        name = [string]$Own.adapter.Name
+        mac = [string]$Own.adapter.MacAddress
+        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress $_ }).Count -gt 0
+        addresses = @($manual | ForEach-Object {
+                @{
+                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
+                    settled = $_.AddressState.ToString() -eq 'Preferred'
+                }
+            })
+        dns = @(Read-DnsServer $guid)
+    }
+}
+
+function Read-DnsServer {
+    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
+    param([string]$Guid)
+    foreach ($stack in @('Tcpip', 'Tcpip6')) {
+        $servers = "$(Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')"
+        $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
 
 function Find-PhysicalAdapter {
+    # Names of the hardware adapters with this MAC address.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
 function Read-Vlan {
+    # The VLAN id that the driver tags with, as text; empty where it has none.
     param([string[]]$Names)
     if (-not $Names) { return '' }
     $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
@@ -2156,6 +2534,7 @@ function Read-Vlan {
 }
 
 function Read-KeptRoute {
+    # The routes of one interface that somebody set, each as a table.
     param([int]$Index)
     # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
@@ -2166,6 +2545,8 @@ function Read-KeptRoute {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
         if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        # What came with a lease comes back with it.
+        if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
         @{
             prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
             persistent = $persistent -contains "$prefix $($route.NextHop)"
@@ -2174,6 +2555,7 @@ function Read-KeptRoute {
 }
 
 function Test-PodPrefix {
+    # Whether a prefix lies in the pods' networks.
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
@@ -2182,79 +2564,118 @@ function Test-PodPrefix {
     $false
 }
 
-function Find-Uplink {
-    # When the address is gone, the one that took the MAC over.
-    param($Snapshot)
-    foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-    # The physical adapter below a switch has the same MAC: it comes last.
-    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
+    param($Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ($_.Name -like 'vEthernet*') { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # What fails while Windows moves an address succeeds a moment later.
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
     param($Snapshot)
     $script:Run['Trouble'] = ''
-    try {
-        $index = Find-Uplink $Snapshot
-        if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor $was
+        if ($null -ne $index) { Restore-Interface $was $index }
     }
-    catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
 
-function Set-NetworkAsBefore {
-    param($Snapshot, [int]$Index)
+function Restore-Interface {
+    # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
+    param($Was, [int]$Index)
+    foreach ($address in $Was.addresses) {
+        if (Find-Address $address.ip) { continue }
+        Invoke-Restore "address $($address.ip)" $Index {
+            $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
+            [void](New-NetIPAddress @wanted)
+        }
+    }
+    Restore-InterfaceRoute $Was $Index
+    Restore-NameServer $Was $Index
+    Restore-Link $Was $Index
+    Restore-InterfaceSetting $Was $Index
+}
+
+function Invoke-Restore {
+    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
+    param([string]$What, [int]$Index, [scriptblock]$Write)
+    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
+    try { & $Write }
+    catch {
+        $told.problem = $_.Exception.GetBaseException().Message
+        $script:Run['Trouble'] = "${What}: $($told.problem)"
+    }
+    # It is tried again every few seconds: only what is new is told.
+    $key = "restore $What $($told.problem)"
+    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
+    $script:Run[$key] = $true
+    [void](New-EventLine $told)
+}
+
+function Restore-InterfaceRoute {
+    # Routes that are nowhere any more.
+    param($Was, [int]$Index)
+    foreach ($route in $Was.routes) {
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        Invoke-Restore "route $($route.prefix) via $($route.next_hop)" $Index { [void](New-NetRoute @wanted) }
+    }
+}
+
+function Restore-NameServer {
+    # DNS servers set by hand, also beside DHCP, and the suffix.
+    param($Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
-    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-    if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
-        [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
+    $is = @(Read-DnsServer $guid) -join ' '
+    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
+        Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
-    Restore-Link $Snapshot $Index
-    Restore-Route $Snapshot $Index
-    if ($Snapshot.static) {
-        $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
-        if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
-        $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-        if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
-    }
-    $interface = @(Get-NetIPInterface @ipv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
-    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
-    }
-    if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
-    foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-        if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
+    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
+        Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
 }
 
 function Restore-Link {
-    param($Snapshot, [int]$Index)
-    $physical = @(Find-PhysicalAdapter $Snapshot.mac)
-    if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
-        Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+    # The VLAN tag of the driver, and whether IPv6 is bound.
+    param($Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan $physical) -ne $Was.vlan) {
+        Invoke-Restore "VLAN $($Was.vlan)" $Index { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore "IPv6 $($Was.ipv6)" $Index { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
         }
-    }
-    foreach ($address in $Snapshot.addresses_v6) {
-        if (Find-Address $address.ip) { continue }
-        [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
     }
 }
 
-function Restore-Route {
-    param($Snapshot, [int]$Index)
-    foreach ($route in $Snapshot.routes) {
-        # On DHCP the default route comes back with the lease.
-        if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
-        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        [void](New-NetRoute @wanted)
+function Restore-InterfaceSetting {
+    # Metric, MTU and the network's category.
+    param($Was, [int]$Index)
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
+        Invoke-Restore "metric $($Was.metric)" $Index { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+    }
+    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
+    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore "MTU $($Was.mtu)" $Index { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if (@('Public', 'Private') -notcontains $Was.category) { return }
+    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
+        Invoke-Restore "network category $($Was.category)" $Index { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
     }
 }
 
@@ -2341,30 +2762,118 @@ function Wait-Registration {
     Stop-Step 'NotRegistered' $message
 }
 
-function Get-PodNetworkDifference {
-    param($Wanted)
-    $networks = @(Get-HnsObject networks $Wanted.name)
-    $what = "HNS network $($Wanted.name)"
-    if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what }
-    else {
-        $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
-        New-Difference -Key 'network:present' -What $what -Is $is -Want $Wanted.type -Disrupts
+# HNS networks that winboot makes itself, in a detached run: where no agent makes them, and the first switch of Azure CNI.
+
+function New-PodNetwork {
+    # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
+    param($Wanted, [int]$Seconds)
+    $address = Wait-NodeAddress
+    if (Test-WrongNetwork $Wanted) {
+        Remove-PodNetwork $Wanted.name
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
     }
+    if ($Wanted.endpoint -ne '') { Set-HostEndpoint $Wanted }
+    Wait-PodNetwork $Wanted -Seconds $Seconds
+}
+
+function New-NetworkRequest {
+    param($Wanted, [string]$Uplink)
+    $subnets = foreach ($subnet in $Wanted.subnets) {
+        $one = @{
+            AddressPrefix  = Assert-Known $subnet.prefix
+            GatewayAddress = Assert-Known $subnet.gateway
+        }
+        if ($Wanted.vni -ne 0) { $one.Policies = @(@{ Type = 'VSID'; VSID = $Wanted.vni }) }
+        $one
+    }
+    @{ Name = $Wanted.name; Type = $Wanted.type; NetworkAdapterName = $Uplink; Subnets = @($subnets) }
+}
+
+function Set-HostEndpoint {
+    # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
+    param($Wanted)
+    $network = @(Get-HnsObject networks $Wanted.name)[0]
+    $address = Assert-Known '<<pod_endpoint>>'
+    $endpoint = $null
+    foreach ($found in Get-HnsObject endpoints $Wanted.endpoint) {
+        if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { $endpoint = $found; continue }
+        Remove-HnsObject endpoints $found.ID
+    }
+    if ($null -eq $endpoint) {
+        $request = @{ Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0' }
+        if ($Wanted.endpoint_v6 -ne '') {
+            $request.IPv6Address = Assert-Known $Wanted.endpoint_v6
+            $request.GatewayAddressV6 = '::'
+        }
+        $endpoint = New-HnsObject -Kind endpoints -Request $request
+    }
+    if (Find-Address $address) { return }
+    # Compartment 1 is the host's own.
+    [void](Invoke-HnsRequest POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+}
+
+function Get-PodNetworkDifference {
+    # The HNS network, the host's endpoint and flannel's file, the first switch below, and an agent that is kept from starting.
+    param($Wanted)
+    Get-HnsNetworkDifference $Wanted 'network'
     if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
+    if ($Wanted.first) { Get-HnsNetworkDifference $Wanted.first 'first-switch' }
+    if ($Wanted.agent -eq '') { return }
+    foreach ($hold in Get-Hold) { New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null }
+}
+
+function Get-HnsNetworkDifference {
+    # One HNS network: that it is there once, and as wanted. Key is the first part of the differences' keys.
+    param($Wanted, [string]$Key)
+    $networks = @(Get-HnsObject networks $Wanted.name)
+    $what = "HNS network $($Wanted.name)"
+    if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what -Key $Key; return }
+    $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
+    New-Difference -Key "${Key}:present" -What $what -Is $is -Want $Wanted.type -Disrupts
 }
 
 function Get-NetworkFault {
-    param($Network, $Wanted, [string]$What)
+    # How a network that is there differs.
+    param($Network, $Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
-    Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
+    Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
     $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
     $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
-    Compare-Wanted -Key 'network:subnets' -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
-    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
+    Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
+    Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName $Network) -Want (Get-WantedCarrier) @flags
+    Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress $Network) `
         -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+}
+
+function Get-ManagementAddress {
+    # The address that HNS works with. On a bridge any other one of the same interface is as good: flanneld only finds the interface
+    # by it (hostgw_windows.go, step 7). An overlay sends from it, so there it has to be the node's own.
+    param($Network)
+    $is = "$(Read-Member $Network 'ManagementIP')"
+    $node = Get-NodeAddress
+    if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
+    if (Find-Address $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress $_) }) { return $node.ip }
+    $is
+}
+
+function Get-WantedCarrier {
+    # The adapter that the node's address is on, below a switch if there is one.
+    foreach ($address in Get-NodeAddress) { return (Get-UplinkName $address) }
+    # While Windows moves the address it is nowhere.
+    if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
+    Get-UnknownText
+}
+
+function Get-CarrierName {
+    # The adapter that a network hangs on. Not every build tells it; the management address does then.
+    param($Network)
+    $told = "$(Read-Member $Network 'NetworkAdapterName')"
+    if ($told -ne '') { return (ConvertTo-UplinkName $told) }
+    foreach ($found in Find-Address "$(Read-Member $Network 'ManagementIP')") { return (ConvertTo-UplinkName $found.InterfaceAlias) }
+    Get-WantedCarrier
 }
 
 function Get-NetworkVni {
@@ -2437,30 +2946,57 @@ function Test-PodNetwork {
 }
 
 function Start-Rewiring {
+    # Notes which networks were there before, and starts the guarded run.
     param($Wanted, $Guard)
     Assert-Uplink $Wanted
-    $existed = @(Get-HnsObject networks $Wanted.name).Count -gt 0
-    Save-FormerValue 'PodNetwork' $Wanted.name @{ name = $Wanted.name; agent = $Wanted.agent; existed = $existed }
-    Start-DetachedRun -Guard $Guard
+    foreach ($one in @($Wanted.first, $Wanted) | Where-Object { $_ }) {
+        $existed = @(Get-HnsObject networks $one.name).Count -gt 0
+        Save-FormerValue 'PodNetwork' $one.name @{ name = $one.name; agent = $one.agent; existed = $existed }
+    }
+    # What its parts may take: the agent's end 120, load balancers and networks 180, an address 60, the first switch 180, the agent
+    # and its network 240, and some air.
+    Start-DetachedRun -Guard $Guard -Seconds 840
 }
 
 function Assert-Uplink {
-    # Networks of one adapter share its switch.
+    # Stops before anything is cut where the adapter cannot carry the network.
     param($Wanted)
     $address = Get-NodeAddress
     if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName $address
+    Assert-SwitchableAdapter $uplink
+    # Networks of one adapter share its switch.
     foreach ($other in Get-HnsObject networks) {
         if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
         Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
 
+function Assert-SwitchableAdapter {
+    # HNS refuses the interface of a Hyper-V switch (azure-container-networking, network_windows.go: "the hns calls fails if passed a
+    # vSwitch interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
+    # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
+    param([string]$Name)
+    if ($Name -like 'vEthernet (*') {
+        Stop-Step 'AdapterRefused' "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
+    }
+    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue | Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
+    if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
+        Stop-Step 'AdapterRefused' "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
+    }
+}
+
 function Get-UplinkName {
-    # A switch's interface is named after the adapter below it.
+    # The adapter that an address is on, or that is below the switch it is on.
     param($Address)
-    if ($Address.alias -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
-    $Address.alias
+    ConvertTo-UplinkName $Address.alias
+}
+
+function ConvertTo-UplinkName {
+    # A switch's interface is named after the adapter below it.
+    param([string]$Name)
+    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
+    $Name
 }
 
 function Wait-RunningAgent {
@@ -2473,14 +3009,24 @@ function Wait-RunningAgent {
 }
 
 function Start-NetworkAgent {
+    # Makes the first switch where there is one, on the adapter named, then lets the agent make its network with nothing to lose.
     param($Wanted, [int]$Seconds)
     Save-RestartNeed 'kube-proxy'
-    Stop-RunningService $Wanted.agent
+    Disable-NetworkAgent $Wanted.agent 'a rewiring is under way'
     # The agent would keep one with the right subnet.
-    if (Get-PodNetworkDifference $Wanted | Where-Object { $_.key -like 'network:*' }) { Remove-PodNetwork $Wanted.name }
+    if (Test-WrongNetwork $Wanted) { Remove-PodNetwork $Wanted.name }
     [void](Wait-NodeAddress)
+    if ($Wanted.first) { New-PodNetwork -Wanted $Wanted.first -Seconds 120 }
+    # Until this run has ended well the agent does not start by itself.
+    Invoke-ServiceControl @('config', $Wanted.agent, 'start=', 'demand')
     Start-CurrentService $Wanted.agent
     Wait-PodNetwork $Wanted -Seconds $Seconds
+}
+
+function Test-WrongNetwork {
+    # Whether the HNS network itself is missing or wrong. While the API server is away, what it alone knows is no fault.
+    param($Wanted)
+    @(Get-HnsNetworkDifference $Wanted 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
 function Wait-NodeAddress {
@@ -2490,7 +3036,11 @@ function Wait-NodeAddress {
         $address = Get-NodeAddress
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
-    if (Wait-Until $settled -Seconds 60) { return (Get-NodeAddress) }
+    if (Wait-Until $settled -Seconds 60) {
+        $address = Get-NodeAddress
+        $script:Run['Carrier'] = Get-UplinkName $address
+        return $address
+    }
     Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
@@ -2504,6 +3054,7 @@ function Wait-PodNetwork {
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
+        Assert-Carrier $Wanted
         Test-PodNetwork $Wanted
     }
     if (Wait-Until $stands -Seconds $Seconds) { return }
@@ -2511,8 +3062,19 @@ function Wait-PodNetwork {
     Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 
+function Assert-Carrier {
+    # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
+    # (azure-container-networking, network_windows.go).
+    param($Wanted)
+    $carrier = Get-WantedCarrier
+    foreach ($network in Get-HnsObject networks $Wanted.name) {
+        $is = Get-CarrierName $network
+        if ($is -ne $carrier) { Stop-Step 'WrongAdapter' "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
+    }
+}
+
 function Remove-PodNetwork {
-    # Load balancers go first: some builds hang the other way round.
+    # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject networks $Name)
     if (-not $networks) { return }
@@ -3385,12 +3947,9 @@ Look = {
 }
 Change = {
     Set-BootTask
-    # The routes to keep are those before anything is rewired.
-    $address = Get-NodeAddress
-    if ($address -and -not (Read-StateJson 'network.json')) { Write-StateJson 'network.json' (Read-NetworkSnapshot $address) }
 }
 Boot = {
-    Restore-BootRoute
+    Restore-BootNetwork
 }
 }
 
@@ -3687,7 +4246,9 @@ Name = 'flanneld'
 Needs = @('flanneld-config', 'registration', 'artifacts')
 Values = {
     $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+        first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
+            vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
     $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
         parameters = @{ Application = 'C:\k\flanneld.exe'
@@ -3697,13 +4258,17 @@ Values = {
             AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
 }
 Look = {
-    # While its network is missing, the step pod-network starts it: that rewires the adapter.
-    $standing = Test-PodNetwork $network
-    Get-ServiceDifference $service | Where-Object { $standing -or @('service:state', 'service:in-use') -notcontains $_.key }
+    # While its network is missing, or a failed rewiring keeps it from starting, the step pod-network starts it, guarded.
+    $standing = (Test-PodNetwork $network) -and -not (Get-Hold)
+    $held = @('service:state', 'service:start', 'service:in-use')
+    Get-ServiceDifference $service | Where-Object { $standing -or $held -notcontains $_.key }
 }
 Change = {
+    $standing = (Test-PodNetwork $network) -and -not (Get-Hold)
+    # Nobody but a guarded run lets it start before: at a restart it would make its network with nobody to watch.
+    if (-not $standing) { $service.start = if (Get-Hold) { 'disabled' } else { 'demand' } }
     Set-ServiceDefinition $service
-    if (Test-PodNetwork $network) { Start-CurrentService $service.name }
+    if ($standing) { Start-CurrentService $service.name }
 }
 }
 
@@ -3712,8 +4277,10 @@ Name = 'pod-network'
 Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
 Values = {
     $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
-    $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+        first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
+            vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
+    $guard = @{ management_port = 5986; agent = 'flanneld'; networks = @('cbr0', 'External') }
 }
 Look = {
     Get-PodNetworkDifference $network
@@ -3721,7 +4288,7 @@ Look = {
 Change = {
     # Right after a restart the agent may only need a moment more.
     Wait-RunningAgent -Wanted $network -Seconds 30
-    if (Test-PodNetwork $network) { Enable-Forwarding $network }
+    if ((Test-PodNetwork $network) -and -not (Get-Hold)) { Enable-Forwarding $network }
     else { Start-Rewiring -Wanted $network -Guard $guard }
 }
 Boot = {
@@ -3872,5 +4439,6 @@ switch ($Mode) {
     'Change' { Invoke-Locked -Work { Invoke-Step -Steps @(Get-ChosenStep) -Drive { param($Step) Get-ChangeResult -Step $Step } } }
     'Boot' { Invoke-Boot }
     'Detached' { Invoke-Detached }
+    'Rescue' { Invoke-Detached -Rescue }
     default { throw ('this script has no mode ' + $Mode) }
 }
