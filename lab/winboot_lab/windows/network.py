@@ -203,7 +203,8 @@ class Network:
         hidden: bool = False,
     ) -> Adapter:
         """One more interface."""
-        seed = f"{self._machine.hardware.uuid} {name} {self._machine.boot_count} {len(self.adapters)}"
+        # A new interface has a new GUID, also where one of that name was before.
+        seed = f"{self._machine.hardware.uuid} {name} {self._indexes}"
         guid = "{" + str(uuid.uuid5(uuid.NAMESPACE_OID, seed)).upper() + "}"
         adapter = Adapter(
             name, description, guid, mac, self._indexes, loopback=loopback, physical=physical, hidden=hidden
