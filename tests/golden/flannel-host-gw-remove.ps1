@@ -94,7 +94,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '703b4eaf5fc04d297f97dfa7450d41fab8d0301427fa1773775a419d316b4f6d'
+    Digest  = 'c2e164ea3cc296afc8ed1cba4414f046c6d05b95840eb0792246c84338f81f36'
 }
 
 # What most steps have to know of this node.
@@ -208,10 +208,19 @@ function Restore-Access {
     if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
 }
 
+# The task at each start of the machine.
+
+function Remove-BootScript {
+    # Stored scripts of the startup, all but one.
+    param([string]$But = '')
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File $path } }
+}
+
 function Restore-BootTask {
     param([object]$Former)
     Remove-Task $Former.name
-    Remove-File (Get-StatePath 'boot.ps1')
+    Remove-BootScript
+    Remove-StrayTask
 }
 
 # The network that Calico's agent makes, and the host's endpoint in it.
@@ -232,31 +241,46 @@ function Restore-Exclusion {
 }
 
 # Work that may cut its session: a task that puts back what the network lost.
+# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
+#   120 + 120 + 360 + 120 = 720
 
 function Start-DetachedRun {
+    # Stores this script and starts it as a task of SYSTEM; Seconds is what the work itself may take.
     param([int]$Seconds = 300, $Guard)
     Assert-NoFailure
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
+    $whole = $Seconds + 720
     $path = Get-StatePath "detached\$id.ps1"
     Write-FileText $path (ConvertTo-ScriptFile $run.Text)
     Write-StateJson "detached\$id.json" @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
-        boot_id = (Get-MachineIdentity).BootId; timeout_s = $Seconds; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
-        deadline = [DateTime]::UtcNow.AddSeconds($Seconds).Ticks
+        boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
+        deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
     }
-    $task = New-SystemTask -Path $path -Text $run.Text -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Priority 4 `
-        -Seconds ($Seconds + 300) -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself."
-    Set-Task "detached-$id" $task
+    $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
+    # The second line: it finds the run still noted as running only when that one was killed.
+    $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
+    Set-Task "detached-$id-rescue" (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
+            -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
+    Set-Task "detached-$id" (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
+            -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
-    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $Seconds }
+    [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
+}
+
+function Get-ReachedAddress {
+    # The machine's own addresses that the controller comes in by: as it told, else that of the node.
+    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address $_) })
+    if ($told.Count -gt 0) { return $told }
+    foreach ($address in Get-NodeAddress) { $address.ip }
 }
 
 function Assert-NoFailure {
-    # A failed one fails the step once, one that a restart cut off does not.
+    # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
     foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
-        $longAgo = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended
-        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $longAgo)) { continue }
+        $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
+        if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
@@ -274,53 +298,118 @@ function Read-UntoldRun {
 }
 
 function Invoke-Detached {
+    # The task's own work, or, with Rescue, what is left of a run that was killed.
+    param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
         try {
-            if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-            if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-            $script:Run.Fence = $status.fence
-            # That event is still on its way through the network.
-            Start-Sleep -Seconds 2
-            $ended = Invoke-Guarded $status
+            if ($Rescue) { $ended = Invoke-Rescue $status }
+            else {
+                if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+                if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+                $script:Run.Fence = $status.fence
+                # That event is still on its way through the network.
+                Start-Sleep -Seconds 2
+                $ended = Invoke-Guarded $status
+            }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        $status.state = $ended.State
-        $status.message = $ended.Message
-        $status.ended = [DateTime]::UtcNow.Ticks
-        Write-StateJson "detached\$id.json" $status
+        Complete-DetachedRun $status $ended
     }
     finally { if ($lock) { Exit-Run $lock } }
     Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-    Unregister-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -Confirm:$false
+    Remove-Task "detached-$id-rescue"
+    Remove-Task "detached-$id"
+}
+
+function Complete-DetachedRun {
+    # Notes how a run ended, once.
+    param($Status, $Ended)
+    $Status.state = $Ended.State
+    $Status.message = $Ended.Message
+    $Status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson "detached\$($Status.id).json" $Status
 }
 
 function Invoke-Guarded {
-    # Only what the node itself can see is a reason to go back.
+    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
     param($Status)
     $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-NetworkSnapshot (Get-NodeAddress)
+    $snapshot = Get-CurrentSnapshot
+    $snapshot.reached = @($Status.reached)
+    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
     Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
     $script:Run['Snapshot'] = $snapshot
-    $state = 'done'
-    $message = ''
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    $problem = $null
     try { [void]@(Invoke-Block $step 'Detached') }
     catch {
-        $state = 'failed'
         $problem = ConvertTo-Problem $_ 'DetachedFailed'
-        $message = $problem.message
         $Status.hint = "$($problem.id) DetachedFailed"
     }
+    Complete-Guarded $Status $step $snapshot $problem
+}
+
+function Complete-Guarded {
+    # What the work left: the machine as before and the network as wanted, or the way back.
+    param($Status, $Step, $Snapshot, $Problem)
+    $message = ''
+    if ($null -ne $Problem) { $message = $Problem.message }
+    $lost = Wait-Network $Snapshot $Status.guard
+    if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
+        Undo-Rewiring $Status.guard $Snapshot
+        $after = Wait-Network $Snapshot $Status.guard
+        if ($after) { $after = "still lost: $after" }
+        $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
+        return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
+    }
+    $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
+    if ($Status.purpose -eq 'Change') {
+        if (Test-StepStanding $Step) { Enable-NetworkAgent $Status.guard.agent }
+        else { Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) ended as ${state}: $message" }
+    }
+    Save-NetworkRecord
+    @{ State = $state; Message = $message }
+}
+
+function Test-StepStanding {
+    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
+    # while it is away.
+    param($Step)
+    $script:Run.Cache = @{}
+    @(Read-Difference $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+}
+
+function Invoke-Rescue {
+    # A run that was killed in the middle: back to what it had noted.
+    param($Status)
+    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-StateJson "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) was killed"
+    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
     $lost = Wait-Network $snapshot $Status.guard
-    if (-not $lost) { return @{ State = $state; Message = $message } }
-    Undo-Rewiring $Status.guard
+    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
+    Undo-Rewiring $Status.guard $snapshot
     $after = Wait-Network $snapshot $Status.guard
-    if ($after) { $after = "still lost: $after" }
-    @{ State = 'restored'; Message = @("$lost was lost and the change taken back", $message, $after | Where-Object { $_ }) -join '; ' }
+    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
+}
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord $name }
+}
+
+function Remove-StrayTask {
+    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
+    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task $task.TaskName }
+    }
 }
 
 function Wait-Network {
@@ -336,23 +425,60 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
     param($Snapshot, $Guard)
-    if (-not (Test-SettledAddress $Snapshot.ip)) { return "the address $($Snapshot.ip)" }
-    $wanted = @($Snapshot.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' })
-    if ($wanted.Count -gt 0 -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    if (-not (Get-AddressTowardsServer)) { return 'the way to the API server' }
+    $missing = Get-MissingAddress $Snapshot
+    if ($missing) { return $missing }
+    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     # Port 0: winboot runs on the machine itself.
-    $port = $Guard.management_port
-    if ($port -ne 0 -and -not (Get-NetTCPConnection -State Listen -LocalPort $port -ErrorAction SilentlyContinue)) { "the listener on port $port" }
+    if ($Guard.management_port -eq 0) { return }
+    foreach ($ip in $Snapshot.reached) {
+        if (-not (Test-Listener $ip $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+    }
+}
+
+function Test-Listener {
+    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
+    param([string]$Ip, [int]$Port)
+    $client = [Net.Sockets.TcpClient]::new()
+    try { $client.ConnectAsync($Ip, $Port).Wait(3000) }
+    catch [AggregateException] { $false }
+    finally { $client.Close() }
 }
 
 function Undo-Rewiring {
-    param($Guard)
-    if ($Guard.agent -ne '' -and $null -ne (Get-ServiceState $Guard.agent)) {
-        Stop-RunningService $Guard.agent
-        Invoke-ServiceControl @('config', $Guard.agent, 'start=', 'disabled')
+    # Takes away what the run made, agent first, load balancers before networks.
+    param($Guard, $Snapshot)
+    Invoke-RollbackPart { Disable-NetworkAgent $Guard.agent 'the network was lost' }
+    foreach ($name in $Guard.networks) {
+        Invoke-RollbackPart {
+            if (Get-HnsObject networks $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork $name }
+        }
     }
-    foreach ($network in Get-HnsObject networks $Guard.network) { Remove-HnsObject networks $network.Id }
+}
+
+function Invoke-RollbackPart {
+    # One part that fails or hangs does not keep the others from it.
+    param([scriptblock]$Part)
+    try { & $Part }
+    catch { [void](New-EventLine @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem $_ 'DetachedFailed') }) }
+}
+
+function Disable-NetworkAgent {
+    # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
+    param([string]$Name, [string]$Why)
+    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
+    Write-StateJson 'held.json' @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    Invoke-ServiceControl @('config', $Name, 'start=', 'disabled')
+    Stop-RunningService $Name
+}
+
+function Enable-NetworkAgent {
+    # After a guarded run: from now on it starts with the machine.
+    param([string]$Name)
+    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
+    Invoke-ServiceControl @('config', $Name, 'start=', 'auto')
+    Remove-File (Get-StatePath 'held.json')
 }
 
 function Get-UnknownText {
@@ -394,7 +520,7 @@ function Wait-Until {
 
 function New-Run {
     param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = '' }
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
@@ -528,6 +654,19 @@ function Assert-NothingAbove {
     $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
         Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
     if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
+}
+
+function Read-Difference {
+    param($Step)
+    $seen = @{}
+    foreach ($thing in Invoke-Block $Step 'Look') {
+        if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
+            throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
+        }
+        if ($seen.ContainsKey($thing.key)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.key)" }
+        $seen[$thing.key] = $true
+        $thing
+    }
 }
 
 function New-RunEvent {
@@ -912,50 +1051,147 @@ function Clear-FormerValue {
     Remove-File (Get-FormerPath)
 }
 
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
+    $address = Get-NodeAddress
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson 'network.json' (Read-NetworkSnapshot) }
+}
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson $Name
+    foreach ($was in Read-Item $record 'adapters') { if (Read-Member $was 'guid') { $was } }
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) { return $true }
+    }
+    $false
+}
+
+function Test-LostInterface {
+    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    param($Was)
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address $address.ip) { return $false } }
+    $index = Find-Successor $Was
+    # Another address that works is somebody's choice.
+    $null -eq $index -or @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ }).Count -eq 0
+}
+
+function Get-LostInterface {
+    # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
+    $known = @(Get-CutRecord)
+    if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
+    $known | Where-Object { Test-LostInterface $_ }
+}
+
+function Get-CurrentSnapshot {
+    # How the interfaces are; those that lost their address as the last record knew them.
+    $snapshot = Read-NetworkSnapshot
+    $lost = @(Get-LostInterface)
+    $gone = @($lost | ForEach-Object { $_.mac })
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
+    foreach ($was in $lost) { if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true } }
+    $snapshot
+}
+
+function Get-MissingAddress {
+    # The first address of a snapshot that no interface uses any more, as text.
+    param($Snapshot)
+    foreach ($was in $Snapshot.adapters) {
+        foreach ($address in $was.addresses) {
+            if ($address.settled -and -not (Test-SettledAddress $address.ip)) { return "the address $($address.ip)" }
+        }
+        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface $was.guid)) { continue }
+        $index = Find-Successor $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ })) { return "the address of $($was.name)" }
+    }
+}
+
 # For writing Windows has no cmdlet.
 
 function Get-HnsObject {
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
     param([string]$Kind, [string]$Name = '')
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
     # Persistent networks are there even while it does not run.
     if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
     if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    # Community modules have commands of the same names.
-    foreach ($found in & ('HostNetworkingService\' + $commands[$Kind])) {
+    foreach ($found in Read-HnsKind $Kind) {
         # What kube-proxy makes for other nodes' pods needs no name.
         if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
     }
 }
 
+function Read-HnsKind {
+    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
+    param([string]$Kind)
+    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
+        foreach ($found in Invoke-HnsRequest GET "/$Kind/") { $found }
+        return
+    }
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Community modules have commands of the same names.
+    & ('HostNetworkingService\' + $commands[$Kind])
+}
+
 function Invoke-HnsRequest {
+    # One call of HNS; what it answers with. It fails after a minute without an answer.
     param([string]$Method, [string]$Path, $Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-    $answer = ConvertFrom-Json -InputObject ([Winboot.Hns]::Call($Method, $Path, $body))
+    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
+    catch [TimeoutException] { Stop-Step 'HnsHangs' "HNS has not answered $Method $Path within 60 seconds" }
+    $answer = ConvertFrom-Json -InputObject $text
     if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
     Read-Member $answer 'Output'
 }
 
 function Remove-HnsObject {
+    # Removes the object with this id.
     param([string]$Kind, [string]$Id)
     [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
+    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
     @'
+    using System;
     using System.Runtime.InteropServices;
+    using System.Threading;
 
     namespace Winboot
     {
         public static class Hns
         {
             [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern void HNSCall(string method, string path, string request, out string response);
+            private static extern int HNSCall(string method, string path, string request, out string response);
 
-            public static string Call(string method, string path, string request)
+            public static string Call(string method, string path, string request, int seconds)
             {
-                string response;
-                HNSCall(method, path, request, out response);
+                string response = null;
+                Exception failure = null;
+                Thread call = new Thread(delegate()
+                {
+                    // What leaves a thread uncaught would end the process.
+                    try
+                    {
+                        int result = HNSCall(method, path, request, out response);
+                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
+                    }
+                    catch (Exception caught) { failure = caught; }
+                });
+                call.IsBackground = true;
+                call.Start();
+                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
+                if (failure != null) { throw failure; }
                 return response;
             }
         }
@@ -1224,6 +1460,8 @@ function Restore-ComputerName {
     Write-Registry $network 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
 }
 
+# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
+
 function Get-AddressTowardsServer {
     # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
@@ -1235,16 +1473,20 @@ function Get-AddressTowardsServer {
 }
 
 function Find-Address {
+    # The objects of one IP address; nothing where no interface has it.
     param([string]$Ip)
+    if ($Ip -eq '') { return }
     Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
 }
 
 function Test-SettledAddress {
+    # Whether an interface has this address and uses it.
     param([string]$Ip)
     @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
+    # The IPv4 default routes, the best one first.
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
@@ -1268,38 +1510,95 @@ function Get-NodeAddress {
     }
 }
 
-function Read-NetworkSnapshot {
+function Get-OwnInterface {
+    # The adapters that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the host's endpoint in the pod network.
+    foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        if ($adapter.Count -eq 0) { continue }
+        $own = @(Read-InterfaceAddress $interface.InterfaceIndex)
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix "$($_.IPAddress)/32") }) { continue }
+        [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
+    }
+}
+
+function Read-InterfaceAddress {
+    # All address objects of one interface.
+    param([int]$Index)
+    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
+}
+
+function Test-UsableAddress {
+    # Whether an address object is one that others can reach the machine at.
     param($Address)
-    $at = @{ InterfaceIndex = $Address.index }
-    $ip = @(Get-NetIPAddress @at -IPAddress $Address.ip)[0]
-    $interface = @(Get-NetIPInterface @at -AddressFamily IPv4)[0]
-    $profiles = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-    $bound = @(Get-NetAdapterBinding -Name $Address.alias -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
+}
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it.
     @{
-        ip = $Address.ip
-        prefix_length = $Address.prefix_length
-        mac = $Address.mac
-        static = $ip.PrefixOrigin.ToString() -eq 'Manual'
-        metric = [int]$interface.InterfaceMetric
-        auto_metric = $interface.AutomaticMetric.ToString() -eq 'Enabled'
-        mtu = [int]$interface.NlMtu
-        dns = @((Get-DnsClientServerAddress @at -AddressFamily IPv4).ServerAddresses)
-        suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-        category = [string]$profiles[0]
-        vlan = Read-Vlan (Find-PhysicalAdapter $Address.mac)
-        ipv6 = $bound.Count -gt 0
-        addresses_v6 = @(Get-NetIPAddress @at -AddressFamily IPv6 -PrefixOrigin Manual -ErrorAction SilentlyContinue |
-                ForEach-Object { @{ ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength } })
-        routes = @(Read-KeptRoute $Address.index)
+        boot_id = (Get-BootId)
+        default_route = @(Get-DefaultRoute).Count -gt 0
+        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot $_ })
+    }
+}
+
+function Read-InterfaceSnapshot {
+    # One interface as a table, for JSON.
+    param($Own)
+    $adapter = $Own.adapter
+    $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
+    $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $identity = Read-InterfaceIdentity $Own
+    $identity.metric = [int]$Own.interface.InterfaceMetric
+    $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
+    $identity.mtu = [int]$Own.interface.NlMtu
+    $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $identity.category = "$($category | Select-Object -First 1)"
+    $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
+    $identity.ipv6 = $bound.Count -gt 0
+    $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
+    $identity
+}
+
+function Read-InterfaceIdentity {
+    # Which interface it is, and the addresses and DNS servers that somebody set on it.
+    param($Own)
+    $guid = [string]$Own.adapter.InterfaceGuid
+    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
+    @{
+        guid = $guid
+        name = [string]$Own.adapter.Name
+        mac = [string]$Own.adapter.MacAddress
+        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress $_ }).Count -gt 0
+        addresses = @($manual | ForEach-Object {
+                @{
+                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
+                    settled = $_.AddressState.ToString() -eq 'Preferred'
+                }
+            })
+        dns = @(Read-DnsServer $guid)
+    }
+}
+
+function Read-DnsServer {
+    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
+    param([string]$Guid)
+    foreach ($stack in @('Tcpip', 'Tcpip6')) {
+        $servers = "$(Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')"
+        $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
 
 function Find-PhysicalAdapter {
+    # Names of the hardware adapters with this MAC address.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
 
 function Read-Vlan {
+    # The VLAN id that the driver tags with, as text; empty where it has none.
     param([string[]]$Names)
     if (-not $Names) { return '' }
     $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
@@ -1308,6 +1607,7 @@ function Read-Vlan {
 }
 
 function Read-KeptRoute {
+    # The routes of one interface that somebody set, each as a table.
     param([int]$Index)
     # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
@@ -1318,6 +1618,8 @@ function Read-KeptRoute {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
         if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        # What came with a lease comes back with it.
+        if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
         @{
             prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
             persistent = $persistent -contains "$prefix $($route.NextHop)"
@@ -1326,6 +1628,7 @@ function Read-KeptRoute {
 }
 
 function Test-PodPrefix {
+    # Whether a prefix lies in the pods' networks.
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
@@ -1334,79 +1637,118 @@ function Test-PodPrefix {
     $false
 }
 
-function Find-Uplink {
-    # When the address is gone, the one that took the MAC over.
-    param($Snapshot)
-    foreach ($found in Find-Address $Snapshot.ip) { return [int]$found.InterfaceIndex }
-    # The physical adapter below a switch has the same MAC: it comes last.
-    $adapters = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Snapshot.mac -and $_.Status -eq 'Up' })
-    foreach ($adapter in $adapters | Sort-Object -Property { $_.Name -notlike 'vEthernet*' }) { return [int]$adapter.ifIndex }
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
+    param($Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ($_.Name -like 'vEthernet*') { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
 }
 
 function Restore-NetworkSnapshot {
-    # What fails while Windows moves an address succeeds a moment later.
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
     param($Snapshot)
     $script:Run['Trouble'] = ''
-    try {
-        $index = Find-Uplink $Snapshot
-        if ($null -ne $index) { Set-NetworkAsBefore $Snapshot $index }
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor $was
+        if ($null -ne $index) { Restore-Interface $was $index }
     }
-    catch { $script:Run['Trouble'] = $_.Exception.GetBaseException().Message }
 }
 
-function Set-NetworkAsBefore {
-    param($Snapshot, [int]$Index)
+function Restore-Interface {
+    # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
+    param($Was, [int]$Index)
+    foreach ($address in $Was.addresses) {
+        if (Find-Address $address.ip) { continue }
+        Invoke-Restore "address $($address.ip)" $Index {
+            $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
+            [void](New-NetIPAddress @wanted)
+        }
+    }
+    Restore-InterfaceRoute $Was $Index
+    Restore-NameServer $Was $Index
+    Restore-Link $Was $Index
+    Restore-InterfaceSetting $Was $Index
+}
+
+function Invoke-Restore {
+    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
+    param([string]$What, [int]$Index, [scriptblock]$Write)
+    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
+    try { & $Write }
+    catch {
+        $told.problem = $_.Exception.GetBaseException().Message
+        $script:Run['Trouble'] = "${What}: $($told.problem)"
+    }
+    # It is tried again every few seconds: only what is new is told.
+    $key = "restore $What $($told.problem)"
+    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
+    $script:Run[$key] = $true
+    [void](New-EventLine $told)
+}
+
+function Restore-InterfaceRoute {
+    # Routes that are nowhere any more.
+    param($Was, [int]$Index)
+    foreach ($route in $Was.routes) {
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        Invoke-Restore "route $($route.prefix) via $($route.next_hop)" $Index { [void](New-NetRoute @wanted) }
+    }
+}
+
+function Restore-NameServer {
+    # DNS servers set by hand, also beside DHCP, and the suffix.
+    param($Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
-    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-    if ($Snapshot.static -and -not (Find-Address $Snapshot.ip)) {
-        [void](New-NetIPAddress @at -IPAddress $Snapshot.ip -PrefixLength $Snapshot.prefix_length)
+    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
+    $is = @(Read-DnsServer $guid) -join ' '
+    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
+        Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
-    Restore-Link $Snapshot $Index
-    Restore-Route $Snapshot $Index
-    if ($Snapshot.static) {
-        $dns = (Get-DnsClientServerAddress @ipv4).ServerAddresses -join ' '
-        if ($Snapshot.dns -and $dns -ne ($Snapshot.dns -join ' ')) { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Snapshot.dns) }
-        $suffix = [string](Get-DnsClient @at).ConnectionSpecificSuffix
-        if ($suffix -ne $Snapshot.suffix) { Set-DnsClient @at -ConnectionSpecificSuffix $Snapshot.suffix }
-    }
-    $interface = @(Get-NetIPInterface @ipv4)[0]
-    if ([int]$interface.NlMtu -ne $Snapshot.mtu) { Set-NetIPInterface @ipv4 -NlMtuBytes $Snapshot.mtu }
-    if (-not $Snapshot.auto_metric -and [int]$interface.InterfaceMetric -ne $Snapshot.metric) {
-        Set-NetIPInterface @ipv4 -InterfaceMetric $Snapshot.metric
-    }
-    if (@('Public', 'Private') -notcontains $Snapshot.category) { return }
-    foreach ($found in Get-NetConnectionProfile @at -ErrorAction SilentlyContinue) {
-        if ($found.NetworkCategory.ToString() -ne $Snapshot.category) { Set-NetConnectionProfile @at -NetworkCategory $Snapshot.category }
+    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
+        Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
 }
 
 function Restore-Link {
-    param($Snapshot, [int]$Index)
-    $physical = @(Find-PhysicalAdapter $Snapshot.mac)
-    if ($Snapshot.vlan -ne '' -and (Read-Vlan $physical) -ne $Snapshot.vlan) {
-        Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Snapshot.vlan
+    # The VLAN tag of the driver, and whether IPv6 is bound.
+    param($Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan $physical) -ne $Was.vlan) {
+        Invoke-Restore "VLAN $($Was.vlan)" $Index { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Snapshot.ipv6) { Set-NetAdapterBinding @bound -Enabled $Snapshot.ipv6 }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore "IPv6 $($Was.ipv6)" $Index { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
         }
-    }
-    foreach ($address in $Snapshot.addresses_v6) {
-        if (Find-Address $address.ip) { continue }
-        [void](New-NetIPAddress -InterfaceIndex $Index -IPAddress $address.ip -PrefixLength $address.prefix_length)
     }
 }
 
-function Restore-Route {
-    param($Snapshot, [int]$Index)
-    foreach ($route in $Snapshot.routes) {
-        # On DHCP the default route comes back with the lease.
-        if (-not $Snapshot.static -and $route.prefix -eq '0.0.0.0/0') { continue }
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
-        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        [void](New-NetRoute @wanted)
+function Restore-InterfaceSetting {
+    # Metric, MTU and the network's category.
+    param($Was, [int]$Index)
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
+        Invoke-Restore "metric $($Was.metric)" $Index { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+    }
+    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
+    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore "MTU $($Was.mtu)" $Index { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if (@('Public', 'Private') -notcontains $Was.category) { return }
+    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
+        Invoke-Restore "network category $($Was.category)" $Index { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
     }
 }
 
@@ -1445,6 +1787,12 @@ function Read-Member {
     $Object
 }
 
+function Read-Item {
+    param($Object, [string]$Name)
+    # In parentheses: without them the loop runs once, with the whole list (a list comes out of the function as one object).
+    foreach ($item in (Read-Member $Object $Name)) { if ($null -ne $item) { $item } }
+}
+
 function Get-PodCidr {
     # The pod networks of this node, if the cluster has given it any.
     foreach ($node in Get-NodeObject) { $node.PodCidrs }
@@ -1469,7 +1817,7 @@ function Restore-Forwarding {
 }
 
 function Remove-PodNetwork {
-    # Load balancers go first: some builds hang the other way round.
+    # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject networks $Name)
     if (-not $networks) { return }
@@ -1479,17 +1827,21 @@ function Remove-PodNetwork {
     foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
 }
 
-function Test-OwnNetwork {
-    param([string]$Name)
-    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed })
-    $notes.Count -gt 0 -and @(Get-HnsObject networks $Name).Count -gt 0
+function Get-OwnNetwork {
+    # The names of those networks of the step that are there and were not before winboot.
+    param($Wanted)
+    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
+    foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
+        if ($notes -contains $one.name -and @(Get-HnsObject networks $one.name).Count -gt 0) { $one.name }
+    }
 }
 
 function Stop-PodNetwork {
     # The detached part of an undo: the agent would only make the network again.
     param($Wanted)
-    if ($Wanted.agent -ne '') { Stop-RunningService $Wanted.agent }
-    Remove-PodNetwork $Wanted.name
+    # Disabled first: after a cut it would make the network again at the next start.
+    Disable-NetworkAgent $Wanted.agent 'its network is being removed'
+    foreach ($name in Get-OwnNetwork $Wanted) { Remove-PodNetwork $name }
 }
 
 function Restore-PodNetwork {
@@ -2356,7 +2708,9 @@ Name = 'flanneld'
 Needs = @('flanneld-config', 'registration', 'artifacts')
 Values = {
     $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+        first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
+            vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
     $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
         parameters = @{ Application = 'C:\k\flanneld.exe'
@@ -2375,11 +2729,13 @@ Name = 'pod-network'
 Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
 Values = {
     $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld' }
-    $guard = @{ management_port = 5986; agent = 'flanneld'; network = 'cbr0' }
+        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+        first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
+            vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
+    $guard = @{ management_port = 5986; agent = 'flanneld'; networks = @('cbr0', 'External') }
 }
 Undo = {
-    if (Test-OwnNetwork -Name $network.name) { Start-DetachedRun -Guard $guard -Seconds 300 }
+    if (Get-OwnNetwork -Wanted $network) { Start-DetachedRun -Guard $guard -Seconds 480 }
     else { Restore-FormerValue }
 }
 Detached = {
@@ -2502,5 +2858,6 @@ $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Fa
 switch ($Mode) {
     'Undo' { Invoke-Locked -Work { Invoke-Undo } }
     'Detached' { Invoke-Detached }
+    'Rescue' { Invoke-Detached -Rescue }
     default { throw ('this script has no mode ' + $Mode) }
 }
