@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from winboot.errors import ConnectionLost, Interrupted, LoginRefused, NodeFailed, Superseded, Unreachable
+from winboot.errors import (
+    BadEvent,
+    Busy,
+    ConnectionLost,
+    IncompleteRun,
+    Interrupted,
+    LoginRefused,
+    NodeFailed,
+    QuietNode,
+    Superseded,
+    Unreachable,
+)
 from winboot.events import Event
 from winboot.journal import Journal
 from winboot.run import Patience, ScriptRunner, Stop
@@ -32,9 +43,16 @@ class Silent:
 class Machine:
     """Answers pipelines from a list: each answer is the reason to end with, or an error to raise."""
 
-    def __init__(self, *answers: str | Exception, boots: tuple[str, ...] = ("b1",)) -> None:
+    def __init__(
+        self,
+        *answers: str | Exception,
+        boots: tuple[str, ...] = ("b1",),
+        refusals: tuple[Exception, ...] = (),
+    ) -> None:
         self.answers = list(answers)
         self.boots = list(boots)
+        # What a request to restart ends with instead of a restart.
+        self.refusals = list(refusals)
         self.modes: list[str] = []
         self.secrets: list[Mapping[str, Secret]] = []
         self.scripts: list[str] = []
@@ -61,6 +79,8 @@ class Machine:
     def run(self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
         if script == HELPERS.restart:
             self.restarts += 1
+            if self.refusals:
+                raise self.refusals.pop(0)
             self.boots.pop(0)
             return
         if script == HELPERS.boot_id:
@@ -114,6 +134,7 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., ScriptRunner]]:
             "the script",
             HELPERS,
             machine.connect,  # type: ignore[arg-type]  # a stand-in answers for the protocol's four methods
+            steps=("one",),
             listener=Silent(),
             journal=journal,
             patience=Patience(**quick),
@@ -321,3 +342,163 @@ def test_lines_of_another_run_or_version_are_noise(
     machine.run = run  # type: ignore[method-assign]
 
     assert [step.step for step in drive(machine).look({}).steps] == ["one"]
+
+
+def told(drive: Callable[..., ScriptRunner], *lines: object, **patience: float) -> ScriptRunner:
+    """A runner whose machine says these lines in every pass: texts as they are, fields as an event of the run."""
+    machine = Machine()
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        for line in lines:
+            yield line if isinstance(line, str) else json.dumps({"v": 1, "run": arguments["RunId"], **line})  # type: ignore[dict-item]
+
+    machine.run = run  # type: ignore[method-assign]
+    return drive(machine, **patience)
+
+
+BEGUN = {
+    "event": "run",
+    "boot_id": "b1",
+    "smbios_uuid": "u",
+    "build": "1.1",
+    "computer_name": "N",
+    "fence": 1,
+}
+ONE = {"event": "step", "step": "one", "state": "ok", "ms": 1}
+COMPLETE = {"event": "done", "reason": "complete"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ((BEGUN, COMPLETE), "0 of 1 steps, not one"),
+        ((BEGUN, ONE, ONE, COMPLETE), "one 2 times"),
+        ((BEGUN, ONE, {**ONE, "step": "two"}, COMPLETE), "two, which is not in the plan"),
+        ((BEGUN, ONE, {**COMPLETE, "reason": "superseded"}), "the end 'superseded' of a look"),
+        ((BEGUN, ONE, {**COMPLETE, "reason": "weird"}), "the end 'weird' of a look"),
+    ],
+)
+def test_a_look_that_does_not_tell_every_step_once_is_no_success(
+    lines: tuple[object, ...], said: str, drive: Callable[..., ScriptRunner]
+) -> None:
+    """Once a look without a single step was reported as ok, exit 0, on a machine with 18 things to change."""
+    with pytest.raises(IncompleteRun) as caught:
+        told(drive, *lines).look({})
+    assert said in caught.value.problem
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"ms": None}, {"ms": 1e400}, {"state": "fine"}, {"step": 3}, {"differences": "x"}, {"problem": []}],
+)
+def test_a_damaged_line_of_ours_is_an_error_with_a_name(
+    damage: dict[str, object], drive: Callable[..., ScriptRunner]
+) -> None:
+    with pytest.raises(BadEvent):
+        told(drive, BEGUN, {**ONE, **damage}, COMPLETE).look({})
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "[" * 200_000,
+        '{"v": 1, "ms": Infinity}',
+        "\x1b[2J",
+        "x" * 1_000_000,
+        '{"v":1,"run":"another","event":"run"}',
+        "\ud800",
+    ],
+    ids=["deep brackets", "Infinity", "ESC", "a megabyte", "another run", "a surrogate"],
+)
+def test_noise_fails_no_node(noise: str, drive: Callable[..., ScriptRunner], tmp_path: Path) -> None:
+    runner = told(drive, noise, BEGUN, *[noise] * 3, ONE, COMPLETE)
+
+    assert runner.look({}).ended.reason == "complete"
+
+
+def test_the_journal_keeps_the_beginning_of_noise(drive: Callable[..., ScriptRunner], tmp_path: Path) -> None:
+    told(drive, BEGUN, *["y" * 10_000] * 5000, ONE, COMPLETE).look({})
+
+    assert (tmp_path / "n1.jsonl").stat().st_size < 5_000_000
+    assert "4000 more lines were not kept" in (tmp_path / "n1.jsonl").read_text()
+
+
+def test_an_endless_noise_is_a_quiet_node_with_the_step_that_was_due(
+    drive: Callable[..., ScriptRunner],
+) -> None:
+    """Nothing of ours among it: an upper bound, and a name."""
+    machine = Machine()
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        yield json.dumps({"v": 1, "run": arguments["RunId"], **BEGUN})
+        while True:
+            yield "noise"
+
+    machine.run = run  # type: ignore[method-assign]
+
+    with pytest.raises(QuietNode, match="what was due is one"):
+        drive(machine, quiet=0.05).look({})
+
+
+def test_a_stop_is_heard_while_a_script_is_silent_or_noisy(drive: Callable[..., ScriptRunner]) -> None:
+    stop = Stop()
+    machine = Machine()
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        yield "noise"
+        stop.request()
+        machine.on_quiet()  # type: ignore[attr-defined]
+        raise AssertionError("it went on")
+
+    machine.run = run  # type: ignore[method-assign]
+
+    with pytest.raises(Interrupted):
+        drive(machine, stop=stop).look({})
+
+
+def test_what_a_broken_off_pass_has_told_is_in_the_record(drive: Callable[..., ScriptRunner]) -> None:
+    runner = told(drive, BEGUN, ONE, reconnect=0.0)
+
+    with pytest.raises(ConnectionLost):
+        runner.look({})
+    assert [step.step for step in runner.record.steps] == ["one"]
+
+
+def test_a_restart_that_was_refused_is_asked_for_again(drive: Callable[..., ScriptRunner]) -> None:
+    """Once the controller waited half an hour for a restart that nobody had begun."""
+    machine = Machine("reboot", "complete", boots=("b1", "b2"), refusals=(Busy("995", hint=""),) * 2)
+
+    done = drive(machine).change({}, {})
+
+    assert (machine.restarts, done.started.boot_id) == (3, "b2")
+
+
+@pytest.mark.parametrize("answer", ["", "warning: the log is empty", "error: no"])
+def test_a_restart_that_nobody_saw_happen_is_not_believed(
+    answer: str, drive: Callable[..., ScriptRunner]
+) -> None:
+    """Only another id proves it; silence, a warning or an error is none."""
+    machine = Machine("reboot", boots=("b1", answer))
+
+    with pytest.raises(Unreachable, match="not back"):
+        drive(machine, restart=0.05).change({}, {})
+
+
+def test_a_machine_that_is_busy_at_first_is_waited_for(drive: Callable[..., ScriptRunner]) -> None:
+    """A quota or a starting WinRM says so with the first request of a run as with any other."""
+    machine = Machine(Busy("503", hint=""), Busy("995", hint=""), "complete")
+
+    assert drive(machine).look({}).ended.reason == "complete"
+
+
+def test_a_machine_that_stays_busy_is_given_up(drive: Callable[..., ScriptRunner]) -> None:
+    with pytest.raises(Busy):
+        drive(Machine(*[Busy("503", hint="")] * 3, "complete"), first=0.0).look({})
+
+
+def test_a_machine_that_breaks_every_session_off_is_given_up(drive: Callable[..., ScriptRunner]) -> None:
+    machine = Machine(*[ConnectionLost("reset", hint="")] * 50)
+
+    with pytest.raises(ConnectionLost):
+        drive(machine).look({})
+    assert machine.sessions == 20

@@ -21,6 +21,8 @@
       NodeFailed                     exit 1    a step failed on the node
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
         BadEvent                     exit 1    the script sent an event with a field missing or of another type
+        QuietNode                    exit 1    the script has said nothing for too long
+        IncompleteRun                exit 1    the script did not tell the outcome of every step once
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
       Superseded                     exit 75   another run has taken over
       BudgetExhausted                exit 4
@@ -35,6 +37,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from winboot.clean import clean
+
 
 class WinbootError(Exception):
     """An expected failure. `hint` tells the reader what to try next; `node` names the machine it happened to."""
@@ -43,9 +47,10 @@ class WinbootError(Exception):
     worth_retrying: ClassVar[bool] = False
 
     def __init__(self, problem: str, *, hint: str = "", node: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.hint = hint
+        # Much of it is what a machine or a server said.
+        super().__init__(clean(problem))
+        self.problem = clean(problem)
+        self.hint = clean(hint)
         self.node = node
 
 
@@ -149,6 +154,14 @@ class NodeFailed(WinbootError):
 
 class BadEvent(NodeFailed):
     """The script sent an event with a field that is missing, null or of another type; the problem names both."""
+
+
+class QuietNode(NodeFailed):
+    """The script has not said anything of its own for too long; the problem names the step that was due."""
+
+
+class IncompleteRun(NodeFailed):
+    """The script ended without telling the outcome of every step of its plan once."""
 
 
 class WrongMachine(NodeFailed):

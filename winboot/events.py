@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
+from winboot.clean import clean
 from winboot.errors import BadEvent
 from winboot.hints import hint_for
 
@@ -112,17 +113,20 @@ class RunEnded:
 Event = RunStarted | StepDone | RebootWanted | Detached | RunEnded
 
 
-def parse(line: str) -> Event | None:
-    """Read one line of script output. None means noise: not JSON, another version, or an unknown kind.
+def parse(line: str, run: str | None = None) -> Event | None:
+    """Read one line of script output. None means noise: not JSON, another version or run, or an unknown kind.
 
     Raises BadEvent where a field is missing or of another type: such a line comes from our script and may not be read
     as something that it does not say (a boot id that is null is no boot id).
     """
     try:
         data = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # Brackets nested a hundred thousand deep are valid JSON, too.
         return None
     if not isinstance(data, dict) or data.get("v") != VERSION:
+        return None
+    if run is not None and data.get("run") != run:
         return None
     return _from(_Fields(data, f"event {data.get('event')!r}"))
 
@@ -139,12 +143,12 @@ class _Fields:
     def text(self, name: str, default: str | None = None) -> str:
         """A string, which may be empty; `default` where the field is missing or null."""
         value = self._data.get(name)
-        return default if value is None and default is not None else self._typed(name, value, str)
+        return default if value is None and default is not None else clean(self._typed(name, value, str))
 
     def text_or_none(self, name: str) -> str | None:
         """A string or None."""
         value = self._data.get(name)
-        return None if value is None else self._typed(name, value, str)
+        return None if value is None else clean(self._typed(name, value, str))
 
     def number(self, name: str) -> int:
         """A whole number."""
@@ -207,7 +211,9 @@ def _from(data: _Fields) -> Event | None:
                 problem=_problem(data.inner("problem")),
             )
         case "reboot":
-            return RebootWanted(run=data.text("run"), steps=tuple(str(one) for one in data.items("steps")))
+            return RebootWanted(
+                run=data.text("run"), steps=tuple(clean(str(one)) for one in data.items("steps"))
+            )
         case "detached":
             return Detached(
                 run=data.text("run"),

@@ -27,6 +27,13 @@ def default_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "winboot"
 
 
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing; each is its owner's alone, whatever the umask says."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
+
+
 class Journal:
     """Appends records to one file, each with a time stamp; safe to use from several threads.
 
@@ -39,7 +46,7 @@ class Journal:
         self._hidden: set[str] = set()
         self.problem = ""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_private(path.parent)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         except OSError as error:
             raise UsageError(

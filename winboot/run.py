@@ -6,17 +6,22 @@ controller knows. A lost connection, a restart or a killed controller needs no m
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from winboot.errors import (
+    Busy,
     ConnectionLost,
+    IncompleteRun,
     Interrupted,
     NodeFailed,
+    QuietNode,
     Superseded,
     TransportError,
     Unreachable,
@@ -24,6 +29,7 @@ from winboot.errors import (
 )
 from winboot.events import Detached, Event, RebootWanted, RunEnded, RunStarted, StepDone, parse
 from winboot.journal import Journal
+from winboot.retry import again
 from winboot.script import Helpers
 from winboot.secret import Secret
 from winboot.transport.base import Transport
@@ -33,6 +39,19 @@ Facts = Mapping[str, object]
 
 # A run that needs more passes than this is going round in circles; a bare machine needs three to five.
 MOST_PASSES: Final = 20
+# A machine that takes a session and breaks it off, so many times in one pass, will do so again.
+MOST_LOST: Final = 20
+# Lines of noise that the journal keeps of one pass, and the characters of one.
+MOST_NOISE: Final = 1000
+LONGEST_NOISE: Final = 4096
+# How a pass ends that went through all steps of the plan.
+WHOLE_PASSES: Final = frozenset({"complete", "reboot"})
+# What a new connection can cure.
+RETRIED: Final = (Unreachable, ConnectionLost, Busy)
+# An id as Get-BootId writes it; an error or a warning of the machine is none.
+BOOT_ID: Final = re.compile(r"[0-9A-Za-z-]+")
+# How often the old boot id is answered before a restart is asked for again, when the machine had taken the request.
+PATIENT_ANSWERS: Final = 24
 
 
 class Stop:
@@ -40,10 +59,22 @@ class Stop:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._urgent = threading.Event()
+        # The exit code of the command: 128 and the number of the signal.
+        self.exit_code = Interrupted.exit_code
 
-    def request(self) -> None:
-        """Ask all work to end."""
+    def request(self, signal: int | None = None) -> None:
+        """Ask all work to end; a second time: at once, without waiting for any node."""
+        if self._event.is_set():
+            self._urgent.set()
+        elif signal is not None:
+            self.exit_code = 128 + signal
         self._event.set()
+
+    @property
+    def urgent(self) -> bool:
+        """Whether nobody wants to wait for the nodes any more."""
+        return self._urgent.is_set()
 
     @property
     def requested(self) -> bool:
@@ -74,6 +105,10 @@ class Patience:
     restart: float = 1800.0
     detached_margin: float = 120.0
     held: float = 900.0
+    # A machine that answers, but not yet: how long its first session is tried for.
+    first: float = 60.0
+    # The longest silence of a script: DISM with a slow source takes half an hour.
+    quiet: float = 3600.0
 
 
 @dataclass(slots=True)
@@ -104,6 +139,18 @@ class Pass:
         return tuple(step for step in self.steps if step.state not in ("ok", "skipped"))
 
 
+@dataclass(slots=True)
+class Heard:
+    """What a pipeline has said so far."""
+
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    reboot: RebootWanted | None = None
+    detached: Detached | None = None
+    steps: list[StepDone] = field(default_factory=list)
+    noise: int = 0
+
+
 class ScriptRunner:
     """The run of one script on one node. Not shared between threads; `close` when done."""
 
@@ -114,6 +161,7 @@ class ScriptRunner:
         helpers: Helpers,
         connect: Callable[[], Transport],
         *,
+        steps: Sequence[str],
         listener: Listener,
         journal: Journal,
         patience: Patience,
@@ -122,6 +170,9 @@ class ScriptRunner:
         self.node = node
         self.record = RunRecord()
         self._script = script
+        # The names of the plan's steps, in the order in which the script tells them.
+        self._steps = tuple(steps)
+        self._heard = time.monotonic()
         self._helpers = helpers
         self._connect = connect
         self._listener = listener
@@ -182,65 +233,133 @@ class ScriptRunner:
             self._transport = None
 
     def _persist(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
-        """One pass, tried again after errors that a new connection can cure, for `patience.reconnect` seconds."""
-        deadline = time.monotonic() + self._patience.reconnect
-        reached = self.record.pipelines > 0
-        while True:
-            self._check_stop()
-            try:
-                return self._pass(mode, facts, secrets)
-            except TransportError as error:
-                self._drop(error)
-                reached = reached or isinstance(error, ConnectionLost)
-                if not error.worth_retrying or not reached or time.monotonic() >= deadline:
+        """One pass, tried again after errors that a new connection can cure.
+
+        A machine that was reached is waited for, `patience.reconnect` seconds; one that was never reached fails at
+        once, unless it answers that it is busy (`patience.first`). A machine that breaks every session off is not
+        tried for ever.
+        """
+        begun, lost = time.monotonic(), 0
+
+        def helps(error: WinbootError) -> bool:
+            nonlocal lost
+            lost += isinstance(error, ConnectionLost)
+            reached = self.record.pipelines > 0 or lost > 0
+            patience = self._patience.reconnect if reached else self._patience.first
+            return (
+                (reached or isinstance(error, Busy))
+                and lost < MOST_LOST
+                and time.monotonic() - begun < patience
+            )
+
+        def again_after(error: WinbootError) -> None:
+            self.record.reconnects += 1
+            self._listener.say(self.node, f"connection lost ({error.problem}); going on")
+
+        for attempt in again(
+            max(self._patience.reconnect, self._patience.first),
+            *RETRIED,
+            when=helps,
+            pause=self._patience.poll,
+            sleep=self._pause,
+            between=again_after,
+        ):
+            with attempt:
+                self._check_stop()
+                try:
+                    return self._pass(mode, facts, secrets)
+                except TransportError as error:
+                    self._drop(error)
                     raise
-                self.record.reconnects += 1
-                self._listener.say(self.node, f"connection lost ({error.problem}); going on")
-                self._pause(self._patience.poll)
+        raise AssertionError("again() ends by an answer or an error")
 
     def _pass(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         transport = self._open()
         run = uuid.uuid4().hex
-        started: RunStarted | None = None
-        ended: RunEnded | None = None
-        reboot: RebootWanted | None = None
-        detached: Detached | None = None
-        steps: list[StepDone] = []
+        heard = Heard()
         self._journal.write("pass", {"mode": mode, "run": run})
         arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
+        self._heard = time.monotonic()
+        transport.on_quiet = lambda: self._check_quiet(heard)
         for line in transport.run(self._script, arguments, secrets):
-            event = parse(line)
-            self._journal.write("event" if event else "noise", {"line": line})
-            if event is None or event.run != run:
-                continue
-            self._listener.event(self.node, event)
-            match event:
-                case RunStarted():
-                    # At once: whoever approves certificates meanwhile asks for the machine's name and address.
-                    started = self.record.started = event
-                case StepDone():
-                    steps.append(event)
-                case RebootWanted():
-                    reboot = event
-                case Detached():
-                    detached = event
-                case RunEnded():
-                    ended = event
-            self._check_stop()
-        if started is None or ended is None:
+            self._hear(line, run, heard)
+            self._check_quiet(heard)
+        return self._judge(mode, heard)
+
+    def _hear(self, line: str, run: str, heard: Heard) -> None:
+        """One line of the script: an event of this run, or noise, of which the journal keeps the beginning."""
+        event = parse(line, run)
+        if event is None:
+            heard.noise += 1
+            if heard.noise <= MOST_NOISE:
+                self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
+            return
+        self._journal.write("event", {"line": line})
+        self._heard = time.monotonic()
+        self._listener.event(self.node, event)
+        match event:
+            case RunStarted():
+                # At once: whoever approves certificates meanwhile asks for the machine's name and address.
+                heard.started = self.record.started = event
+            case StepDone():
+                heard.steps.append(event)
+                # At once, too: the report of a run that breaks off has what was done.
+                self.record.steps.append(event)
+            case RebootWanted():
+                heard.reboot = event
+            case Detached():
+                heard.detached = event
+            case RunEnded():
+                heard.ended = event
+
+    def _judge(self, mode: Mode, heard: Heard) -> Pass:
+        """What a pass came to. Raises ConnectionLost for one that broke off, IncompleteRun for one that says less, or
+        more, than its plan."""
+        if heard.started is None or heard.ended is None:
             raise ConnectionLost(
                 f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node
             )
         self.record.pipelines += 1
-        self.record.steps.extend(steps)
-        if ended.problem is not None:
+        if heard.noise > MOST_NOISE:
+            self._journal.write("noise", {"line": f"({heard.noise - MOST_NOISE} more lines were not kept)"})
+        problem = heard.ended.problem
+        if problem is not None:
             # Outside of any step: what the run needs itself, such as its fence, could not be read or written.
             raise NodeFailed(
-                f"{self.node}: {ended.problem.id}: {ended.problem.message}",
-                hint=ended.problem.hint,
+                f"{self.node}: {problem.id}: {problem.message}", hint=problem.hint, node=self.node
+            )
+        self._refuse_incomplete(mode, [step.step for step in heard.steps], heard.ended.reason)
+        return Pass(heard.started, tuple(heard.steps), heard.ended, heard.reboot, heard.detached)
+
+    def _refuse_incomplete(self, mode: Mode, told: Sequence[str], reason: str) -> None:
+        """A look, and a change that went through all steps, names each step of the plan once."""
+        counts = Counter(told)
+        wrong = [f"{name} {count} times" for name, count in counts.items() if count > 1]
+        wrong += [f"{name}, which is not in the plan" for name in counts if name not in self._steps]
+        missing = [name for name in self._steps if name not in counts]
+        if missing and (mode == "Look" or reason in WHOLE_PASSES):
+            wrong.append(f"{len(counts)} of {len(self._steps)} steps, not {missing[0]}")
+        if mode == "Look" and reason != "complete":
+            wrong.append(f"the end {reason!r} of a look")
+        if wrong:
+            raise IncompleteRun(
+                f"{self.node}: the script told {'; '.join(wrong)}",
+                hint="Run the same command again; if it stays so, report it with the node's journal.",
                 node=self.node,
             )
-        return Pass(started, tuple(steps), ended, reboot, detached)
+
+    def _check_quiet(self, heard: Heard) -> None:
+        """Called while the script says nothing, and after each line of it."""
+        self._check_stop()
+        silence = time.monotonic() - self._heard
+        if silence > self._patience.quiet:
+            told = {step.step for step in heard.steps}
+            due = next((name for name in self._steps if name not in told), "the end of the run")
+            raise QuietNode(
+                f"{self.node}: the script has said nothing for {silence:.0f} s; what was due is {due}",
+                hint="Look at the machine (a hanging DISM, WMI or download), then run the same command again.",
+                node=self.node,
+            )
 
     def _open(self) -> Transport:
         if self._transport is None:
@@ -253,23 +372,31 @@ class ScriptRunner:
         self.close()
 
     def _restart(self, done: Pass) -> None:
-        """Restart the machine and wait until its boot id has changed: a port that answers proves nothing."""
+        """Restart the machine and wait until its boot id has changed: a port that answers proves nothing.
+
+        A request that the machine refused is sent again once the old boot id has answered; it is guarded by that id, so
+        that a machine which has restarted meanwhile does not do so twice.
+        """
         self.record.reboots += 1
         names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
         self._listener.say(self.node, f"restarting for {names}")
-        try:
-            # Another controller may have restarted it meanwhile; that one's work is not interrupted for nothing.
-            arguments = {"Reason": f"winboot: {names}", "BootId": done.started.boot_id}
-            for line in self._open().run(self._helpers.restart, arguments, {}):
-                self._journal.write("noise", {"line": line})
-        except TransportError as error:
-            # The machine may go down while it answers; only a boot id that stays the same is a failure.
-            self._journal.write("error", {"name": type(error).__name__, "problem": error.problem})
-        self.close()
-        deadline = time.monotonic() + self._patience.restart
+        before = done.started.boot_id
+        if not before:
+            raise NodeFailed(
+                f"{self.node}: it does not say which boot it is in, so that nobody could see it restart",
+                hint="Restart it by hand, then run the same command again.",
+                node=self.node,
+            )
+        taken = self._ask_to_restart(names, before)
+        deadline, answers = time.monotonic() + self._patience.restart, 0
         while time.monotonic() < deadline:
             self._pause(self._patience.poll)
-            if self._boot_id() not in (None, done.started.boot_id):
+            now = self._boot_id()
+            if now == before:
+                answers += 1
+                if not taken or answers % PATIENT_ANSWERS == 0:
+                    taken = self._ask_to_restart(names, before)
+            elif now:
                 self._listener.say(self.node, "back after the restart")
                 return
         raise Unreachable(
@@ -278,16 +405,30 @@ class ScriptRunner:
             node=self.node,
         )
 
-    def _boot_id(self) -> str | None:
-        """The id of the machine's current boot; None while it does not answer."""
+    def _ask_to_restart(self, names: str, boot_id: str) -> bool:
+        """Send the request; whether the machine took it. It may go down while it answers."""
         try:
-            lines = list(self._open().run(self._helpers.boot_id, {}, {}))
+            # Another controller may have restarted it meanwhile; that one's work is not interrupted for nothing.
+            arguments = {"Reason": f"winboot: {names}", "BootId": boot_id}
+            for line in self._open().run(self._helpers.restart, arguments, {}):
+                self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
+        except TransportError as error:
+            self._drop(error)
+            return False
+        self.close()
+        return True
+
+    def _boot_id(self) -> str | None:
+        """The id of the machine's current boot; None while it does not answer, or does not say it."""
+        try:
+            lines = [line.strip() for line in self._open().run(self._helpers.boot_id, {}, {})]
         except TransportError as error:
             self._drop(error)
             if not error.worth_retrying:
                 raise
             return None
-        return lines[-1].strip() if lines else None
+        # A restart that nobody saw happen is not believed: only an id proves it.
+        return next((line for line in reversed(lines) if BOOT_ID.fullmatch(line)), None)
 
     def _wait_detached(self, done: Pass, until: dict[str, float]) -> None:
         if done.detached is None:

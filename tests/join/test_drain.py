@@ -9,6 +9,8 @@ import pytest
 from tests.join.fakes import STARTING, FakeCluster, Found, Scene, a_node, states
 from winboot.drain import disturbs_pods
 from winboot.events import KNOWN_LATER, Difference
+from winboot.plan import make_plan
+from winboot.steps import STEPS
 
 
 @pytest.mark.parametrize("flag", ["reboot", "disrupts", "disturbs"])
@@ -108,7 +110,8 @@ def test_what_a_look_could_not_know_is_drained_for_when_it_shows(tmp_path: Path)
 def test_a_part_of_the_plan_lifts_its_own_cordon(tmp_path: Path) -> None:
     """With `--only` the startup taint's step, which would lift it, is not there."""
     scene = Scene(tmp_path, Found("directories", flags=("reboot",)), cluster=FakeCluster(a_node()))
-    scene.machine.steps = ["directories"]
+    plan = make_plan(scene.spec, STEPS, only=("directories",), skip=())
+    scene.machine.steps = [step.name for step in plan.node_side]
 
     scene.join(drain=True, only=("directories",))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from winboot.cli import EXIT_INTERRUPTED
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Drain,
@@ -73,7 +72,7 @@ def _run(
     output: Output,
     report: Path | None,
 ) -> None:
-    from winboot.cli.output import check_report_path, progress, save, show
+    from winboot.cli.output import check_report_path, progress, save, save_exit, show
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import join as join_nodes
 
@@ -86,10 +85,10 @@ def _run(
         chosen = _existing(specs, context) if command == "repair" else specs
         result = join_nodes(chosen, context, tuned(options), command=command)
     show(result, output)
-    save(result, report)
+    saved = save(result, report)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
-    raise typer.Exit(EXIT_INTERRUPTED if context.stop.requested else result.exit_code)
+    raise typer.Exit(context.stop.exit_code if context.stop.requested else save_exit(saved, result.exit_code))
 
 
 def _existing(specs: Sequence[NodeSpec], context: RunContext) -> list[NodeSpec]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from winboot.cli.options import Output
 from winboot.cli.progress import Board, Lines, Quiet
 from winboot.errors import UsageError
-from winboot.report import Report
+from winboot.report import EXIT_FAILED, Report
 from winboot.report.data import json_lines, junit
 from winboot.report.page import html
 from winboot.report.table import print_report
@@ -73,11 +75,32 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {path} cannot be written: {error.strerror}", hint="Name another file.")
 
 
-def save(report: Report, path: Path | None) -> None:
-    """Write the report file, if one is wanted."""
+def save(report: Report, path: Path | None) -> bool:
+    """Write the report file, if one is wanted: whole or not at all, readable by its owner alone.
+
+    False where it could not be written, which is said on standard error: the report has been shown, and what was done
+    is done.
+    """
     if path is None:
-        return
+        return True
+    text = _FORMS[path.suffix.lower()](report)
+    part = path.with_name(f".{path.name}.part")
     try:
-        path.write_text(_FORMS[path.suffix.lower()](report), encoding="utf-8")
+        descriptor = os.open(path.parent / part.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        part.replace(path)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        typer.secho(f"winboot: the report {path} was not written: {error.strerror}", err=True, fg="red")
+        typer.echo(
+            "next: the work itself is done as shown; `winboot plan --report FILE` writes a new one", err=True
+        )
+        return False
+    return True
+
+
+def save_exit(saved: bool, code: int) -> int:
+    """The exit code of the command: a report that was asked for and is not there is a failure, and the least one."""
+    return code if saved or code else EXIT_FAILED

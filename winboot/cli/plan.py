@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from winboot.cli import EXIT_INTERRUPTED
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     InventoryFile,
@@ -29,7 +28,7 @@ def plan(
     workers: Workers = 32,
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
-    from winboot.cli.output import check_report_path, progress, save, show
+    from winboot.cli.output import check_report_path, progress, save, save_exit, show
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import Options, survey
 
@@ -42,5 +41,5 @@ def plan(
     ):
         result = survey(specs, context, tuned(options))
     show(result, output, differences=True)
-    save(result, report)
-    raise typer.Exit(EXIT_INTERRUPTED if context.stop.requested else result.exit_code)
+    saved = save(result, report)
+    raise typer.Exit(context.stop.exit_code if context.stop.requested else save_exit(saved, result.exit_code))

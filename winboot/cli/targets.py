@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from winboot.spec import NodeSpec
     from winboot.transport.base import Transport
 
+# SIGHUP: the terminal or the SSH session was closed. Windows has none.
+SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 Tune = Callable[["Options"], "Options"]
 
 
@@ -134,14 +138,14 @@ def _holder() -> str:
 
 
 @contextmanager
-def _signals(request: Callable[[], None]) -> Iterator[None]:
+def _signals(request: Callable[[int], None]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
-        request()
+        request(number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    former = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
         yield
     finally:

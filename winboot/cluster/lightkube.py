@@ -30,6 +30,7 @@ from lightkube.resources.certificates_v1 import CertificateSigningRequest, Certi
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 from lightkube.types import PatchType
 
+from winboot.clean import clean
 from winboot.cluster import labels, requests
 from winboot.cluster.base import (
     Drained,
@@ -437,8 +438,8 @@ def node_facts(node: Node) -> NodeFacts:
         name=_name(metadata),
         version=(metadata.resourceVersion if metadata is not None else None) or "",
         ready=ready is not None and ready.status == "True",
-        reason=(ready.reason if ready is not None else None) or "",
-        message=(ready.message if ready is not None else None) or "",
+        reason=clean((ready.reason if ready is not None else None) or ""),
+        message=clean((ready.message if ready is not None else None) or ""),
         system_uuid=info.systemUUID if info is not None else "",
         pod_cidrs=tuple(cidrs),
         labels=dict((metadata.labels if metadata is not None else None) or {}),

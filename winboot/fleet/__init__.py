@@ -37,7 +37,13 @@ def run_nodes(
         NodeRun(spec, make_plan(spec, STEPS, only=options.only, skip=options.skip), context, options, small)
         for spec in specs
     ]
-    reports = each(nodes, lambda node: node.reported(work), stop=context.stop, workers=options.workers)
+    reports = each(
+        nodes,
+        lambda node: node.reported(work),
+        stop=context.stop,
+        workers=options.workers,
+        late=NodeRun.abandoned,
+    )
     return Report(
         command=command,
         run=context.run,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
-from winboot.cluster.base import Cluster, NodeFacts
-from winboot.errors import InternalError, WinbootError
+from winboot.clean import clean
+from winboot.cluster.base import Cluster, NodeFacts, Token
+from winboot.errors import ClusterError, InternalError, Interrupted, WinbootError
 from winboot.events import StepDone
 from winboot.fleet.context import Options, RunContext
 from winboot.journal import Journal
@@ -17,6 +21,9 @@ from winboot.report import Failure, NodeReport, collect
 from winboot.run import Facts, Pass, RunRecord, ScriptRunner
 from winboot.script import Helpers, render
 from winboot.spec import NodeSpec
+
+# How long the API server may take to delete a token when a run is left, in seconds.
+FORGET_S: Final = 1.0
 
 
 class NodeRun:
@@ -33,6 +40,8 @@ class NodeRun:
         self.name = spec.node.name
         self.cluster: Cluster | None = None
         self.ready: bool | None = None
+        # The bootstrap token that was made for this node, as long as it exists.
+        self.token: Token | None = None
         self.notes: list[str] = []
         self._helpers = helpers
         self._own_steps: list[StepDone] = []
@@ -44,6 +53,8 @@ class NodeRun:
         clock = time.monotonic()
         failure = None
         try:
+            if self.context.stop.requested:
+                raise self._interrupted("it was not begun")
             self._open()
             work(self)
         except WinbootError as error:
@@ -54,6 +65,35 @@ class NodeRun:
         finally:
             self._close()
         return replace(self.report(failure), seconds=time.monotonic() - clock)
+
+    def abandoned(self) -> NodeReport:
+        """What is known of a node that did not end when the run was stopped; its thread is not waited for."""
+        if self.token is not None and self.cluster is not None:
+            self._forget(self.cluster, self.token)
+        failure = Failure.of(self._interrupted("it did not end in time; its script may go on for a while"))
+        return self.report(failure)
+
+    def _forget(self, cluster: Cluster, token: Token) -> None:
+        """Delete the token of a change that was left, in a bounded time: the cluster may be as silent as the node."""
+
+        def forget() -> None:
+            with suppress(ClusterError):
+                cluster.forget_token(token.id)
+
+        thread = threading.Thread(target=forget, name=f"forget-{self.name}", daemon=True)
+        thread.start()
+        thread.join(FORGET_S)
+        if thread.is_alive():
+            self.notes.append(
+                f"the bootstrap token {token.id} may be left; it expires at {token.expires:%H:%M} UTC"
+            )
+
+    def _interrupted(self, what: str) -> Interrupted:
+        return Interrupted(
+            f"{self.name}: interrupted: {what}",
+            hint="Run the same command again; it goes on.",
+            node=self.name,
+        )
 
     @property
     def runner(self) -> ScriptRunner:
@@ -121,7 +161,8 @@ class NodeRun:
             reconnects=record.reconnects,
             pipelines=record.pipelines,
             ready=self.ready,
-            notes=(*self.notes, *lost),
+            # Some quote certificate requests.
+            notes=tuple(map(clean, (*self.notes, *lost))),
         )
 
     def _open(self) -> None:
@@ -131,6 +172,7 @@ class NodeRun:
             render(self.plan.complete, self.spec).text,
             self._helpers,
             lambda: self.context.connect(self.spec),
+            steps=[step.name for step in self.plan.node_side],
             listener=self.context.listener,
             journal=self._journal,
             patience=self.options.patience,

@@ -1,10 +1,12 @@
-"""Many nodes side by side: one thread a node, one result a node, whatever happens to the others."""
+"""Work on many items side by side: a thread each, as many as help, one result an item, whatever happens to the others."""
 
 from __future__ import annotations
 
+import queue
+import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from winboot.run import Stop
 
@@ -13,24 +15,92 @@ Result = TypeVar("Result")
 
 # Threads beyond this only queue for the interpreter lock: measured at 45 to 80 nodes a second with any larger number.
 MOST_WORKERS: Final = 64
+# How long a run that was asked to stop waits for its nodes: a script that says something ends within this.
+GRACE_S: Final = 3.0
+_LOOK_S: Final = 0.1
 
 
 def each(
-    items: Sequence[Item], work: Callable[[Item], Result], *, stop: Stop, workers: int = MOST_WORKERS
+    items: Sequence[Item],
+    work: Callable[[Item], Result],
+    *,
+    stop: Stop,
+    workers: int = MOST_WORKERS,
+    late: Callable[[Item], Result] | None = None,
+    grace: float = GRACE_S,
 ) -> list[Result]:
     """`work(item)` for every item, side by side; results in the order of the items.
 
-    `work` turns its own expected errors into a result; an error that escapes it is a bug and is raised here. Ctrl-C
-    asks all work to stop and still collects every result, so that the report is complete.
+    `work` turns its own expected errors into a result; an error that escapes it is a bug and is raised here. When `stop`
+    is requested, items have `grace` seconds (none after a second request) to end; one that does not, because its
+    machine neither answers nor goes away, is left to its thread, and `late(item)` is its result. Without `late` every
+    item is waited for. Ctrl-C is such a request.
     """
-    if not items:
-        return []
-    with ThreadPoolExecutor(
-        max_workers=min(workers, len(items), MOST_WORKERS), thread_name_prefix="node"
-    ) as pool:
-        futures = [pool.submit(work, item) for item in items]
+    pool = _Pool(items, work, min(workers, MOST_WORKERS))
+    deadline: float | None = None
+    while not pool.finished:
+        try:
+            pool.wait(_LOOK_S)
+        except KeyboardInterrupt:
+            stop.request()
+        if stop.requested and late is not None:
+            deadline = deadline if deadline is not None else time.monotonic() + grace
+            if stop.urgent or time.monotonic() >= deadline:
+                break
+    return pool.results(late)
+
+
+class _Pool(Generic[Item, Result]):
+    """Threads that take one item after the other; daemons, so that one which hangs in a socket ends with the process."""
+
+    def __init__(self, items: Sequence[Item], work: Callable[[Item], Result], workers: int) -> None:
+        self._items = items
+        self._work = work
+        self._next: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._results: dict[int, Result] = {}
+        self._bug: BaseException | None = None
+        self._changed = threading.Condition()
+        for index in range(len(items)):
+            self._next.put(index)
+        for number in range(min(workers, len(items))):
+            threading.Thread(target=self._run, name=f"node_{number}", daemon=True).start()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every item has its result, or one has met a bug."""
+        return len(self._results) == len(self._items) or self._bug is not None
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until something has changed, at most so long."""
+        with self._changed:
+            if not self.finished:
+                self._changed.wait(seconds)
+
+    def results(self, late: Callable[[Item], Result] | None) -> list[Result]:
+        """One for each item; raises the error that escaped the work."""
+        with self._changed:
+            if self._bug is not None:
+                raise self._bug
+            known = dict(self._results)
+        missing = [index for index in range(len(self._items)) if index not in known]
+        assert late is not None or not missing
+        if late is not None:
+            known |= {index: late(self._items[index]) for index in missing}
+        return [known[index] for index in range(len(self._items))]
+
+    def _run(self) -> None:
         while True:
             try:
-                return [future.result() for future in futures]
-            except KeyboardInterrupt:
-                stop.request()
+                index = self._next.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                result = self._work(self._items[index])
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that asked for the results
+                with self._changed:
+                    self._bug = error
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                self._results[index] = result
+                self._changed.notify_all()

@@ -40,14 +40,17 @@ def change_secrets(
     differing: Sequence[StepDone],
     cluster: Cluster | None,
     note: Callable[[str], None],
+    minted_one: Callable[[Token | None], None] = lambda token: None,
 ) -> Iterator[ChangeSecrets]:
     """The secrets that the differing steps ask for. A token that was minted here is deleted at the end.
 
     Another controller at the same node has a token of its own, which its kubelet may still need: only ours goes.
+    `minted_one` hears of that token, and of its end.
     Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
     """
     names = secret_names(spec, plan, differing)
     minted = _mint(spec, cluster) if BOOTSTRAP in names and spec.cluster.bootstrap_token == "mint" else None
+    minted_one(minted)
     try:
         values = {name: _read(spec, name) for name in sorted(names) if minted is None or name != BOOTSTRAP}
         if minted is not None:
@@ -56,6 +59,7 @@ def change_secrets(
     finally:
         if cluster is not None and minted is not None:
             _forget(cluster, minted, note)
+        minted_one(None)
 
 
 def secret_names(spec: NodeSpec, plan: Plan, differing: Sequence[StepDone]) -> set[str]:

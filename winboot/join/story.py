@@ -99,7 +99,14 @@ def _change(run: NodeRun, node: NodeFacts | None, look: Pass) -> None:
     """The change pipeline, with the node drained first where that is wanted and needed."""
     refuse_skew(run)
     drained = _drained(run, node, look.to_change)
-    with change_secrets(run.spec, run.plan, look.to_change, run.cluster, run.notes.append) as secrets:
+    with change_secrets(
+        run.spec,
+        run.plan,
+        look.to_change,
+        run.cluster,
+        run.notes.append,
+        lambda token: setattr(run, "token", token),
+    ) as secrets:
         approver = Approver(
             run.cluster,
             run.name,

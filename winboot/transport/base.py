@@ -112,8 +112,17 @@ class Probe:
     host_key: str | None = None
 
 
+def nobody_waits() -> None:
+    """What `on_quiet` is until somebody wants to know."""
+
+
 class Transport(Protocol):
-    """A session on one machine. Belongs to one thread; opens on first use."""
+    """A session on one machine. Belongs to one thread; opens on first use.
+
+    `on_quiet` is called from time to time while a script says nothing; it may raise to end the script.
+    """
+
+    on_quiet: Callable[[], None]
 
     def run(
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]

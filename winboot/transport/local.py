@@ -12,14 +12,14 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import IO, Final, Self
 
 from winboot.errors import Unreachable
 from winboot.secret import Secret
-from winboot.transport.base import Probe
+from winboot.transport.base import Probe, nobody_waits
 from winboot.transport.console import ARGUMENTS, Conversation, standard_input
 from winboot.transport.probe import PROBE_SCRIPT, Outside, read_probe
 
@@ -28,6 +28,7 @@ PROGRAM_VARIABLE: Final = "WINBOOT_POWERSHELL"
 _PIECE: Final = 1 << 16
 _LAST_WORDS: Final = 4096
 _CLOSE_S: Final = 5
+_QUIET_S: Final = 1.0
 
 
 class LocalTransport:
@@ -35,6 +36,7 @@ class LocalTransport:
 
     def __init__(self, *, name: str) -> None:
         self._name = name
+        self.on_quiet = nobody_waits
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +51,7 @@ class LocalTransport:
     ) -> Iterator[str]:
         """See `Transport.run`."""
         payload = standard_input(script, arguments, secrets)
-        process = _PipedProcess(_program(self._name), payload)
+        process = _PipedProcess(_program(self._name), payload, self.on_quiet)
         talk = Conversation(self._name, process)
         try:
             yield from talk.lines()
@@ -84,7 +86,8 @@ def _program(name: str) -> str:
 class _PipedProcess:
     """powershell.exe behind pipes; see `console.Process`. Two threads read, one writes, so that no pipe can fill up."""
 
-    def __init__(self, program: str, payload: bytes) -> None:
+    def __init__(self, program: str, payload: bytes, on_quiet: Callable[[], None]) -> None:
+        self._on_quiet = on_quiet
         self._process = subprocess.Popen(
             [program, *ARGUMENTS],
             stdin=subprocess.PIPE,
@@ -106,7 +109,11 @@ class _PipedProcess:
 
     def receive(self) -> bytes:
         """More output; empty at the end."""
-        return self._said.get()
+        while True:
+            try:
+                return self._said.get(timeout=_QUIET_S)
+            except queue.Empty:
+                self._on_quiet()
 
     def finish(self) -> tuple[int | None, str]:
         """The exit code and the last of standard error."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from winboot.clean import clean
 from winboot.errors import ProtocolError
 from winboot.transport.base import Certificate, Endpoint, Probe
 from winboot.transport.failures import LIBRARY_ERRORS, translate
@@ -134,14 +135,14 @@ def read_probe(run: Callable[[], Iterator[str]], outside: Outside, name: str) ->
             offered_auth=outside.offered_auth,
             certificate=outside.certificate,
             host_key=outside.host_key,
-            language_mode=str(answer["language"]),
-            execution_policy=str(answer["policy"]),
+            language_mode=clean(str(answer["language"])),
+            execution_policy=clean(str(answer["policy"])),
             administrator=bool(answer["administrator"]),
             filtered_token=bool(answer["filtered"]),
-            computer_name=str(answer["computer"]),
-            domain=answer["domain"],
-            os_build=str(answer["build"]),
-            ps_version=str(answer["ps"]),
+            computer_name=clean(str(answer["computer"])),
+            domain=clean(str(answer["domain"])) if answer["domain"] is not None else None,
+            os_build=clean(str(answer["build"])),
+            ps_version=clean(str(answer["ps"])),
             clock_offset=now - middle,
             round_trip=after - before,
         )

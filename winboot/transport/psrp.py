@@ -44,7 +44,7 @@ from winboot.errors import (
 )
 from winboot.retry import again
 from winboot.secret import Secret
-from winboot.transport.base import Endpoint, Probe
+from winboot.transport.base import Endpoint, Probe, nobody_waits
 from winboot.transport.failures import LIBRARY_ERRORS, NO_SUCH_SHELL, OPERATION_TIMEOUT, translate
 from winboot.transport.probe import PROBE_SCRIPT, read_probe, visible_from_outside
 from winboot.transport.wire import Connection, quieten
@@ -237,6 +237,7 @@ class PsrpTransport:
         self._connection: Connection | None = None
         self._pool: _Pool | None = None
         self._finished: _Pipeline | None = None
+        self.on_quiet = nobody_waits
 
     def __enter__(self) -> Self:
         return self
@@ -329,6 +330,8 @@ class PsrpTransport:
             if pipeline.state != PSInvocationState.RUNNING:
                 break
             said = self._poll(pipeline)
+            if not said:
+                self.on_quiet()
         if pipeline.state == PSInvocationState.FAILED:
             raise self._script_failed(pipeline.streams.error[-1])
         if pipeline.state != PSInvocationState.COMPLETED:

@@ -49,7 +49,7 @@ from winboot.inventory import Connection, Jump
 from winboot.profile import Reference
 from winboot.retry import again
 from winboot.secret import Secret
-from winboot.transport.base import Probe, Timeouts
+from winboot.transport.base import Probe, Timeouts, nobody_waits
 from winboot.transport.console import AGAIN, Conversation, command_line, standard_input
 from winboot.transport.probe import PROBE_SCRIPT, Outside, read_probe
 
@@ -181,6 +181,7 @@ class SshTransport:
         self._endpoint = endpoint
         self._name = name
         self._link: Link | None = None
+        self.on_quiet = nobody_waits
 
     def __enter__(self) -> Self:
         return self
@@ -240,7 +241,7 @@ class SshTransport:
         channel.sendall(payload)
         channel.shutdown_write()
         channel.settimeout(float(self._endpoint.timeouts.operation))
-        return _ChannelProcess(channel, self._name, self._endpoint.timeouts)
+        return _ChannelProcess(channel, self._name, self._endpoint.timeouts, self.on_quiet)
 
     def _session(self) -> Link:
         """The open connection, or a new one. Opening is tried again while that can help, for `timeouts.open` seconds."""
@@ -272,8 +273,11 @@ class SshTransport:
 class _ChannelProcess:
     """powershell.exe behind a channel; see `console.Process`."""
 
-    def __init__(self, channel: paramiko.Channel, name: str, timeouts: Timeouts) -> None:
+    def __init__(
+        self, channel: paramiko.Channel, name: str, timeouts: Timeouts, on_quiet: Callable[[], None]
+    ) -> None:
         self.channel = channel
+        self._on_quiet = on_quiet
         self._name = name
         self._timeouts = timeouts
 
@@ -284,6 +288,7 @@ class _ChannelProcess:
                 return self.channel.recv(_PIECE)
             except TimeoutError:
                 self._ask_whether_alive()
+                self._on_quiet()
 
     def finish(self) -> tuple[int | None, str]:
         """The exit code, None when the connection ended first, and the last of standard error."""

@@ -22,7 +22,7 @@ from typing import Final, Self
 from winboot.errors import Unreachable, UsageError
 from winboot.inventory import Connection
 from winboot.secret import Secret
-from winboot.transport.base import Probe, Transport
+from winboot.transport.base import Probe, Transport, nobody_waits
 
 LOOPBACK: Final = "127.0.0.1"
 PLACEHOLDERS: Final = ("{local_port}", "{host}", "{port}", "{name}")
@@ -121,6 +121,7 @@ class TunnelledTransport:
         self._make = make
         self._name = name
         self._open: tuple[Tunnel, Transport] | None = None
+        self.on_quiet = nobody_waits
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +135,9 @@ class TunnelledTransport:
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]
     ) -> Iterator[str]:
         """See `Transport.run`."""
-        yield from self._inner().run(script, arguments, secrets)
+        inner = self._inner()
+        inner.on_quiet = self.on_quiet
+        yield from inner.run(script, arguments, secrets)
 
     def probe(self) -> Probe:
         """See `Transport.probe`."""

@@ -1,0 +1,69 @@
+"""The threads of a run: one result an item, and an end within seconds whatever an item does."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from winboot.fleet import each
+from winboot.run import Stop
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    assert each([3, 1, 2], lambda item: item * 2, stop=Stop(), workers=2) == [6, 2, 4]
+
+
+def test_no_item_is_no_result() -> None:
+    assert each([], str, stop=Stop()) == []
+
+
+def test_an_item_that_hangs_is_left_when_the_run_is_stopped() -> None:
+    """The others keep their results; the one that hangs is told by `late`."""
+    stop, hang = Stop(), threading.Event()
+    threading.Timer(0.2, stop.request).start()
+    begun = time.monotonic()
+
+    found = each(
+        ["quick", "hangs"],
+        lambda item: "done" if item == "quick" else str(hang.wait(60)),
+        stop=stop,
+        late=lambda item: "left",
+        grace=0.3,
+    )
+
+    hang.set()
+    assert found == ["done", "left"]
+    assert time.monotonic() - begun < 5
+
+
+def test_a_second_request_waits_for_nobody() -> None:
+    stop, hang = Stop(), threading.Event()
+    for after in (0.1, 0.2):
+        threading.Timer(after, stop.request).start()
+    begun = time.monotonic()
+
+    assert each(
+        ["hangs"], lambda item: str(hang.wait(60)), stop=stop, late=lambda item: "left", grace=50
+    ) == ["left"]
+
+    hang.set()
+    assert time.monotonic() - begun < 10
+
+
+def test_a_bug_in_the_work_is_raised() -> None:
+    def work(item: int) -> int:
+        raise ZeroDivisionError(item)
+
+    with pytest.raises(ZeroDivisionError):
+        each([1, 2], work, stop=Stop())
+
+
+@pytest.mark.parametrize(("signal", "code"), [(None, 130), (2, 130), (15, 143), (1, 129)])
+def test_the_exit_code_is_that_of_the_first_signal(signal: int | None, code: int) -> None:
+    stop = Stop()
+    stop.request(signal)
+    stop.request(2)
+
+    assert (stop.exit_code, stop.urgent) == (code, True)
