@@ -22,7 +22,7 @@ function Get-AzureStateDifference {
     param([string[]]$Folders, [string]$Network)
     $started = Get-BootTime
     if ($null -eq $started) { return }
-    foreach ($path in Get-AzureStateFile $Folders) {
+    foreach ($path in Get-AzureStateFile -Folders $Folders) {
         if ($path -like '*.lock' -or [IO.File]::GetLastWriteTimeUtc($path) -ge $started) { continue }
         New-Difference -What "file ${path}: state of pods before the restart" -Is 'present' -Want $null
     }
@@ -33,10 +33,10 @@ function Clear-AzureState {
     # the next pod; the first switch below it stays, so the adapter is not rewired.
     param([string[]]$Folders, [string]$Network, [switch]$All)
     # Stopping the kubelet stops kube-proxy as well, which depends on it.
-    $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
-    Stop-RunningService 'kubelet'
-    Remove-PodNetwork $Network
-    foreach ($path in Get-AzureStateFile $Folders) { Remove-File $path }
+    $running = @(@('kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
+    Stop-RunningService -Name 'kubelet'
+    Remove-PodNetwork -Name $Network
+    foreach ($path in Get-AzureStateFile -Folders $Folders) { Remove-File -Path $path }
     if ($All) { return }
-    foreach ($name in $running) { Start-CurrentService $name }
+    foreach ($name in $running) { Start-CurrentService -Name $name }
 }

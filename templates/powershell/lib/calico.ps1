@@ -4,17 +4,17 @@ function Get-CalicoDifference {
     # Wanted is a table: name, type and vni of the HNS network, and the name of the endpoint.
     param([hashtable]$Wanted)
     $what = "HNS network $($Wanted.name)"
-    $disrupts = Test-RestartDisruption 'calico-node'
-    $networks = @(Get-HnsObject networks $Wanted.name)
+    $disrupts = Test-RestartDisruption -Name 'calico-node'
+    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     if (-not $networks) { New-Difference -Key 'network:present' -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
     else {
         Compare-Wanted -Key 'network:type' -What "${what}: type" -Is $networks[0].Type -Want $Wanted.type -IgnoreCase -Disrupts:$disrupts
-        Compare-Wanted -Key 'network:vni' -What "${what}: VNI" -Is (Get-NetworkVni $networks[0]) -Want ([string]$Wanted.vni) -Disrupts:$disrupts
+        Compare-Wanted -Key 'network:vni' -What "${what}: VNI" -Is (Get-NetworkVni -Network $networks[0]) -Want ([string]$Wanted.vni) -Disrupts:$disrupts
         Compare-Wanted -Key 'network:management-address' -What "${what}: management address" `
-            -Is (Read-Member $networks[0] 'ManagementIP') -Want (Complete-Text '<<node_ip>>') `
+            -Is (Read-Member -Object $networks[0] -Names 'ManagementIP') -Want (Complete-Text -Text '<<node_ip>>') `
             -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) -Disrupts:$disrupts
     }
-    Get-CalicoEndpointDifference $Wanted -Disrupts:$disrupts
+    Get-CalicoEndpointDifference -Wanted $Wanted -Disrupts:$disrupts
 }
 
 function Get-CalicoEndpointDifference {
@@ -22,12 +22,12 @@ function Get-CalicoEndpointDifference {
     # behind it), which kube-proxy answers from.
     param([hashtable]$Wanted, [switch]$Disrupts)
     $what = "HNS endpoint $($Wanted.endpoint)"
-    $address = Get-CalicoAddress $Wanted
+    $address = Get-CalicoAddress -Wanted $Wanted
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
     $is = $null
     if ($endpoints.Count -gt 0) { $is = [string]$endpoints[0].IPAddress }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not $address) -Disrupts:$Disrupts
-    if ($endpoints.Count -gt 0 -and -not (Test-RemoteEndpoint $endpoints[0])) {
+    if ($endpoints.Count -gt 0 -and -not (Test-RemoteEndpoint -Endpoint $endpoints[0])) {
         New-Difference -Key 'endpoint:kind' -What "${what}: kind" -Is 'of this host' -Want 'remote' -Disrupts:$Disrupts
     }
 }
@@ -35,14 +35,14 @@ function Get-CalicoEndpointDifference {
 function Test-RemoteEndpoint {
     # Whether an endpoint stands for something behind another address; Windows leaves the member out where it is not.
     param([object]$Endpoint)
-    [bool](Read-Member $Endpoint 'IsRemoteEndpoint')
+    [bool](Read-Member -Object $Endpoint -Names 'IsRemoteEndpoint')
 }
 
 function Get-CalicoAddress {
     # The third address of the block that Calico's IPAM took for this node: the agent gives it to its endpoint.
     param([hashtable]$Wanted)
     foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
-        foreach ($subnet in Read-Item $network 'Subnets' | Select-Object -First 1) { return Get-CidrAddress $subnet.AddressPrefix 2 }
+        foreach ($subnet in Read-Item -Object $network -Name 'Subnets' | Select-Object -First 1) { return Get-CidrAddress -Cidr $subnet.AddressPrefix -Offset 2 }
     }
 }
 
@@ -52,16 +52,16 @@ function Start-Calico {
     param([hashtable]$Wanted, [string]$Service, [int]$Seconds)
     $wrong = {
         $script:Run.Cache = @{}
-        Get-CalicoDifference $Wanted
+        Get-CalicoDifference -Wanted $Wanted
     }
     $existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
-    Save-FormerValue 'CalicoNetwork' $Wanted.name @{ name = $Wanted.name; existed = $existed }
-    if (@(& $wrong).Count -gt 0) { Stop-RunningService $Service }
-    Remove-HostEndpoint $Wanted
-    Start-CurrentService $Service
-    if (-not (Wait-Until { @(& $wrong).Count -eq 0 } -Seconds $Seconds -Pause 2000)) {
+    Save-FormerValue -Kind 'CalicoNetwork' -Key $Wanted.name -Value @{ name = $Wanted.name; existed = $existed }
+    if (@(& $wrong).Count -gt 0) { Stop-RunningService -Name $Service }
+    Remove-HostEndpoint -Wanted $Wanted
+    Start-CurrentService -Name $Service
+    if (-not (Wait-Until -Test { @(& $wrong).Count -eq 0 } -Seconds $Seconds -Pause 2000)) {
         $left = @(& $wrong | ForEach-Object { "$($_.what) is $($_.is)" }) -join '; '
-        Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $left"
+        Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $left"
     }
     $script:Run.Cache = @{}
 }
@@ -70,7 +70,7 @@ function Remove-HostEndpoint {
     # Takes away an endpoint of the agent's name that is not the agent's: it would keep one with its name and network.
     param([hashtable]$Wanted)
     foreach ($endpoint in Get-HnsObject -Kind endpoints -Name $Wanted.endpoint) {
-        if (-not (Test-RemoteEndpoint $endpoint)) { Remove-HnsObject -Kind endpoints -Id $endpoint.ID }
+        if (-not (Test-RemoteEndpoint -Endpoint $endpoint)) { Remove-HnsObject -Kind endpoints -Id $endpoint.ID }
     }
 }
 
@@ -81,14 +81,14 @@ function Reset-CalicoNetwork {
     param([hashtable]$Wanted, [string]$Service)
     if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0) { return }
     # No pod may start on a network that is about to go. Stopping the kubelet stops what depends on it as well.
-    $running = @(@('kubelet', $Service, 'kube-proxy') | Where-Object { (Get-ServiceState $_) -eq 'Running' })
-    Stop-RunningService 'kubelet'
-    Remove-PodNetwork $Wanted.name
-    foreach ($name in $running) { Start-CurrentService $name }
+    $running = @(@('kubelet', $Service, 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
+    Stop-RunningService -Name 'kubelet'
+    Remove-PodNetwork -Name $Wanted.name
+    foreach ($name in $running) { Start-CurrentService -Name $name }
 }
 
 function Restore-CalicoNetwork {
     # The service is gone by now, and the switch below stays.
     param([object]$Former)
-    if (-not $Former.existed) { Remove-PodNetwork $Former.name }
+    if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
 }

@@ -4,14 +4,14 @@
 
 function Start-DetachedRun {
     # Stores this script and starts it as a task of SYSTEM; Seconds is what the work itself may take.
-    param([int]$Seconds = 300, $Guard)
+    param([int]$Seconds = 300, [object]$Guard)
     Assert-NoFailure
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
     $whole = $Seconds + 720
-    $path = Get-StatePath "detached\$id.ps1"
-    Write-FileText $path (ConvertTo-ScriptFile $run.Text)
-    Write-StateJson "detached\$id.json" @{
+    $path = Get-StatePath -Name "detached\$id.ps1"
+    Write-FileText -Path $path -Text (ConvertTo-ScriptFile -Text $run.Text)
+    Write-StateJson -Name "detached\$id.json" -Value @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
         deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
@@ -19,9 +19,9 @@ function Start-DetachedRun {
     $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
     # The second line: it finds the run still noted as running only when that one was killed.
     $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
-    Set-Task "detached-$id-rescue" (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
+    Set-Task -Name "detached-$id-rescue" -Task (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
             -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
-    Set-Task "detached-$id" (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
+    Set-Task -Name "detached-$id" -Task (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
             -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
@@ -29,28 +29,28 @@ function Start-DetachedRun {
 
 function Get-ReachedAddress {
     # The machine's own addresses that the controller comes in by: as it told, else that of the node.
-    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address $_) })
+    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address -Ip $_) })
     if ($told.Count -gt 0) { return $told }
     foreach ($address in Get-NodeAddress) { $address.ip }
 }
 
 function Assert-NoFailure {
     # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
-    foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
+    foreach ($status in Read-UntoldRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
         $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
-        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+        Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
 }
 
 function Read-UntoldRun {
     # Purpose is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
-    foreach ($status in Read-DetachedRun "$Step-") {
+    foreach ($status in Read-DetachedRun -Step "$Step-") {
         if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
         $status.told = $true
-        Write-StateJson "detached\$($status.id).json" $status
+        Write-StateJson -Name "detached\$($status.id).json" -Value $status
         $status
     }
 }
@@ -59,75 +59,75 @@ function Invoke-Detached {
     # The task's own work, or, with Rescue, what is left of a run that was killed.
     param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
-    $status = Read-StateJson "detached\$id.json"
+    $status = Read-StateJson -Name "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
         try {
-            if ($Rescue) { $ended = Invoke-Rescue $status }
+            if ($Rescue) { $ended = Invoke-Rescue -Status $status }
             else {
                 if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
                 if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
                 $script:Run.Fence = $status.fence
                 # That event is still on its way through the network.
                 Start-Sleep -Seconds 2
-                $ended = Invoke-Guarded $status
+                $ended = Invoke-Guarded -Status $status
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        Complete-DetachedRun $status $ended
+        Complete-DetachedRun -Status $status -Ended $ended
     }
-    finally { if ($lock) { Exit-Run $lock } }
-    Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-    Remove-Task "detached-$id-rescue"
-    Remove-Task "detached-$id"
+    finally { if ($lock) { Exit-Run -Lock $lock } }
+    Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
+    Remove-Task -Name "detached-$id-rescue"
+    Remove-Task -Name "detached-$id"
 }
 
 function Complete-DetachedRun {
     # Notes how a run ended, once.
-    param($Status, $Ended)
+    param([object]$Status, [object]$Ended)
     $Status.state = $Ended.State
     $Status.message = $Ended.Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson "detached\$($Status.id).json" $Status
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status
 }
 
 function Invoke-Guarded {
     # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
-    param($Status)
+    param([object]$Status)
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Get-CurrentSnapshot
     $snapshot.reached = @($Status.reached)
-    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
-    Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
+    $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
+    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
     $script:Run['Snapshot'] = $snapshot
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
     $problem = $null
-    try { [void]@(Invoke-Block $step 'Detached') }
+    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
     catch {
-        $problem = ConvertTo-Problem $_ 'DetachedFailed'
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
         $Status.hint = "$($problem.id) DetachedFailed"
     }
-    Complete-Guarded $Status $step $snapshot $problem
+    Complete-Guarded -Status $Status -Step $step -Snapshot $snapshot -Problem $problem
 }
 
 function Complete-Guarded {
     # What the work left: the machine as before and the network as wanted, or the way back.
-    param($Status, $Step, $Snapshot, $Problem)
+    param([object]$Status, [hashtable]$Step, [object]$Snapshot, [object]$Problem)
     $message = ''
     if ($null -ne $Problem) { $message = $Problem.message }
-    $lost = Wait-Network $Snapshot $Status.guard
+    $lost = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
     if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
-        Undo-Rewiring $Status.guard $Snapshot
-        $after = Wait-Network $Snapshot $Status.guard
+        Undo-Rewiring -Guard $Status.guard -Snapshot $Snapshot
+        $after = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
         if ($after) { $after = "still lost: $after" }
         $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
         return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
     }
     $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
     if ($Status.purpose -eq 'Change') {
-        if (Test-StepStanding $Step) { Enable-NetworkAgent $Status.guard.agent }
-        else { Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) ended as ${state}: $message" }
+        if (Test-StepStanding -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
+        else { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) ended as ${state}: $message" }
     }
     Save-NetworkRecord
     @{ State = $state; Message = $message }
@@ -136,23 +136,23 @@ function Complete-Guarded {
 function Test-StepStanding {
     # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
     # while it is away.
-    param($Step)
+    param([hashtable]$Step)
     $script:Run.Cache = @{}
-    @(Read-Difference $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
 }
 
 function Invoke-Rescue {
     # A run that was killed in the middle: back to what it had noted.
-    param($Status)
+    param([object]$Status)
     if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
     $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-StateJson "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) was killed"
+    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
     if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network $snapshot $Status.guard
+    $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
-    Undo-Rewiring $Status.guard $snapshot
-    $after = Wait-Network $snapshot $Status.guard
+    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
+    $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
@@ -162,49 +162,49 @@ function Complete-CutRun {
     foreach ($status in Read-DetachedRun) {
         if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
         $script:Run.Cut += "detached\$($status.id)-network.snapshot"
-        if ($status.purpose -eq 'Change') { Disable-NetworkAgent $status.guard.agent "a restart cut the run $($status.id) off" }
+        if ($status.purpose -eq 'Change') { Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off" }
         # Nobody failed: the next run just goes on.
         $status.told = $true
-        Complete-DetachedRun $status @{ State = 'failed'; Message = 'a restart cut it off' }
+        Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
     }
 }
 
 function Get-CutRecord {
     # The interfaces as the runs that this start cut off had found them.
     if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord $name }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Remove-StrayTask {
     # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
     $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
     foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task $task.TaskName }
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
     }
 }
 
 function Wait-Network {
     # Names what could not be put back.
-    param($Snapshot, $Guard)
+    param([object]$Snapshot, [object]$Guard)
     $intact = {
-        Restore-NetworkSnapshot $Snapshot
-        -not (Get-MissingLink $Snapshot $Guard)
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
     }
-    if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink $Snapshot $Guard
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
     if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
     # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
-    param($Snapshot, $Guard)
-    $missing = Get-MissingAddress $Snapshot
+    param([object]$Snapshot, [object]$Guard)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
     if ($missing) { return $missing }
     if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     # Port 0: winboot runs on the machine itself.
     if ($Guard.management_port -eq 0) { return }
     foreach ($ip in $Snapshot.reached) {
-        if (-not (Test-Listener $ip $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+        if (-not (Test-Listener -Ip $ip -Port $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
     }
 }
 
@@ -219,11 +219,11 @@ function Test-Listener {
 
 function Undo-Rewiring {
     # Takes away what the run made, agent first, load balancers before networks.
-    param($Guard, $Snapshot)
-    Invoke-RollbackPart { Disable-NetworkAgent $Guard.agent 'the network was lost' }
+    param([object]$Guard, [object]$Snapshot)
+    Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Guard.agent -Why 'the network was lost' }
     foreach ($name in $Guard.networks) {
-        Invoke-RollbackPart {
-            if (Get-HnsObject networks $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork $name }
+        Invoke-RollbackPart -Part {
+            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork -Name $name }
         }
     }
 }
@@ -232,33 +232,33 @@ function Invoke-RollbackPart {
     # One part that fails or hangs does not keep the others from it.
     param([scriptblock]$Part)
     try { & $Part }
-    catch { [void](New-EventLine @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem $_ 'DetachedFailed') }) }
+    catch { [void](New-EventLine -Fields @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') }) }
 }
 
 function Disable-NetworkAgent {
     # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
-    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
-    Write-StateJson 'held.json' @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
-    Invoke-ServiceControl @('config', $Name, 'start=', 'disabled')
-    Stop-RunningService $Name
+    if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
+    Stop-RunningService -Name $Name
 }
 
 function Enable-NetworkAgent {
     # After a guarded run: from now on it starts with the machine.
     param([string]$Name)
-    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
-    Invoke-ServiceControl @('config', $Name, 'start=', 'auto')
-    Remove-File (Get-StatePath 'held.json')
+    if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
+    Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
 function Get-Hold {
     # Who is kept from starting, and why; nothing where nobody is.
-    $hold = Read-StateJson 'held.json'
-    if ($hold -and (Read-Member $hold 'agent')) { $hold }
+    $hold = Read-StateJson -Name 'held.json'
+    if ($hold -and (Read-Member -Object $hold -Names 'agent')) { $hold }
 }
 
 function Restore-Hold {
     # At the start of the machine.
-    foreach ($hold in Get-Hold) { Disable-NetworkAgent $hold.agent $hold.why }
+    foreach ($hold in Get-Hold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
 }

@@ -42,6 +42,7 @@ function Compare-Wanted {
 }
 
 function New-Reboot {
+    # What a change emits when it takes effect only after a restart of the machine.
     [pscustomobject]@{ kind = 'reboot' }
 }
 
@@ -52,7 +53,8 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-    param($Caught, [string]$OtherwiseId)
+    # An error as the problem of a step: id, message, hint, and the position where it is not one of ours.
+    param([object]$Caught, [string]$OtherwiseId)
     $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
     $at = $Caught.InvocationInfo
     if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -64,7 +66,8 @@ function ConvertTo-Problem {
 }
 
 function Wait-Until {
-    param($Test, [int]$Seconds, [int]$Pause = 1000)
+    # Runs Test every Pause milliseconds until it returns true or the seconds are over; returns which of the two.
+    param([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while (-not (& $Test)) {
         if ([DateTime]::UtcNow -gt $until) { return $false }

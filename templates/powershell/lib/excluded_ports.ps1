@@ -11,33 +11,36 @@ function Get-ExcludedRange {
 
 function Get-ExcludedPortDifference {
     # Each wanted one is a hashtable: protocol, first, last. A range around it is as good.
-    param($Wanted)
+    param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
         $around = { $_.first -le $one.first -and $_.last -ge $one.last }
-        if (Get-ExcludedRange $one.protocol | Where-Object $around) { continue }
+        if (Get-ExcludedRange -Protocol $one.protocol | Where-Object $around) { continue }
         New-Difference -What "excluded ports: $($one.protocol) $($one.first)-$($one.last)" -Is $null -Want 'excluded'
     }
 }
 
 function Add-ExcludedRange {
-    param($Wanted)
+    # Keeps the wanted ranges from clients (undone by Restore-ExcludedRange).
+    param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
-        if (-not (Get-ExcludedPortDifference $one)) { continue }
-        Save-FormerValue 'ExcludedRange' "$($one.protocol) $($one.first)-$($one.last)" $one
+        if (-not (Get-ExcludedPortDifference -Wanted $one)) { continue }
+        Save-FormerValue -Kind 'ExcludedRange' -Key "$($one.protocol) $($one.first)-$($one.last)" -Value $one
         [void](Invoke-ExcludedRange -Verb 'add' -Protocol $one.protocol -Range $one)
     }
 }
 
 function Restore-ExcludedRange {
+    # Gives back a range that winboot excluded.
     param([object]$Former)
     $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-    if (-not (Get-ExcludedRange $Former.protocol | Where-Object $same)) { return }
+    if (-not (Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same)) { return }
     [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
 function Invoke-ExcludedRange {
-    param([string]$Verb, [string]$Protocol, $Range)
+    # Runs netsh for excluded port ranges, and returns what it prints.
+    param([string]$Verb, [string]$Protocol, [object]$Range)
     $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
     if ($null -ne $Range) { $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)") }
-    Assert-Program (Get-SystemProgram 'netsh.exe') $arguments
+    Assert-Program -Path (Get-SystemProgram -Name 'netsh.exe') -Arguments $arguments
 }

@@ -1,4 +1,5 @@
 function Get-TextHash {
+    # The sha256 of a text in UTF-8, in lower case.
     param([string]$Text)
     $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
     [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
@@ -10,7 +11,7 @@ function Get-PathHash {
     if (-not [IO.File]::Exists($Path)) { return }
     $found = @{ Hash = $null }
     Invoke-Patient -File $Path -Work {
-        $stream = Open-SharedFile $Path
+        $stream = Open-SharedFile -Path $Path
         try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
     }
     [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
@@ -25,7 +26,7 @@ function Invoke-Patient {
         try { return (& $Work) }
         catch [IO.IOException], [UnauthorizedAccessException] {
             $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-            if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+            if (@(39, 112) -contains $code) { Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk" }
             # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
             $held = @(32, 33, 1175, 1176) -contains $code
             # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
@@ -33,7 +34,7 @@ function Invoke-Patient {
             if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
             if ($try -ge $Tries) {
                 if (-not $held) { throw }
-                Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+                Stop-Step -Id 'FileInUse' -Message "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
             }
         }
         Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
@@ -57,7 +58,7 @@ function Read-FileByte {
     $content = [IO.MemoryStream]::new()
     Invoke-Patient -File $Path -Work {
         $content.SetLength(0)
-        $stream = Open-SharedFile $Path
+        $stream = Open-SharedFile -Path $Path
         try { $stream.CopyTo($content) } finally { $stream.Dispose() }
     }
     , $content.ToArray()
@@ -67,7 +68,7 @@ function Read-FileText {
     # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
     # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
-    $bytes = Read-FileByte $Path
+    $bytes = Read-FileByte -Path $Path
     if ($null -eq $bytes) { return $null }
     [Text.Encoding]::UTF8.GetString($bytes)
 }
@@ -84,7 +85,7 @@ function Write-FileByte {
     # next must not survive a power cut that this does not.
     param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
     Invoke-Patient -File $Path -Tries $Tries -Work {
-        $stream = Open-FlushedFile $Path $Mode
+        $stream = Open-FlushedFile -Path $Path -Mode $Mode
         try {
             $stream.Write($Bytes, 0, $Bytes.Length)
             $stream.Flush($true)
@@ -99,9 +100,9 @@ function Copy-WholeFile {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
     $part = "$To.winboot-new"
     Invoke-Patient -File $From -Work {
-        $source = Open-SharedFile $From
+        $source = Open-SharedFile -Path $From
         try {
-            $target = Open-FlushedFile $part 'Create'
+            $target = Open-FlushedFile -Path $part -Mode 'Create'
             try {
                 $source.CopyTo($target)
                 $target.Flush($true)
@@ -121,22 +122,24 @@ function ConvertTo-FileByte {
 
 function Get-FileDifference {
     # Text is null while it cannot be known. -ceq would pass over characters that have no width.
-    param([string]$Path, $Text, [switch]$Disrupts)
-    $is = Read-FileText $Path
+    param([string]$Path, [object]$Text, [switch]$Disrupts)
+    $is = Read-FileText -Path $Path
     if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
-    New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Text) `
+    New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary -Text $is) -Want (ConvertTo-TextSummary -Text $Text) `
         -Unknown:($null -eq $Text) -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {
-    param($Text)
-    if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
+    # How a file's text is shown: its lines and the start of its hash; $null stays $null.
+    param([object]$Text)
+    if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash -Text $Text).Substring(0, 12) }
 }
 
 function Set-FileText {
+    # Writes a file after its former content was noted.
     param([string]$Path, [string]$Text)
-    Save-FormerFile $Path
-    Write-FileText $Path $Text
+    Save-FormerFile -Path $Path
+    Write-FileText -Path $Path -Text $Text
 }
 
 function Write-FileText {
@@ -145,17 +148,17 @@ function Write-FileText {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
     if ($Private) {
-        Write-FileByte $beside ([byte[]]@()) -Tries $Tries
-        Set-PrivateAccess $beside
+        Write-FileByte -Path $beside -Bytes ([byte[]]@()) -Tries $Tries
+        Set-PrivateAccess -Path $beside
     }
-    Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
+    Write-FileByte -Path $beside -Bytes (ConvertTo-FileByte -Text $Text) -Tries $Tries
     # Replace is one step, but keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
     else {
         Invoke-Patient -File $Path -Tries $Tries -Work {
             # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
             if ([IO.File]::Exists($Path)) {
-                Clear-ReadOnly $Path
+                Clear-ReadOnly -Path $Path
                 [IO.File]::Replace($beside, $Path, [NullString]::Value)
             }
             else { [IO.File]::Move($beside, $Path) }
@@ -175,13 +178,13 @@ function Remove-File {
     if (-not [IO.File]::Exists($Path)) { return }
     try {
         Invoke-Patient -File $Path -Tries $Tries -Work {
-            Clear-ReadOnly $Path
+            Clear-ReadOnly -Path $Path
             [IO.File]::Delete($Path)
         }
     }
     catch [UnauthorizedAccessException] {
         $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
-        Add-OldFile $waiting
+        Add-OldFile -Line $waiting
         Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
     }
 }
@@ -196,18 +199,18 @@ function Move-FileOver {
         return
     }
     $old = "$To.winboot-old"
-    Remove-OldFile $old
+    Remove-OldFile -Path $old
     if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
     # The mark goes with the success: with it, a file whose place is empty is put back there.
-    Add-OldFile "$old|$To"
+    Add-OldFile -Line "$old|$To"
     Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
     try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
     catch {
         Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
         throw
     }
-    Remove-OldFile $old
-    if ([IO.File]::Exists($old)) { Add-OldFile $old }
+    Remove-OldFile -Path $old
+    if ([IO.File]::Exists($old)) { Add-OldFile -Line $old }
 }
 
 function Remove-OldFile {
@@ -215,7 +218,7 @@ function Remove-OldFile {
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try {
-        Clear-ReadOnly $Path
+        Clear-ReadOnly -Path $Path
         [IO.File]::Delete($Path)
     }
     catch [IO.IOException], [UnauthorizedAccessException] { return }
@@ -224,15 +227,15 @@ function Remove-OldFile {
 function Add-OldFile {
     # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
     param([string]$Line)
-    Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
+    Write-FileByte -Path (Get-StatePath -Name 'old-files.txt') -Bytes (ConvertTo-FileByte -Text "$Line`n") -Mode 'Append'
 }
 
 function Clear-OldFile {
     # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
-    $list = Get-StatePath 'old-files.txt'
+    $list = Get-StatePath -Name 'old-files.txt'
     try {
-        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
-        if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile -Line $line)) { $line } })
+        if ($left) { Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1 } else { Remove-File -Path $list -Tries 1 }
     }
     # The list itself is held, or the disk is full: what it names goes another time.
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
@@ -241,7 +244,7 @@ function Clear-OldFile {
 function Get-OldFile {
     # The lines of that list, the last one for each file.
     $lines = [ordered]@{}
-    foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+    foreach ($line in "$(Read-FileText -Path (Get-StatePath -Name 'old-files.txt'))".Split("`n")) {
         if ($line) { $lines[$line.Split('|')[0]] = $line }
     }
     $lines.Values
@@ -254,27 +257,27 @@ function Complete-OldFile {
     if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
         try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
     }
-    Remove-OldFile $path
+    Remove-OldFile -Path $path
     -not [IO.File]::Exists($path)
 }
 
 function Save-FormerFile {
     # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
     param([string]$Path)
-    if (Test-FormerNote 'File' $Path) { return }
+    if (Test-FormerNote -Kind 'File' -Key $Path) { return }
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
         if ([IO.FileInfo]::new($Path).Length -le 64KB) {
             # Nothing when it went away a moment ago: then there was no file.
-            $content = Read-FileByte $Path
+            $content = Read-FileByte -Path $Path
             if ($null -ne $content) { $former.bytes = [Convert]::ToBase64String($content) }
         }
         else {
-            $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
+            $former.kept = Get-StatePath -Name "former\files\$(Get-TextHash -Text $Path.ToLowerInvariant())"
             Copy-WholeFile -From $Path -To $former.kept
         }
     }
-    Save-FormerValue 'File' $Path $former
+    Save-FormerValue -Kind 'File' -Key $Path -Value $former
 }
 
 function Restore-File {
@@ -282,10 +285,10 @@ function Restore-File {
     param([object]$Former)
     if ($null -ne $Former.bytes) {
         $beside = $Former.path + '.winboot-new'
-        Write-FileByte $beside ([Convert]::FromBase64String($Former.bytes))
+        Write-FileByte -Path $beside -Bytes ([Convert]::FromBase64String($Former.bytes))
         Move-FileOver -From $beside -To $Former.path
     }
-    elseif ($null -eq $Former.kept) { Remove-File $Former.path }
+    elseif ($null -eq $Former.kept) { Remove-File -Path $Former.path }
     elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
-    else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
+    else { Stop-Step -Id 'FormerLost' -Message "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
 }

@@ -1,21 +1,23 @@
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Get-FirewallDifference {
-    param($Rules)
+    # What differs of the rules, and which profiles ignore local rules by Group Policy.
+    param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
-        $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
-        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+        $text = Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' -Name $rule.name
+        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText -Text $text) -Want (ConvertTo-FirewallShown -Rule $rule)
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-        if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
+        if (0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" -Name 'AllowLocalPolicyMerge')) {
             New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
         }
     }
 }
 
 function ConvertTo-FirewallShown {
-    param($Rule)
-    $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
+    # A rule as people read it: direction, protocol, ports and sources.
+    param([hashtable]$Rule)
+    $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix -Text $_ } | Sort-Object -Unique)
     "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
 }
 
@@ -42,7 +44,7 @@ function ConvertFrom-FirewallText {
     }
     if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
     $rule.ports = if ($rule.ports) { @($rule.ports) -join ',' } else { 'any' }
-    $shown = ConvertTo-FirewallShown $rule
+    $shown = ConvertTo-FirewallShown -Rule $rule
     if ($narrowed) { return "$shown, only for $($narrowed -join ' ')" }
     $shown
 }
@@ -60,11 +62,12 @@ function ConvertTo-Prefix {
 }
 
 function Set-FirewallRule {
-    param($Rules)
+    # Makes the rules that are missing or differ (undone by Restore-FirewallRule).
+    param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
-        if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
-        Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
-        Restore-FirewallRule $rule
+        if (-not (Get-FirewallDifference -Rules $rule | Where-Object { -not $_.policy })) { continue }
+        Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+        Restore-FirewallRule -Former $rule
         $wanted = @{
             Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
             Direction = "$($rule.direction)bound"; Action = 'Allow'; Protocol = $rule.protocol

@@ -5,20 +5,20 @@ function Get-FolderDifference {
     # How the folders, those above them and what is in the watched ones differ from what is wanted.
     param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
     foreach ($path in $Private + $Readable) {
-        Assert-NoLink $path
+        Assert-NoLink -Path $path
         if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
         elseif ($Private -contains $path) {
-            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null
-            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner $path) -Want $null
+            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
+            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
         }
-        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter $path) -Want $null }
+        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter -Path $path) -Want $null }
     }
-    foreach ($path in Get-FolderAbove ($Private + $Readable)) {
+    foreach ($path in Get-FolderAbove -Paths ($Private + $Readable)) {
         if (-not [IO.Directory]::Exists($path)) { continue }
-        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer $path) -Want $null
+        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer -Path $path) -Want $null
     }
     foreach ($path in $Watched) {
-        $strange = @(Get-StrangeEntry $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+        $strange = @(Get-StrangeEntry -Path $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
         if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
     }
 }
@@ -26,7 +26,7 @@ function Get-FolderDifference {
 function Get-FolderAbove {
     # The folders above these, outermost first, without those that are in the list themselves.
     param([string[]]$Paths)
-    $above = @($Paths | ForEach-Object { Get-ParentPath $_ } | Sort-Object -Unique)
+    $above = @($Paths | ForEach-Object { Get-ParentPath -Path $_ } | Sort-Object -Unique)
     $above | Where-Object { $Paths -notcontains $_ }
 }
 
@@ -34,7 +34,7 @@ function Get-StrangeReplacer {
     # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
     # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
     param([string]$Path)
-    Get-StrangeWriter $Path -Rights 0x100d0040 -Itself
+    Get-StrangeWriter -Path $Path -Rights 0x100d0040 -Itself
 }
 
 function Get-StrangeEntry {
@@ -42,10 +42,10 @@ function Get-StrangeEntry {
     param([string]$Path)
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link $entry) { Stop-Step 'FolderIsLink' "$entry is a link to another place, and winboot follows none" }
-        $who = Get-StrangeWriter $entry
-        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner $entry) } }
-        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry $entry }
+        if (Test-Link -Path $entry) { Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none" }
+        $who = Get-StrangeWriter -Path $entry
+        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
+        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
     }
 }
 
@@ -53,30 +53,30 @@ function Set-Folder {
     # Makes what is missing, and gives owner and access rules where others have too many rights.
     param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
     $wanted = $Private + $Readable
-    foreach ($path in $wanted) { Assert-NoLink $path }
+    foreach ($path in $wanted) { Assert-NoLink -Path $path }
     # A folder comes before those in it.
-    foreach ($path in $wanted + @(Get-FolderAbove $wanted) | Sort-Object) {
+    foreach ($path in $wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object) {
         $closed = $Private -contains $path
-        if (-not [IO.Directory]::Exists($path)) { Add-Folder $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
-        elseif (Test-FolderOpen $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path $path -Readable:(-not $closed) }
+        if (-not [IO.Directory]::Exists($path)) { Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
+        elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path -Path $path -Readable:(-not $closed) }
     }
     foreach ($path in $Watched) {
-        foreach ($entry in Get-StrangeEntry $path) { Remove-StrangeEntry $entry -Readable:($Private -notcontains $path) }
+        foreach ($entry in Get-StrangeEntry -Path $path) { Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path) }
     }
 }
 
 function Test-FolderOpen {
     # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
     param([string]$Path, [switch]$Private, [switch]$Above)
-    if ($Above) { return $null -ne (Get-StrangeReplacer $Path) }
-    if ($Private) { return $null -ne (Get-Stranger $Path) -or $null -ne (Get-StrangeOwner $Path) }
-    $null -ne (Get-StrangeWriter $Path)
+    if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
+    if ($Private) { return $null -ne (Get-Stranger -Path $Path) -or $null -ne (Get-StrangeOwner -Path $Path) }
+    $null -ne (Get-StrangeWriter -Path $Path)
 }
 
 function Add-Folder {
     # Makes a folder that has its access rules from the first moment on.
     param([string]$Path, [switch]$Readable, [switch]$Ours)
-    Save-FormerValue 'Folder' $Path @{ path = $Path; ours = [bool]$Ours; existed = $false }
+    Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = [bool]$Ours; existed = $false }
     $security = [Security.AccessControl.DirectorySecurity]::new()
     $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
     [void][IO.Directory]::CreateDirectory($Path, $security)
@@ -85,21 +85,21 @@ function Add-Folder {
 function Protect-Path {
     # Takes the rights of others away, and notes how it was.
     param([string]$Path, [switch]$Readable)
-    Save-FormerAccess $Path
-    Set-PrivateAccess $Path -Readable:$Readable
+    Save-FormerAccess -Path $Path
+    Set-PrivateAccess -Path $Path -Readable:$Readable
 }
 
 function Remove-StrangeEntry {
     # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
     # A folder, or a file that he may only write to, gets the rules of all others there.
-    param($Entry, [switch]$Readable)
+    param([object]$Entry, [switch]$Readable)
     if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
-        Protect-Path $Entry.path -Readable:$Readable
+        Protect-Path -Path $Entry.path -Readable:$Readable
         return
     }
-    Save-FormerAccess $Entry.path
-    Save-FormerFile $Entry.path
-    Remove-OldFile $Entry.path
+    Save-FormerAccess -Path $Entry.path
+    Save-FormerFile -Path $Entry.path
+    Remove-OldFile -Path $Entry.path
 }
 
 function Restore-Folder {
@@ -110,5 +110,5 @@ function Restore-Folder {
     if (-not $empty -and -not $Former.ours) { return }
     # Links are removed here, not followed.
     try { [IO.Directory]::Delete($Former.path, $true) }
-    catch { Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
+    catch { Stop-Step -Id 'FolderLeft' -Message "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
 }

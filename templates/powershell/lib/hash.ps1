@@ -9,7 +9,7 @@ function Get-KnownHash {
     $mark = "$($file.Length) $($file.LastWriteTimeUtc.Ticks) $($file.CreationTimeUtc.Ticks)"
     $memory = Get-HashMemory
     if ($memory.ContainsKey($Path) -and $memory[$Path].mark -eq $mark) { return $memory[$Path].sha256 }
-    $hash = Get-PathHash $Path
+    $hash = Get-PathHash -Path $Path
     if ($null -eq $hash) { return }
     $memory[$Path] = @{ mark = $mark; sha256 = $hash }
     $script:Run.HashesDiffer = $true
@@ -21,7 +21,7 @@ function Get-HashMemory {
     if (-not $script:Run.ContainsKey('Hashes')) {
         $script:Run.Hashes = @{}
         $script:Run.HashesDiffer = $false
-        foreach ($one in Read-Item (Read-StateJson 'hashes.json') 'files') {
+        foreach ($one in Read-Item -Object (Read-StateJson -Name 'hashes.json') -Name 'files') {
             $script:Run.Hashes[$one.path] = @{ mark = $one.mark; sha256 = $one.sha256 }
         }
     }
@@ -34,6 +34,6 @@ function Save-HashMemory {
     $files = @(foreach ($path in $script:Run.Hashes.Keys | Sort-Object) {
             @{ path = $path; mark = $script:Run.Hashes[$path].mark; sha256 = $script:Run.Hashes[$path].sha256 }
         })
-    Write-StateJson 'hashes.json' @{ files = $files }
+    Write-StateJson -Name 'hashes.json' -Value @{ files = $files }
     $script:Run.HashesDiffer = $false
 }

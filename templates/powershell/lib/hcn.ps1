@@ -7,7 +7,7 @@ function Get-HostRouteDifference {
     param([string]$Network)
     $networks = @(Get-HnsObject -Kind networks -Name $Network)
     $is = $null
-    if ($networks.Count -gt 0 -and (Test-HostRoute $networks[0].ID)) { $is = 'HostRoute' }
+    if ($networks.Count -gt 0 -and (Test-HostRoute -Id $networks[0].ID)) { $is = 'HostRoute' }
     Compare-Wanted -Key 'host-route' -What "HNS network ${Network}: way to its own pods" -Is $is -Want 'HostRoute'
 }
 
@@ -15,7 +15,7 @@ function Set-HostRoute {
     # Adds the policy where it is missing. It goes with the network, so nothing is noted.
     param([string]$Network)
     foreach ($found in Get-HnsObject -Kind networks -Name $Network) {
-        if (Test-HostRoute $found.ID) { continue }
+        if (Test-HostRoute -Id $found.ID) { continue }
         $request = @{
             ResourceType = 'Policy'
             RequestType  = 'Add'
@@ -28,8 +28,8 @@ function Set-HostRoute {
 function Test-HostRoute {
     # Whether the network with this id has the policy.
     param([string]$Id)
-    $properties = Read-HcnNetwork $Id
-    @(Read-Item $properties 'Policies' | Where-Object { (Read-Member $_ 'Type') -eq 'HostRoute' }).Count -gt 0
+    $properties = Read-HcnNetwork -Id $Id
+    @(Read-Item -Object $properties -Name 'Policies' | Where-Object { (Read-Member -Object $_ -Names 'Type') -eq 'HostRoute' }).Count -gt 0
 }
 
 function Read-HcnNetwork {
@@ -38,7 +38,7 @@ function Read-HcnNetwork {
     Import-Hcn
     $query = '{"SchemaVersion":{"Major":2,"Minor":0}}'
     try { $text = [Winboot.Hcn]::Query($Id, $query) }
-    catch [InvalidOperationException] { Stop-Step 'HnsRefused' "HNS does not show the network ${Id}: $($_.Exception.Message)" }
+    catch [InvalidOperationException] { Stop-Step -Id 'HnsRefused' -Message "HNS does not show the network ${Id}: $($_.Exception.Message)" }
     ConvertFrom-Json -InputObject $text
 }
 
@@ -48,7 +48,7 @@ function Edit-HcnNetwork {
     Import-Hcn
     $text = ConvertTo-Json -InputObject $Request -Depth 10 -Compress
     try { [Winboot.Hcn]::Modify($Id, $text) }
-    catch [InvalidOperationException] { Stop-Step 'HnsRefused' "HNS refused to change the network ${Id}: $($_.Exception.Message)" }
+    catch [InvalidOperationException] { Stop-Step -Id 'HnsRefused' -Message "HNS refused to change the network ${Id}: $($_.Exception.Message)" }
 }
 
 function Import-Hcn {

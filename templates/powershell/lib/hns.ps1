@@ -4,11 +4,11 @@ function Get-HnsObject {
     # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
     param([string]$Kind, [string]$Name = '')
     # Persistent networks are there even while it does not run.
-    if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-    if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    foreach ($found in Read-HnsKind $Kind) {
+    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    foreach ($found in Read-HnsKind -Kind $Kind) {
         # What kube-proxy makes for other nodes' pods needs no name.
-        if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
+        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
     }
 }
 
@@ -16,7 +16,7 @@ function Read-HnsKind {
     # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
     param([string]$Kind)
     if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
-        foreach ($found in Invoke-HnsRequest GET "/$Kind/") { $found }
+        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
         return
     }
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
@@ -26,26 +26,26 @@ function Read-HnsKind {
 
 function Invoke-HnsRequest {
     # One call of HNS; what it answers with. It fails after a minute without an answer.
-    param([string]$Method, [string]$Path, $Request = $null)
+    param([string]$Method, [string]$Path, [object]$Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
-    catch [TimeoutException] { Stop-Step 'HnsHangs' "HNS has not answered $Method $Path within 60 seconds" }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
     $answer = ConvertFrom-Json -InputObject $text
-    if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
-    Read-Member $answer 'Output'
+    if (-not $answer.Success) { Stop-Step -Id 'HnsRefused' -Message "HNS refused $Method ${Path}: $($answer.Error)" }
+    Read-Member -Object $answer -Names 'Output'
 }
 
 function New-HnsObject {
     # Makes an object and gives it as HNS has it.
-    param([string]$Kind, $Request)
-    Invoke-HnsRequest POST "/$Kind/" -Request $Request
+    param([string]$Kind, [object]$Request)
+    Invoke-HnsRequest -Method POST -Path "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
     # Removes the object with this id.
     param([string]$Kind, [string]$Id)
-    [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
+    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {

@@ -1,11 +1,12 @@
 function Get-MachineIdentity {
+    # Which machine this is: boot id, SMBIOS UUID, build, name, model, and whether a domain has it.
     if (-not $script:Run.ContainsKey('Identity')) {
         $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
         $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
         $script:Run.Identity = @{
             BootId = Get-BootId
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-            Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
+            Build  = "$(Read-Registry -Path $version -Name 'CurrentBuildNumber').$(Read-Registry -Path $version -Name 'UBR')"
             Name   = [Environment]::MachineName
             Model  = [string]$system.Model
             Domain = [bool]$system.PartOfDomain
@@ -19,26 +20,26 @@ function Get-BootId {
     # It comes from the record that the event log writes at each start.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-        return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
+        return ConvertTo-BootId -Seed "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
     }
     # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
     $stamp = Get-BootStamp
-    $noted = Read-StateJson 'boot.json'
-    if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
-    ConvertTo-BootId $stamp
+    $noted = Read-StateJson -Name 'boot.json'
+    if ($noted -and "$(Read-Member -Object $noted -Names 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+    ConvertTo-BootId -Seed $stamp
 }
 
 function ConvertTo-BootId {
     # A GUID made of what is unique to one boot, and of this machine's own id.
     param([string]$Seed)
-    $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
-    [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+    $machine = Read-Registry -Path 'SOFTWARE\Microsoft\Cryptography' -Name 'MachineGuid'
+    [Guid]::new((Get-TextHash -Text "$machine $Seed").Substring(0, 32)).ToString()
 }
 
 function Get-BootStamp {
     # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
     # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
     $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-    if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+    if (-not $system -or -not $system.CreationDate) { Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started' }
     $system.CreationDate.ToUniversalTime().ToString('o')
 }

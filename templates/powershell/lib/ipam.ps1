@@ -1,4 +1,5 @@
 function Get-StoreFile {
+    # The files of an IPAM store that stand for an address.
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -8,25 +9,27 @@ function Get-StoreFile {
 }
 
 function Get-StorePath {
+    # The file that stands for an address in an IPAM store.
     param([string]$Store, [string]$Address)
     "$Store\$($Address.Replace(':', '_'))"
 }
 
 function Read-StoreEntry {
+    # One entry of an IPAM store: its address, and who holds it on which interface.
     param([string]$Path)
-    $lines = @("$(Read-FileText $Path)" -split '\r?\n') + @('', '')
+    $lines = @("$(Read-FileText -Path $Path)" -split '\r?\n') + @('', '')
     @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
 function Get-StoreVip {
     # The one reserved before, while it is in the pod network; else the first that nobody has.
-    param([string]$Place, $Known)
+    param([string]$Place, [hashtable]$Known)
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
     $taken = @{}
-    foreach ($path in Get-StoreFile $Place) {
-        $entry = Read-StoreEntry $path
-        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember $cidr $entry.address)) { return $entry.address }
+    foreach ($path in Get-StoreFile -Store $Place) {
+        $entry = Read-StoreEntry -Path $path
+        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) { return $entry.address }
         $taken[$entry.address] = $true
     }
     for ($offset = 2; $true; $offset++) {
@@ -39,21 +42,22 @@ function Get-StoreVip {
 }
 
 function Get-ReservationDifference {
-    param([string]$Store, $Reservations)
+    # The reserved addresses that are missing, and those that pods left behind.
+    param([string]$Store, [hashtable[]]$Reservations)
     foreach ($reservation in $Reservations) {
         $holder = "$($reservation.holder) $($reservation.interface)"
-        $address = Expand-Known $reservation.address
+        $address = Expand-Known -Text $reservation.address
         $want = if ($address) { "${address}: $holder" }
         $is = $null
-        if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
-            $entry = Read-StoreEntry (Get-StorePath $Store $address)
+        if ($address -and [IO.File]::Exists((Get-StorePath -Store $Store -Address $address))) {
+            $entry = Read-StoreEntry -Path (Get-StorePath -Store $Store -Address $address)
             $is = "${address}: $($entry.owner) $($entry.interface)"
         }
         Compare-Wanted -Key "reserved:$holder" -What "reserved address for $holder" -Is $is -Want $want -Unknown:(-not $address)
     }
     $cidrs = @(Get-PodCidr)
     if (-not $cidrs) { return }
-    foreach ($entry in Get-StaleEntry $Store $cidrs) {
+    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
         New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
     }
 }
@@ -65,30 +69,31 @@ function Get-StaleEntry {
     param([string]$Store, [string[]]$Cidrs)
     $recent = [DateTime]::UtcNow.AddMinutes(-10)
     $sandboxes = $null
-    foreach ($path in Get-StoreFile $Store) {
-        $entry = Read-StoreEntry $path
-        if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
+    foreach ($path in Get-StoreFile -Store $Store) {
+        $entry = Read-StoreEntry -Path $path
+        if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
         # A container id; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
         if ([IO.File]::GetLastWriteTimeUtc($path) -gt $recent) { continue }
         # Without an answer nothing is known to be stale.
-        if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
+        if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl -Arguments @('pods', '--quiet', '--no-trunc')) }
         if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
     }
 }
 
 function Set-Reservation {
-    param([string]$Store, $Reservations)
-    [void](Assert-Known '<<pod_cidr>>')
+    # Removes entries that no pod holds any more, and reserves the wanted addresses.
+    param([string]$Store, [hashtable[]]$Reservations)
+    [void](Assert-Known -Text '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want it back, so it is not noted.
-    foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { Remove-File $entry.path }
+    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { Remove-File -Path $entry.path }
     foreach ($reservation in $Reservations) {
-        $address = Assert-Known $reservation.address
-        $path = Get-StorePath $Store $address
-        if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
-            Stop-Step 'AddressInUse' "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
+        $address = Assert-Known -Text $reservation.address
+        $path = Get-StorePath -Store $Store -Address $address
+        if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
+            Stop-Step -Id 'AddressInUse' -Message "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
         }
-        Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
+        Set-FileText -Path $path -Text "$($reservation.holder)`r`n$($reservation.interface)"
     }
 }

@@ -1,6 +1,7 @@
 # What only the node knows fills the places <<name>> of texts.
 
 function Expand-Known {
+    # The text with its places <<name>> filled; nothing while one of them is not known.
     param([string]$Text)
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }
@@ -13,23 +14,26 @@ function Expand-Known {
 }
 
 function Assert-Known {
+    # The text with its places filled, or the step stops.
     param([string]$Text)
-    $filled = Expand-Known $Text
+    $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { Stop-Unknown }
     $filled
 }
 
 function Stop-Unknown {
-    Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
+    # Stops the step: something that it needs is known only after the join.
+    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address'
 }
 
 function Get-Known {
-    Get-Cached 'Known' { Read-Known }
+    # What only this machine and its Node object can tell: place to value.
+    Get-Cached -Name 'Known' -Read { Read-Known }
 }
 
 function Get-Cached {
     # What Read answers, asked once; a failure, too, is the answer of this run until something was changed.
-    param([string]$Name, $Read)
+    param([string]$Name, [scriptblock]$Read)
     if (-not $script:Run.Cache.ContainsKey($Name)) {
         try { $script:Run.Cache[$Name] = & $Read }
         catch { $script:Run.Cache[$Name] = $_ }
@@ -40,16 +44,17 @@ function Get-Cached {
 
 function Get-NodeIp {
     # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-    "$(Read-Member $address 'ip')"
+    $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }
+    "$(Read-Member -Object $address -Names 'ip')"
 }
 
 function Read-Known {
+    # Asks the machine and the Node object for what Get-Known returns.
     $known = @{}
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }
     if ($address) {
         $known.node_ip = $address.ip
-        $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
+        $known.node_subnet = "$(Get-NetworkBase -Address $address.ip -Length $address.prefix_length)/$($address.prefix_length)"
     }
     foreach ($cidr in Get-PodCidr) {
         $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
@@ -70,8 +75,8 @@ function Read-Known {
 
 function Get-EndpointVip {
     # That of an endpoint which the owner of the network makes.
-    param([string]$Place, $Known)
-    foreach ($found in Get-HnsObject endpoints $Place) { return [string]$found.IPAddress }
+    param([string]$Place, [hashtable]$Known)
+    foreach ($found in Get-HnsObject -Kind endpoints -Name $Place) { return [string]$found.IPAddress }
 }
 
 function Get-CidrAddress {
@@ -90,12 +95,14 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
+    # Whether the address is in the network.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
+    (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
 }
 
 function Get-NetworkBase {
+    # The first address of the network that an address is in, by the length of its prefix.
     param([string]$Address, [int]$Length)
     $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
     for ($at = 0; $at -lt $bytes.Length; $at++) {
@@ -106,22 +113,25 @@ function Get-NetworkBase {
 }
 
 function Get-FileAbsence {
+    # A difference where a file is there that must not be; Because says why.
     param([string]$Path, [string]$Because)
     if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {
-    param($Files, [string]$Service = '')
-    $disrupts = $Service -ne '' -and (Test-RestartDisruption $Service)
-    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
+    # The files whose content is not the rendered one. Service: it reads them only when it starts.
+    param([hashtable]$Files, [string]$Service = '')
+    $disrupts = $Service -ne '' -and (Test-RestartDisruption -Name $Service)
+    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference -Path $path -Text (Expand-Known -Text $Files[$path]) -Disrupts:$disrupts }
 }
 
 function Set-RenderedFile {
-    param($Files, [string]$Service = '')
+    # Writes the files that differ, and notes that the service has to be restarted.
+    param([hashtable]$Files, [string]$Service = '')
     foreach ($path in $Files.Keys | Sort-Object) {
-        if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
-        if ($Service -ne '') { Save-RestartNeed $Service }
-        Set-FileText $path (Assert-Known $Files[$path])
+        if (-not (Get-RenderedFilesDifference -Files @{ $path = $Files[$path] })) { continue }
+        if ($Service -ne '') { Save-RestartNeed -Name $Service }
+        Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path])
     }
 }
 
@@ -132,12 +142,12 @@ function Complete-Service {
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
     $unknown = @()
     foreach ($name in $Service.Keys) {
-        $complete[$name] = Complete-Value $Service[$name]
+        $complete[$name] = Complete-Value -Value $Service[$name]
         if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
     }
     foreach ($name in @($complete.parameters.Keys)) {
         if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
-        $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+        $complete.parameters[$name] = Complete-Value -Value $complete.parameters[$name]
     }
     $complete.unknown = $unknown
     $complete
@@ -146,25 +156,28 @@ function Complete-Service {
 function Test-KnownText {
     # Whether every place <<name>> of the text can be filled now.
     param([string]$Text)
-    $null -ne (Expand-Known $Text)
+    $null -ne (Expand-Known -Text $Text)
 }
 
 function Complete-Value {
-    param($Value)
-    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
-    if ($Value -is [string]) { return (Complete-Text $Value) }
+    # A text or a list of texts with its places filled for showing; any other value as it is.
+    param([object]$Value)
+    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text -Text $_ }) }
+    if ($Value -is [string]) { return (Complete-Text -Text $Value) }
     $Value
 }
 
 function Complete-Text {
+    # The text with its places filled, or with words in the place of what is not known.
     param([string]$Text)
-    $filled = Expand-Known $Text
+    $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
     $filled
 }
 
 function Get-ForeignFile {
-    param([string]$Folder, $Own)
+    # The CNI configurations in the folder that are not among Own.
+    param([string]$Folder, [hashtable]$Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {
         if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }

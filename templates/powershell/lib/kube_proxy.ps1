@@ -1,10 +1,12 @@
 function Assert-Network {
+    # Stops the step where HNS does not have exactly one network of that name.
     param([string]$Name)
-    if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
-    Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
+    if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
+    Stop-Step -Id 'NoHnsNetwork' -Message "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
 function Read-HttpStatus {
+    # The status of an HTTP answer; nothing without an answer.
     param([string]$Url)
     $request = [Net.WebRequest]::Create($Url)
     $request.Timeout = 5000
@@ -21,9 +23,9 @@ function Read-HttpStatus {
 function Wait-KubeProxy {
     # A new start forgets an earlier network.
     param([string]$Name, [string]$Health, [int]$Seconds)
-    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
-    Stop-RunningService $Name
-    Start-CurrentService $Name
-    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
-    Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
+    if (Wait-Until -Test { (Read-HttpStatus -Url $Health) -eq 200 } -Seconds $Seconds) { return }
+    Stop-RunningService -Name $Name
+    Start-CurrentService -Name $Name
+    if (Wait-Until -Test { (Read-HttpStatus -Url $Health) -eq 200 } -Seconds $Seconds) { return }
+    Stop-Step -Id 'KubeProxyUnwell' -Message "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus -Url $Health)"
 }

@@ -38,28 +38,28 @@ function New-LogTask {
     # The hourly task that runs this script.
     param([string]$Text)
     $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    New-SystemTask -Path (Get-StatePath 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
+    New-SystemTask -Path (Get-StatePath -Name 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
         -Description 'winboot: keeps the logs of the services of this Kubernetes node from filling the disk.'
 }
 
 function Get-LogTaskDifference {
     # How script and task of the log rotation differ from what is wanted.
     param([string]$Text)
-    Get-FileDifference (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
-    Get-TaskDifference 'logs' (New-LogTask $Text)
+    Get-FileDifference -Path (Get-StatePath -Name 'logs.ps1') -Text (ConvertTo-ScriptFile -Text $Text)
+    Get-TaskDifference -Name 'logs' -Task (New-LogTask -Text $Text)
 }
 
 function Set-LogTask {
     # Writes the script and registers the task.
     param([string]$Text)
-    Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-    Write-FileText (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
-    Set-Task 'logs' (New-LogTask $Text)
+    Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
+    Write-FileText -Path (Get-StatePath -Name 'logs.ps1') -Text (ConvertTo-ScriptFile -Text $Text)
+    Set-Task -Name 'logs' -Task (New-LogTask -Text $Text)
 }
 
 function Restore-LogTask {
     # Removes both.
     param([object]$Former)
-    Remove-Task $Former.name
-    [IO.File]::Delete((Get-StatePath 'logs.ps1'))
+    Remove-Task -Name $Former.name
+    [IO.File]::Delete((Get-StatePath -Name 'logs.ps1'))
 }

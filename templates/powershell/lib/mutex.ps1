@@ -4,14 +4,14 @@ function Open-RunMutex {
     # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
     # place whose name only administrators can read. The fence ends a run that still holds the other.
     try {
-        $lock = New-PrivateMutex 'Global\winboot'
+        $lock = New-PrivateMutex -Name 'Global\winboot'
         # Who may not see its owner is not meant to have it.
-        try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+        try { if (Test-Trusted -Sid $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
         catch [UnauthorizedAccessException] { $lock.Dispose() }
         $lock.Dispose()
     }
     catch [UnauthorizedAccessException] { $lock = $null }
-    New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+    New-PrivateMutex -Name "Global\winboot-$(Get-MutexSuffix)"
 }
 
 function New-PrivateMutex {
@@ -29,7 +29,7 @@ function New-PrivateMutex {
 
 function Get-MutexSuffix {
     # Random text from the private state folder, written once.
-    $path = Get-StatePath 'mutex.txt'
-    if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+    $path = Get-StatePath -Name 'mutex.txt'
+    if (-not [IO.File]::Exists($path)) { Write-FileText -Path $path -Text ([Guid]::NewGuid().ToString('N')) }
     [IO.File]::ReadAllText($path)
 }

@@ -20,7 +20,7 @@ function Find-Address {
 function Test-SettledAddress {
     # Whether an interface has this address and uses it.
     param([string]$Ip)
-    @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
@@ -39,7 +39,7 @@ function Get-NodeAddress {
                 ForEach-Object { $_.IPAddress })[0]
         if (-not $ip) { return }
     }
-    foreach ($found in Find-Address $ip | Select-Object -First 1) {
+    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         [pscustomobject]@{
             ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
@@ -53,8 +53,8 @@ function Get-OwnInterface {
     foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
-        $own = @(Read-InterfaceAddress $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix "$($_.IPAddress)/32") }) { continue }
+        $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) { continue }
         [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
     }
 }
@@ -67,7 +67,7 @@ function Read-InterfaceAddress {
 
 function Test-UsableAddress {
     # Whether an address object is one that others can reach the machine at.
-    param($Address)
+    param([object]$Address)
     $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
 }
 
@@ -76,32 +76,32 @@ function Read-NetworkSnapshot {
     @{
         boot_id = (Get-BootId)
         default_route = @(Get-DefaultRoute).Count -gt 0
-        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot $_ })
+        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
     }
 }
 
 function Read-InterfaceSnapshot {
     # One interface as a table, for JSON.
-    param($Own)
+    param([hashtable]$Own)
     $adapter = $Own.adapter
     $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
     $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
     $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
-    $identity = Read-InterfaceIdentity $Own
+    $identity = Read-InterfaceIdentity -Own $Own
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
     $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     $identity.category = "$($category | Select-Object -First 1)"
-    $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
+    $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
-    $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
+    $identity.routes = @(Read-KeptRoute -Index $adapter.ifIndex)
     $identity
 }
 
 function Read-InterfaceIdentity {
     # Which interface it is, and the addresses and DNS servers that somebody set on it.
-    param($Own)
+    param([hashtable]$Own)
     $guid = [string]$Own.adapter.InterfaceGuid
     $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
     @{
@@ -109,14 +109,14 @@ function Read-InterfaceIdentity {
         name = [string]$Own.adapter.Name
         mac = [string]$Own.adapter.MacAddress
         dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
-        settled = @($Own.addresses | Where-Object { Test-UsableAddress $_ }).Count -gt 0
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
         addresses = @($manual | ForEach-Object {
                 @{
                     ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
                     settled = $_.AddressState.ToString() -eq 'Preferred'
                 }
             })
-        dns = @(Read-DnsServer $guid)
+        dns = @(Read-DnsServer -Guid $guid)
     }
 }
 
@@ -124,7 +124,7 @@ function Read-DnsServer {
     # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
-        $servers = "$(Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')"
+        $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
         $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
@@ -155,7 +155,7 @@ function Read-KeptRoute {
     foreach ($route in $routes) {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix -Prefix $prefix)) { continue }
         # What came with a lease comes back with it.
         if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
         @{
@@ -170,16 +170,16 @@ function Test-PodPrefix {
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
-        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
     }
     $false
 }
 
 function Find-Successor {
     # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
-    param($Was)
+    param([object]$Was)
     foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address $address.ip) { return [int]$found.InterfaceIndex }
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
     }
     # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
     $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
@@ -192,28 +192,28 @@ function Find-Successor {
 
 function Restore-NetworkSnapshot {
     # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
-    param($Snapshot)
+    param([object]$Snapshot)
     $script:Run['Trouble'] = ''
     foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor $was
-        if ($null -ne $index) { Restore-Interface $was $index }
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
     }
 }
 
 function Restore-Interface {
     # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     foreach ($address in $Was.addresses) {
-        if (Find-Address $address.ip) { continue }
-        Invoke-Restore "address $($address.ip)" $Index {
+        if (Find-Address -Ip $address.ip) { continue }
+        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
             $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
             [void](New-NetIPAddress @wanted)
         }
     }
-    Restore-InterfaceRoute $Was $Index
-    Restore-NameServer $Was $Index
-    Restore-Link $Was $Index
-    Restore-InterfaceSetting $Was $Index
+    Restore-InterfaceRoute -Was $Was -Index $Index
+    Restore-NameServer -Was $Was -Index $Index
+    Restore-Link -Was $Was -Index $Index
+    Restore-InterfaceSetting -Was $Was -Index $Index
 }
 
 function Invoke-Restore {
@@ -229,63 +229,63 @@ function Invoke-Restore {
     $key = "restore $What $($told.problem)"
     if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
     $script:Run[$key] = $true
-    [void](New-EventLine $told)
+    [void](New-EventLine -Fields $told)
 }
 
 function Restore-InterfaceRoute {
     # Routes that are nowhere any more.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     foreach ($route in $Was.routes) {
         if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        Invoke-Restore "route $($route.prefix) via $($route.next_hop)" $Index { [void](New-NetRoute @wanted) }
+        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
     }
 }
 
 function Restore-NameServer {
     # DNS servers set by hand, also beside DHCP, and the suffix.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
     $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
-    $is = @(Read-DnsServer $guid) -join ' '
+    $is = @(Read-DnsServer -Guid $guid) -join ' '
     if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
-        Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
+        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
     $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
-        Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
+        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
 }
 
 function Restore-Link {
     # The VLAN tag of the driver, and whether IPv6 is bound.
-    param($Was, [int]$Index)
-    $physical = @(Find-PhysicalAdapter $Was.mac)
-    if ($Was.vlan -ne '' -and (Read-Vlan $physical) -ne $Was.vlan) {
-        Invoke-Restore "VLAN $($Was.vlan)" $Index { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
+    param([object]$Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
+        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore "IPv6 $($Was.ipv6)" $Index { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
         }
     }
 }
 
 function Restore-InterfaceSetting {
     # Metric, MTU and the network's category.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
     $interface = @(Get-NetIPInterface @ipv4)[0]
     if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
-        Invoke-Restore "metric $($Was.metric)" $Index { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
     }
     # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore "MTU $($Was.mtu)" $Index { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
     if (@('Public', 'Private') -notcontains $Was.category) { return }
     foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
-        Invoke-Restore "network category $($Was.category)" $Index { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
+        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
     }
 }

@@ -2,14 +2,14 @@
 
 function Get-NodeObject {
     # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
-    Get-Cached 'Node' { Read-NodeObject }
+    Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
 function Read-NodeObject {
     # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
-    $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
+    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
     # Refused credentials mean the same as none.
     if ($ended.ExitCode -ne 0) { return }
     # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
@@ -22,7 +22,9 @@ function Read-NodeObject {
 }
 
 function Read-Member {
-    param($Object, [string[]]$Names)
+    # A member of an object, or of the object in it, by names; nothing where one is missing. A list comes as one
+    # object.
+    param([object]$Object, [string[]]$Names)
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
         $member = $Object.PSObject.Properties[$name]
@@ -34,9 +36,10 @@ function Read-Member {
 }
 
 function Read-Item {
-    param($Object, [string]$Name)
+    # The items of a list in an object, one by one, without nulls.
+    param([object]$Object, [string]$Name)
     # In parentheses: without them the loop runs once, with the whole list (a list comes out of the function as one object).
-    foreach ($item in (Read-Member $Object $Name)) { if ($null -ne $item) { $item } }
+    foreach ($item in (Read-Member -Object $Object -Names $Name)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
@@ -45,38 +48,40 @@ function Get-PodCidr {
 }
 
 function Get-RegistrationDifference {
+    # What is missing until the node is registered: its Node, its pod network, its serving certificate.
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
     if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
     else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is $node.SystemUuid -Want (Get-MachineIdentity).Uuid -IgnoreCase }
     if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
-    if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
+    if ($ServingCertificate -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
         New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
     }
 }
 
 function Wait-Registration {
+    # Returns when the node is registered; restarts the kubelet once where it lost its Node; then stops the step.
     param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
     $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
     $registered = {
         $script:Run.Cache = @{}
         -not (Get-RegistrationDifference @wanted)
     }
-    if (Wait-Until $registered -Seconds 30 -Pause 2000) { return }
+    if (Wait-Until -Test $registered -Seconds 30 -Pause 2000) { return }
     # A kubelet cares for its Node and its serving certificate only when it starts.
-    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
-    $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-    if (Wait-Until { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
+    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate -Path $ServingCertificate)) }
+    $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and (& $lost) }
+    if (Wait-Until -Test { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
         if (& $registered) { return }
-        Stop-RunningService 'kubelet'
-        Start-CurrentService 'kubelet'
-        if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
+        Stop-RunningService -Name 'kubelet'
+        Start-CurrentService -Name 'kubelet'
+        if (Wait-Until -Test $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
     }
     $left = @(Get-RegistrationDifference @wanted)
     $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
-    if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step 'ServingCsrPending' $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step 'NoPodCidr' $message }
-    Stop-Step 'NotRegistered' $message
+    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step -Id 'ServingCsrPending' -Message $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step -Id 'NoPodCidr' -Message $message }
+    Stop-Step -Id 'NotRegistered' -Message $message
 }

@@ -4,10 +4,10 @@
 function Get-OperatorDifference {
     # Wanted is a table: name, type and vni of the HNS network; endpoint, conf_folder (empty texts where they do not
     # matter) and plugins, the files without which no pod gets a network; who brings it.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $what = "HNS network $($Wanted.name)"
     $networks = @()
-    if ($Wanted.name -ne '') { $networks = @(Get-HnsObject networks $Wanted.name) }
+    if ($Wanted.name -ne '') { $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name) }
     $want = 'present'
     if ($Wanted.type -ne '') { $want = $Wanted.type }
     if ($networks.Count -eq 0 -and $Wanted.name -ne '') { New-Difference -Key 'network:present' -What $what -Is $null -Want $want }
@@ -18,7 +18,7 @@ function Get-OperatorDifference {
             $_
         }
     }
-    if ($Wanted.endpoint -ne '' -and @(Get-HnsObject endpoints $Wanted.endpoint).Count -eq 0) {
+    if ($Wanted.endpoint -ne '' -and @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint).Count -eq 0) {
         New-Difference -Key 'endpoint' -What "HNS endpoint $($Wanted.endpoint)" -Is $null -Want 'present'
     }
     foreach ($path in $Wanted.plugins) {
@@ -30,11 +30,12 @@ function Get-OperatorDifference {
 }
 
 function Get-ForeignFault {
-    param($Network, $Wanted, [string]$What)
+    # What differs of a network that somebody else makes.
+    param([object]$Network, [hashtable]$Wanted, [string]$What)
     if ($Wanted.type -ne '') { Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase }
-    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member $Network 'ManagementIP') `
-        -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>'))
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want ([string]$Wanted.vni) }
+    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member -Object $Network -Names 'ManagementIP') `
+        -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>'))
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) }
 }
 
 function Wait-Operator {
@@ -43,11 +44,11 @@ function Wait-Operator {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while ($true) {
         $script:Run.Cache = @{}
-        $left = @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy })
+        $left = @(Get-OperatorDifference -Wanted $Wanted | Where-Object { -not $_.policy })
         if (-not $left) { return }
         if ([DateTime]::UtcNow -gt $until) {
             $names = @($left | ForEach-Object { "$($_.what)" }) -join '; '
-            Stop-Step 'OperatorMissing' "not there after $Seconds seconds: $names" -Hint $Wanted.who
+            Stop-Step -Id 'OperatorMissing' -Message "not there after $Seconds seconds: $names" -Hint $Wanted.who
         }
         Start-Sleep -Milliseconds 3000
     }

@@ -2,22 +2,23 @@
 
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
-    param($Wanted, [int]$Seconds)
+    param([hashtable]$Wanted, [int]$Seconds)
     $address = Wait-NodeAddress
-    if (Test-WrongNetwork $Wanted) {
-        Remove-PodNetwork $Wanted.name
-        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
+    if (Test-WrongNetwork -Wanted $Wanted) {
+        Remove-PodNetwork -Name $Wanted.name
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName -Address $address)))
     }
-    if ($Wanted.endpoint -ne '') { Set-HostEndpoint $Wanted }
-    Wait-PodNetwork $Wanted -Seconds $Seconds
+    if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted }
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function New-NetworkRequest {
-    param($Wanted, [string]$Uplink)
+    # The request by which HNS makes the wanted network on the adapter Uplink.
+    param([hashtable]$Wanted, [string]$Uplink)
     $subnets = foreach ($subnet in $Wanted.subnets) {
         $one = @{
-            AddressPrefix  = Assert-Known $subnet.prefix
-            GatewayAddress = Assert-Known $subnet.gateway
+            AddressPrefix  = Assert-Known -Text $subnet.prefix
+            GatewayAddress = Assert-Known -Text $subnet.gateway
         }
         if ($Wanted.vni -ne 0) { $one.Policies = @(@{ Type = 'VSID'; VSID = $Wanted.vni }) }
         $one
@@ -27,67 +28,67 @@ function New-NetworkRequest {
 
 function Set-HostEndpoint {
     # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
-    param($Wanted)
-    $network = @(Get-HnsObject networks $Wanted.name)[0]
-    $address = Assert-Known '<<pod_endpoint>>'
+    param([hashtable]$Wanted)
+    $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
+    $address = Assert-Known -Text '<<pod_endpoint>>'
     $endpoint = $null
-    foreach ($found in Get-HnsObject endpoints $Wanted.endpoint) {
+    foreach ($found in Get-HnsObject -Kind endpoints -Name $Wanted.endpoint) {
         if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { $endpoint = $found; continue }
-        Remove-HnsObject endpoints $found.ID
+        Remove-HnsObject -Kind endpoints -Id $found.ID
     }
     if ($null -eq $endpoint) {
         $request = @{ Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0' }
         if ($Wanted.endpoint_v6 -ne '') {
-            $request.IPv6Address = Assert-Known $Wanted.endpoint_v6
+            $request.IPv6Address = Assert-Known -Text $Wanted.endpoint_v6
             $request.GatewayAddressV6 = '::'
         }
         $endpoint = New-HnsObject -Kind endpoints -Request $request
     }
-    if (Find-Address $address) { return }
+    if (Find-Address -Ip $address) { return }
     # Compartment 1 is the host's own.
-    [void](Invoke-HnsRequest POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
 function Restart-HnsService {
     # HNS reads the values below its State key when it starts. Its process may serve others too: it is not waited for.
     Restart-Service -Name 'hns' -Force
-    Wait-ServiceState 'hns' 'Running' -Seconds 60
+    Wait-ServiceState -Name 'hns' -State 'Running' -Seconds 60
 }
 
 function Repair-PodNetwork {
     # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
-    param($Wanted, $Guard, [int]$Seconds)
+    param([hashtable]$Wanted, [object]$Guard, [int]$Seconds)
     # One that this step never made is not the startup's business.
     if (-not (Test-FormerValue)) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     # What belongs to the network is known once the kubelet's credentials get an answer from the API server.
-    while ($null -eq (Expand-Known $Wanted.subnets[0].prefix)) {
+    while ($null -eq (Expand-Known -Text $Wanted.subnets[0].prefix)) {
         if ([DateTime]::UtcNow -gt $until) { return }
         Start-Sleep -Seconds 5
         $script:Run.Cache = @{}
     }
-    if (Test-PodNetwork $Wanted) { return }
+    if (Test-PodNetwork -Wanted $Wanted) { return }
     $lock = Wait-Mutex -Seconds 60
     if (-not $lock) { return }
-    try { Invoke-GuardedRepair $Wanted $Guard }
-    finally { Exit-Run $lock }
+    try { Invoke-GuardedRepair -Wanted $Wanted -Guard $Guard }
+    finally { Exit-Run -Lock $lock }
 }
 
 function Invoke-GuardedRepair {
     # As the detached run does it: what the machine loses by it is put back, or the network goes again.
-    param($Wanted, $Guard)
+    param([hashtable]$Wanted, [object]$Guard)
     $snapshot = Get-CurrentSnapshot
     $snapshot.reached = @()
-    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
+    $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
     $script:Run['Snapshot'] = $snapshot
     try {
         New-PodNetwork -Wanted $Wanted -Seconds 120
-        Enable-Forwarding $Wanted
+        Enable-Forwarding -Wanted $Wanted
     }
     finally {
-        if (Wait-Network $snapshot $Guard) {
-            Undo-Rewiring $Guard $snapshot
-            [void](Wait-Network $snapshot $Guard)
+        if (Wait-Network -Snapshot $snapshot -Guard $Guard) {
+            Undo-Rewiring -Guard $Guard -Snapshot $snapshot
+            [void](Wait-Network -Snapshot $snapshot -Guard $Guard)
         }
         Save-NetworkRecord
     }

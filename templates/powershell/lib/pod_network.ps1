@@ -1,18 +1,18 @@
 function Get-PodNetworkDifference {
     # The HNS network, the host's endpoint and flannel's file, the first switch below, and an agent that is kept from starting.
-    param($Wanted)
-    Get-HnsNetworkDifference $Wanted 'network'
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
-    if ($Wanted.first) { Get-HnsNetworkDifference $Wanted.first 'first-switch' }
+    param([hashtable]$Wanted)
+    Get-HnsNetworkDifference -Wanted $Wanted -Key 'network'
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
+    if ($Wanted.first) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
     if ($Wanted.agent -eq '') { return }
     foreach ($hold in Get-Hold) { New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null }
 }
 
 function Get-HnsNetworkDifference {
     # One HNS network: that it is there once, and as wanted. Key is the first part of the differences' keys.
-    param($Wanted, [string]$Key)
-    $networks = @(Get-HnsObject networks $Wanted.name)
+    param([hashtable]$Wanted, [string]$Key)
+    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = "HNS network $($Wanted.name)"
     if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what -Key $Key; return }
     $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
@@ -21,33 +21,33 @@ function Get-HnsNetworkDifference {
 
 function Get-NetworkFault {
     # How a network that is there differs.
-    param($Network, $Wanted, [string]$What, [string]$Key)
+    param([object]$Network, [hashtable]$Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
-    $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
+    $is = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object { "$(Read-Member -Object $_ -Names 'AddressPrefix') via $(Read-Member -Object $_ -Names 'GatewayAddress')" })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text "$($_.prefix) via $($_.gateway)" })
     $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
     Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
-    Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName $Network) -Want (Get-WantedCarrier) @flags
-    Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress $Network) `
-        -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+    Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName -Network $Network) -Want (Get-WantedCarrier) @flags
+    Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress -Network $Network) `
+        -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags }
 }
 
 function Get-ManagementAddress {
     # The address that HNS works with. On a bridge any other one of the same interface is as good: flanneld only finds the interface
     # by it (hostgw_windows.go, step 7). An overlay sends from it, so there it has to be the node's own.
-    param($Network)
-    $is = "$(Read-Member $Network 'ManagementIP')"
+    param([object]$Network)
+    $is = "$(Read-Member -Object $Network -Names 'ManagementIP')"
     $node = Get-NodeAddress
     if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
-    if (Find-Address $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress $_) }) { return $node.ip }
+    if (Find-Address -Ip $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress -Address $_) }) { return $node.ip }
     $is
 }
 
 function Get-WantedCarrier {
     # The adapter that the node's address is on, below a switch if there is one.
-    foreach ($address in Get-NodeAddress) { return (Get-UplinkName $address) }
+    foreach ($address in Get-NodeAddress) { return (Get-UplinkName -Address $address) }
     # While Windows moves the address it is nowhere.
     if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
     Get-UnknownText
@@ -55,76 +55,84 @@ function Get-WantedCarrier {
 
 function Get-CarrierName {
     # The adapter that a network hangs on. Not every build tells it; the management address does then.
-    param($Network)
-    $told = "$(Read-Member $Network 'NetworkAdapterName')"
-    if ($told -ne '') { return (ConvertTo-UplinkName $told) }
-    foreach ($found in Find-Address "$(Read-Member $Network 'ManagementIP')") { return (ConvertTo-UplinkName $found.InterfaceAlias) }
+    param([object]$Network)
+    $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
+    if ($told -ne '') { return (ConvertTo-UplinkName -Name $told) }
+    foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") { return (ConvertTo-UplinkName -Name $found.InterfaceAlias) }
     Get-WantedCarrier
 }
 
 function Get-NetworkVni {
-    param($Network)
-    $policies = @(Read-Item $Network 'Subnets' | ForEach-Object { Read-Item $_ 'Policies' })
-    @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
+    # The VNI of an overlay network as text.
+    param([object]$Network)
+    $policies = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object { Read-Item -Object $_ -Name 'Policies' })
+    @($policies | Where-Object { (Read-Member -Object $_ -Names 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {
-    param($Wanted)
+    # What differs of the host's own endpoint in the pod network.
+    param([hashtable]$Wanted)
     $what = "HNS endpoint $($Wanted.endpoint)"
-    $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
-    $address = Complete-Text '<<pod_endpoint>>'
-    $is = if ($endpoints) { "$(Read-Member $endpoints[0] 'IPAddress')" }
+    $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
+    $address = Complete-Text -Text '<<pod_endpoint>>'
+    $is = if ($endpoints) { "$(Read-Member -Object $endpoints[0] -Names 'IPAddress')" }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
-    if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in Get-ForwardingAddress $Wanted) {
-        foreach ($interface in Find-Interface $one) {
+    if (-not (Find-Address -Ip $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    foreach ($one in Get-ForwardingAddress -Wanted $Wanted) {
+        foreach ($interface in Find-Interface -Address $one) {
             Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
         }
     }
 }
 
 function Get-ForwardingAddress {
-    param($Wanted)
+    # The addresses whose interfaces have to forward packets to the pods.
+    param([hashtable]$Wanted)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
-        $address = Expand-Known $text
+        $address = Expand-Known -Text $text
         if ($address) { $address }
     }
 }
 
 function Find-Interface {
+    # The IP interfaces that have the address.
     param([string]$Address)
-    $family = Get-AddressFamily $Address
-    foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+    $family = Get-AddressFamily -Address $Address
+    foreach ($found in Find-Address -Ip $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
 function Get-AddressFamily {
+    # IPv4 or IPv6.
     param([string]$Address)
     if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Enable-Forwarding {
-    param($Wanted)
-    foreach ($address in Get-ForwardingAddress $Wanted) {
-        foreach ($interface in Find-Interface $address) {
+    # Turns forwarding on where it is off (undone by Restore-Forwarding).
+    param([hashtable]$Wanted)
+    foreach ($address in Get-ForwardingAddress -Wanted $Wanted) {
+        foreach ($interface in Find-Interface -Address $address) {
             if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
-            Save-FormerValue 'Forwarding' $address @{ address = $address }
+            Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
             Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Enabled
         }
     }
 }
 
 function Restore-Forwarding {
+    # Turns forwarding off again.
     param([object]$Former)
-    foreach ($interface in Find-Interface $Former.address) {
+    foreach ($interface in Find-Interface -Address $Former.address) {
         Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
     }
 }
 
 function Get-SubnetFileDifference {
+    # A difference where flannel's file names another subnet than the Node has, or none.
     param([string]$Path)
-    $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
+    $match = [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
     $is = if ($match.Success) { $match.Groups[1].Value }
     $known = Get-Known
     $want = $null
@@ -134,17 +142,17 @@ function Get-SubnetFileDifference {
 
 function Test-PodNetwork {
     # Nothing is left that only making it anew can mend.
-    param($Wanted)
-    -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
+    param([hashtable]$Wanted)
+    -not (Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
 }
 
 function Start-Rewiring {
     # Notes which networks were there before, and starts the guarded run.
-    param($Wanted, $Guard)
-    Assert-Uplink $Wanted
+    param([hashtable]$Wanted, [object]$Guard)
+    Assert-Uplink -Wanted $Wanted
     foreach ($one in @($Wanted.first, $Wanted) | Where-Object { $_ }) {
-        $existed = @(Get-HnsObject networks $one.name).Count -gt 0
-        Save-FormerValue 'PodNetwork' $one.name @{ name = $one.name; agent = $one.agent; existed = $existed }
+        $existed = @(Get-HnsObject -Kind networks -Name $one.name).Count -gt 0
+        Save-FormerValue -Kind 'PodNetwork' -Key $one.name -Value @{ name = $one.name; agent = $one.agent; existed = $existed }
     }
     # What its parts may take: the agent's end 120, load balancers and networks 180, an address 60, the first switch 180, the agent
     # and its network 240, and some air.
@@ -153,15 +161,15 @@ function Start-Rewiring {
 
 function Assert-Uplink {
     # Stops before anything is cut where the adapter cannot carry the network.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $address = Get-NodeAddress
-    if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
-    $uplink = Get-UplinkName $address
-    Assert-SwitchableAdapter $uplink
+    if (-not $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
+    $uplink = Get-UplinkName -Address $address
+    Assert-SwitchableAdapter -Name $uplink
     # Networks of one adapter share its switch.
-    foreach ($other in Get-HnsObject networks) {
-        if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
-        Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
+    foreach ($other in Get-HnsObject -Kind networks) {
+        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
 
@@ -171,18 +179,18 @@ function Assert-SwitchableAdapter {
     # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
     param([string]$Name)
     if ($Name -like 'vEthernet (*') {
-        Stop-Step 'AdapterRefused' "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
     }
     $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue | Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
     if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
-        Stop-Step 'AdapterRefused' "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
     }
 }
 
 function Get-UplinkName {
     # The adapter that an address is on, or that is below the switch it is on.
-    param($Address)
-    ConvertTo-UplinkName $Address.alias
+    param([object]$Address)
+    ConvertTo-UplinkName -Name $Address.alias
 }
 
 function ConvertTo-UplinkName {
@@ -193,33 +201,34 @@ function ConvertTo-UplinkName {
 }
 
 function Wait-RunningAgent {
-    param($Wanted, [int]$Seconds)
+    # Gives an agent that runs the time to correct its network by itself.
+    param([hashtable]$Wanted, [int]$Seconds)
     $clear = {
         $script:Run.Cache = @{}
-        (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
+        (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
     }
-    [void](Wait-Until $clear -Seconds $Seconds -Pause 2000)
+    [void](Wait-Until -Test $clear -Seconds $Seconds -Pause 2000)
 }
 
 function Start-NetworkAgent {
     # Makes the first switch where there is one, on the adapter named, then lets the agent make its network with nothing to lose.
-    param($Wanted, [int]$Seconds)
-    Save-RestartNeed 'kube-proxy'
-    Disable-NetworkAgent $Wanted.agent 'a rewiring is under way'
+    param([hashtable]$Wanted, [int]$Seconds)
+    Save-RestartNeed -Name 'kube-proxy'
+    Disable-NetworkAgent -Name $Wanted.agent -Why 'a rewiring is under way'
     # The agent would keep one with the right subnet.
-    if (Test-WrongNetwork $Wanted) { Remove-PodNetwork $Wanted.name }
+    if (Test-WrongNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $Wanted.name }
     [void](Wait-NodeAddress)
     if ($Wanted.first) { New-PodNetwork -Wanted $Wanted.first -Seconds 120 }
     # Until this run has ended well the agent does not start by itself.
-    Invoke-ServiceControl @('config', $Wanted.agent, 'start=', 'demand')
-    Start-CurrentService $Wanted.agent
-    Wait-PodNetwork $Wanted -Seconds $Seconds
+    Invoke-ServiceControl -Arguments @('config', $Wanted.agent, 'start=', 'demand')
+    Start-CurrentService -Name $Wanted.agent
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function Test-WrongNetwork {
     # Whether the HNS network itself is missing or wrong. While the API server is away, what it alone knows is no fault.
-    param($Wanted)
-    @(Get-HnsNetworkDifference $Wanted 'network' | Where-Object { -not $_.unknown }).Count -gt 0
+    param([hashtable]$Wanted)
+    @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
 function Wait-NodeAddress {
@@ -229,75 +238,76 @@ function Wait-NodeAddress {
         $address = Get-NodeAddress
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
-    if (Wait-Until $settled -Seconds 60) {
+    if (Wait-Until -Test $settled -Seconds 60) {
         $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName $address
+        $script:Run['Carrier'] = Get-UplinkName -Address $address
         return $address
     }
-    Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
+    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Restore-Uplink {
     # Put back at once, HNS still finds the address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
-    param($Wanted, [int]$Seconds)
+    # Returns when the network is as wanted, or stops the step with what is missing.
+    param([hashtable]$Wanted, [int]$Seconds)
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
-        Assert-Carrier $Wanted
-        Test-PodNetwork $Wanted
+        Assert-Carrier -Wanted $Wanted
+        Test-PodNetwork -Wanted $Wanted
     }
-    if (Wait-Until $stands -Seconds $Seconds) { return }
-    $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-    Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
+    if (Wait-Until -Test $stands -Seconds $Seconds) { return }
+    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
+    Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 
 function Assert-Carrier {
     # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
     # (azure-container-networking, network_windows.go).
-    param($Wanted)
+    param([hashtable]$Wanted)
     $carrier = Get-WantedCarrier
-    foreach ($network in Get-HnsObject networks $Wanted.name) {
-        $is = Get-CarrierName $network
-        if ($is -ne $carrier) { Stop-Step 'WrongAdapter' "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
+    foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
+        $is = Get-CarrierName -Network $network
+        if ($is -ne $carrier) { Stop-Step -Id 'WrongAdapter' -Message "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
     }
 }
 
 function Remove-PodNetwork {
     # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
-    $networks = @(Get-HnsObject networks $Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if (-not $networks) { return }
     # kube-proxy writes its rules again only when it starts.
-    Save-RestartNeed 'kube-proxy'
-    foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
 function Get-OwnNetwork {
     # The names of those networks of the step that are there and were not before winboot.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
     foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
-        if ($notes -contains $one.name -and @(Get-HnsObject networks $one.name).Count -gt 0) { $one.name }
+        if ($notes -contains $one.name -and @(Get-HnsObject -Kind networks -Name $one.name).Count -gt 0) { $one.name }
     }
 }
 
 function Stop-PodNetwork {
     # The detached part of an undo: the agent would only make the network again.
-    param($Wanted)
+    param([hashtable]$Wanted)
     # Disabled first: after a cut it would make the network again at the next start.
-    Disable-NetworkAgent $Wanted.agent 'its network is being removed'
-    foreach ($name in Get-OwnNetwork $Wanted) { Remove-PodNetwork $name }
+    Disable-NetworkAgent -Name $Wanted.agent -Why 'its network is being removed'
+    foreach ($name in Get-OwnNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $name }
 }
 
 function Restore-PodNetwork {
     # The network went with the detached run before; one that was there before winboot stays.
     param([object]$Former)
     if ($Former.existed) { return }
-    if (-not (Get-HnsObject networks $Former.name)) { return }
-    Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
+    if (-not (Get-HnsObject -Kind networks -Name $Former.name)) { return }
+    Stop-Step -Id 'NetworkLeft' -Message "the HNS network $($Former.name) is still there"
 }

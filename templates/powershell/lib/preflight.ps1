@@ -1,66 +1,74 @@
 function Assert-Preflight {
     # Fails by the id of the first; the others travel where a hint would.
-    param($Problems)
-    if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
+    param([object[]]$Problems)
+    if ($Problems) { Stop-Step -Id $Problems[0].id -Message ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }
 
 function New-Fault {
+    # One reason why this machine does not fit.
     param([string]$Id, [string]$Message)
     [pscustomobject]@{ id = $Id; message = $Message }
 }
 
 function Test-Build {
+    # Faults where this is another Windows than the inventory says.
     param([int]$Build)
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    $is = [int](Read-Registry $version 'CurrentBuildNumber')
-    $kind = "$(Read-Registry $version 'InstallationType')"
-    if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
-    if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
-    if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
+    $is = [int](Read-Registry -Path $version -Name 'CurrentBuildNumber')
+    $kind = "$(Read-Registry -Path $version -Name 'InstallationType')"
+    if ($is -ne $Build) { New-Fault -Id 'WrongBuild' -Message "Windows build $is, but the inventory says $Build" }
+    if ($kind -notlike 'Server*') { New-Fault -Id 'NotServer' -Message "this is Windows $kind, not Windows Server" }
+    if (-not [Environment]::Is64BitProcess) { New-Fault -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' }
 }
 
 function Get-Revision {
-    [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
+    # The revision of this Windows build.
+    [int](Read-Registry -Path 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' -Name 'UBR')
 }
 
 function Test-PendingUpdate {
-    param($Updates)
+    # A fault for each update that is needed and missing.
+    param([hashtable[]]$Updates)
     $is = Get-Revision
     foreach ($update in $Updates) {
         if ($is -ge $update.revision) { continue }
-        New-Fault 'UpdateMissing' "revision $is of Windows is older than $($update.revision) ($($update.kb)): $($update.why)"
+        New-Fault -Id 'UpdateMissing' -Message "revision $is of Windows is older than $($update.revision) ($($update.kb)): $($update.why)"
     }
 }
 
 function Test-Session {
+    # A fault where the session has no rights of an administrator.
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
     $role = [Security.Principal.WindowsBuiltInRole]::Administrator
     if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
-    New-Fault 'NotAdministrator' "$($identity.Name) has no administrator token here"
+    New-Fault -Id 'NotAdministrator' -Message "$($identity.Name) has no administrator token here"
 }
 
 function Test-Space {
+    # A fault where the system drive has too little space.
     param([int]$FreeGib)
     $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
     $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-    if ($free -lt $FreeGib) { New-Fault 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
+    if ($free -lt $FreeGib) { New-Fault -Id 'DiskSpace' -Message "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
 function Test-Addressing {
+    # Faults of the machine's addresses and of its way to the API server.
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) { New-Fault 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
+    if ($adapters.Count -gt 1) { New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters" }
     $address = Get-NodeAddress
     if (-not $address) {
-        New-Fault 'NoAddress' 'no IPv4 address of this machine can be the node address'
+        New-Fault -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address'
         return
     }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault 'AddressState' "the address $($address.ip) is $($address.state)" }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)" }
     if (Get-AddressTowardsServer) { return }
-    New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+    New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
 function Get-PreflightNotice {
-    param($BadUpdates)
+    # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock.
+    param([hashtable[]]$BadUpdates)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -69,9 +77,9 @@ function Get-PreflightNotice {
     }
     $pending = Get-PendingReboot
     if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-    $docker = Get-ServiceState 'docker'
+    $docker = Get-ServiceState -Name 'docker'
     if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
-    foreach ($network in Get-HnsObject networks 'nat') {
+    foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
         New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
     $year = [DateTime]::UtcNow.Year
@@ -79,15 +87,16 @@ function Get-PreflightNotice {
 }
 
 function Get-PendingReboot {
-    $noted = Read-StateJson 'reboot.json'
+    # Why a restart is pending that winboot did not ask for, in words; empty without one.
+    $noted = Read-StateJson -Name 'reboot.json'
     if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
     $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
+    $active = Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName'
     $waiting = @(
-        if (Test-RegistryKey "${keys}Component Based Servicing\RebootPending") { 'servicing' }
-        if (Test-RegistryKey "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
-        if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { 'a new computer name' }
+        if (Test-RegistryKey -Path "${keys}Component Based Servicing\RebootPending") { 'servicing' }
+        if (Test-RegistryKey -Path "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
+        if ($active -ine (Read-Registry -Path "${names}ComputerName" -Name 'ComputerName')) { 'a new computer name' }
     )
     $waiting -join ', '
 }

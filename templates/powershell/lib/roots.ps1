@@ -1,14 +1,16 @@
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
 function Use-RootStore {
-    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, $Work)
+    # Runs Work with the machine's store of trusted roots, and closes it.
+    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
     $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
     $store.Open($Access)
     try { & $Work $store } finally { $store.Close() }
 }
 
 function Get-RootDifference {
-    param($Roots)
+    # A difference for each CA that this machine does not trust.
+    param([hashtable[]]$Roots)
     $known = @(Use-RootStore -Access ReadOnly -Work { param($Store) $Store.Certificates | ForEach-Object { $_.Thumbprint } })
     foreach ($root in $Roots) {
         if ($known -notcontains $root.thumbprint) { New-Difference -What ('trusted root ' + $root.thumbprint) -Is $null -Want 'present' }
@@ -16,16 +18,18 @@ function Get-RootDifference {
 }
 
 function Add-Root {
-    param($Roots)
+    # Adds the CAs that are missing (undone by Restore-Root).
+    param([hashtable[]]$Roots)
     foreach ($root in $Roots) {
-        if (@(Get-RootDifference @($root)).Count -eq 0) { continue }
-        Save-FormerValue 'Root' $root.thumbprint @{ thumbprint = $root.thumbprint }
+        if (@(Get-RootDifference -Roots @($root)).Count -eq 0) { continue }
+        Save-FormerValue -Kind 'Root' -Key $root.thumbprint -Value @{ thumbprint = $root.thumbprint }
         $certificate = [Security.Cryptography.X509Certificates.X509Certificate2]::new([Convert]::FromBase64String($root.body))
         Use-RootStore -Access ReadWrite -Work { param($Store) $Store.Add($certificate) }
     }
 }
 
 function Restore-Root {
+    # Takes a CA out again that winboot added.
     param([object]$Former)
     Use-RootStore -Access ReadWrite -Work {
         param($Store)

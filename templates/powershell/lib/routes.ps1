@@ -2,17 +2,18 @@
 # the last run; nodes that come later are known from the next one on.
 
 function Read-OtherNode {
+    # The other nodes of the cluster: name, pod networks and addresses.
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
     # Its cache of API groups would stay in the user's profile.
     $cache = [IO.Path]::Combine([IO.Path]::GetTempPath(), "winboot-kubectl-$([Guid]::NewGuid().ToString('N'))")
     try {
-        $ended = Invoke-Program $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
+        $ended = Invoke-Program -Path $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
             '--request-timeout=30s', "--cache-dir=$cache", 'get', 'nodes', "--output=jsonpath=$columns")
     }
     finally { if ([IO.Directory]::Exists($cache)) { [IO.Directory]::Delete($cache, $true) } }
     if ($ended.ExitCode -ne 0) {
-        Stop-Step 'NodesForbidden' "the nodes of the cluster cannot be listed: $($ended.ErrorOutput.Trim())"
+        Stop-Step -Id 'NodesForbidden' -Message "the nodes of the cluster cannot be listed: $($ended.ErrorOutput.Trim())"
     }
     foreach ($line in @($ended.Output -split '\r?\n')) {
         $name, $cidrs, $addresses = $line.Split("`t")
@@ -23,25 +24,27 @@ function Read-OtherNode {
 
 function Get-WantedRoute {
     # One route per pod network of another node: prefix, next hop, and whether that is a neighbour.
-    $subnet = Expand-Known '<<node_subnet>>'
+    $subnet = Expand-Known -Text '<<node_subnet>>'
     foreach ($node in Read-OtherNode) {
         foreach ($cidr in $node.cidrs) {
-            $family = Get-AddressFamily $cidr
-            $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily $_) -eq $family } | Select-Object -First 1)
+            $family = Get-AddressFamily -Address $cidr
+            $hop = @($node.addresses | Where-Object { $_ -and (Get-AddressFamily -Address $_) -eq $family } | Select-Object -First 1)
             if ($hop.Count -eq 0) { continue }
-            $near = $family -eq 'IPv6' -or ($null -ne $subnet -and (Test-CidrMember $subnet $hop[0]))
+            $near = $family -eq 'IPv6' -or ($null -ne $subnet -and (Test-CidrMember -Cidr $subnet -Address $hop[0]))
             @{ prefix = $cidr; hop = $hop[0]; near = $near; node = $node.name }
         }
     }
 }
 
 function Read-PodRoute {
+    # The routes of this machine that lead to networks of pods.
     foreach ($route in Get-NetRoute -ErrorAction SilentlyContinue) {
-        if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix $route.DestinationPrefix)) { $route }
+        if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix -Prefix $route.DestinationPrefix)) { $route }
     }
 }
 
 function Get-PodRouteDifference {
+    # The routes that are missing or lead elsewhere.
     if ($null -eq (Get-NodeObject)) {
         New-Difference -Key 'routes' -What 'routes to the pods of other nodes' -Unknown
         return
@@ -70,15 +73,15 @@ function Set-PodRoute {
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else {
             # A prefix with a note is one of ours, or was somebody's before: the first note holds.
-            Save-FormerValue 'PodRoute' $route.DestinationPrefix @{
+            Save-FormerValue -Kind 'PodRoute' -Key $route.DestinationPrefix -Value @{
                 prefix = $route.DestinationPrefix; hop = $route.NextHop; alias = $route.InterfaceAlias; metric = $route.RouteMetric
             }
             Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
         }
     }
-    $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
+    $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
     foreach ($route in $wanted.Values | Where-Object { $_.near }) {
-        Save-FormerValue 'PodRoute' $route.prefix @{ prefix = $route.prefix }
+        Save-FormerValue -Kind 'PodRoute' -Key $route.prefix -Value @{ prefix = $route.prefix }
         [void](New-NetRoute -DestinationPrefix $route.prefix -InterfaceIndex $index -NextHop $route.hop)
     }
 }
@@ -90,10 +93,10 @@ function Restore-PodRoute {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
         Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
     }
-    $hop = Read-Member $Former 'hop'
+    $hop = Read-Member -Object $Former -Names 'hop'
     if (-not $hop) { return }
     # The adapter may have another name by now; then the route is on the one that has the node's address.
-    $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
+    $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
     foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) { $index = $adapter.ifIndex }
     [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }

@@ -1,27 +1,29 @@
 function Get-SettingDifference {
     # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain
     # may write (below SOFTWARE\Policies) is its own on a domain member: reported, never changed.
-    param($Settings)
+    param([hashtable[]]$Settings)
     foreach ($setting in $Settings) {
-        $is = Read-Registry $setting.path $setting.name
-        if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value)) { continue }
+        $is = Read-Registry -Path $setting.path -Name $setting.name
+        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value)) { continue }
         New-Difference -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $setting.value `
-            -Reboot:$setting.reboot -Policy:(Test-PolicyOwned $setting.path)
+            -Reboot:$setting.reboot -Policy:(Test-PolicyOwned -Path $setting.path)
     }
 }
 
 function Test-PolicyOwned {
+    # Whether a Group Policy of the domain may write this key.
     param([string]$Path)
     $Path -like 'SOFTWARE\Policies\*' -and (Get-MachineIdentity).Domain
 }
 
 function Set-Setting {
-    param($Settings)
+    # Writes the registry values that differ, and asks for a restart where one of them needs it.
+    param([hashtable[]]$Settings)
     $reboot = $false
     foreach ($setting in $Settings) {
-        $is = Read-Registry $setting.path $setting.name
-        if ((ConvertTo-Shown $is) -ceq (ConvertTo-Shown $setting.value) -or (Test-PolicyOwned $setting.path)) { continue }
-        Set-RegistryValue $setting.path $setting.name -Value $setting.value -Kind $setting.kind
+        $is = Read-Registry -Path $setting.path -Name $setting.name
+        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value) -or (Test-PolicyOwned -Path $setting.path)) { continue }
+        Set-RegistryValue -Path $setting.path -Name $setting.name -Value $setting.value -Kind $setting.kind
         if ($setting.reboot) { $reboot = $true }
     }
     if ($reboot) { New-Reboot }
@@ -29,40 +31,45 @@ function Set-Setting {
 
 function Get-PageFileDifference {
     # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
-    param($MiB)
-    $is = ConvertTo-Shown (Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles')
+    param([object]$MiB)
+    $is = ConvertTo-Shown -Value (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles')
     if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
     elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
 }
 
 function Set-PageFile {
-    param($MiB)
-    if (-not (Get-PageFileDifference $MiB)) { return }
+    # Sets the page file and asks for the restart.
+    param([object]$MiB)
+    if (-not (Get-PageFileDifference -MiB $MiB)) { return }
     $value = if ($MiB -is [string]) { '?:\pagefile.sys' } else { "C:\pagefile.sys $MiB $MiB" }
-    Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' -Value @($value) -Kind 'MultiString'
+    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' -Value @($value) -Kind 'MultiString'
     New-Reboot
 }
 
 function Get-PowerPlan {
-    Read-Registry 'SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes' 'ActivePowerScheme'
+    # The id of the power plan in use.
+    Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes' -Name 'ActivePowerScheme'
 }
 
 function Get-PowerPlanDifference {
+    # A difference where another power plan is in use.
     param([string]$Plan)
     if (-not $Plan) { return }
     Compare-Wanted -What 'power plan' -Is (Get-PowerPlan) -Want $Plan -IgnoreCase
 }
 
 function Set-PowerPlan {
+    # Changes the power plan (undone by Restore-PowerPlan).
     param([string]$Plan)
-    if (-not (Get-PowerPlanDifference $Plan)) { return }
-    Save-FormerValue 'PowerPlan' 'active' @{ plan = (Get-PowerPlan) }
-    [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Plan))
+    if (-not (Get-PowerPlanDifference -Plan $Plan)) { return }
+    Save-FormerValue -Kind 'PowerPlan' -Key 'active' -Value @{ plan = (Get-PowerPlan) }
+    [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Plan))
 }
 
 function Restore-PowerPlan {
+    # Puts the former power plan back.
     param([object]$Former)
-    if ($Former.plan) { [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Former.plan)) }
+    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
 }
 
 function Get-TimeDifference {
@@ -70,11 +77,11 @@ function Get-TimeDifference {
     param([string[]]$Servers)
     if ($Servers.Count -eq 0 -or (Get-MachineIdentity).Domain) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
-    Compare-Wanted -What 'time source: type' -Is (Read-Registry $parameters 'Type') -Want 'NTP'
-    Compare-Wanted -What 'time source: servers' -Is (Read-Registry $parameters 'NtpServer') -Want (ConvertTo-PeerList $Servers)
+    Compare-Wanted -What 'time source: type' -Is (Read-Registry -Path $parameters -Name 'Type') -Want 'NTP'
+    Compare-Wanted -What 'time source: servers' -Is (Read-Registry -Path $parameters -Name 'NtpServer') -Want (ConvertTo-PeerList -Servers $Servers)
     # Off the domain Windows starts the service by a trigger and stops it again.
-    Compare-Wanted -What 'service w32time: start type' -Is (Read-Service 'w32time').start -Want 'auto'
-    Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState 'w32time') -Want 'Running'
+    Compare-Wanted -What 'service w32time: start type' -Is (Read-Service -Name 'w32time').start -Want 'auto'
+    Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState -Name 'w32time') -Want 'Running'
 }
 
 function ConvertTo-PeerList {
@@ -84,15 +91,16 @@ function ConvertTo-PeerList {
 }
 
 function Set-TimeSource {
+    # Has the time service ask these servers, and keeps it running.
     param([string[]]$Servers)
-    if (-not (Get-TimeDifference $Servers)) { return }
+    if (-not (Get-TimeDifference -Servers $Servers)) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
-    Set-RegistryValue $parameters 'Type' -Value 'NTP' -Kind 'String'
-    Set-RegistryValue $parameters 'NtpServer' -Value (ConvertTo-PeerList $Servers) -Kind 'String'
+    Set-RegistryValue -Path $parameters -Name 'Type' -Value 'NTP' -Kind 'String'
+    Set-RegistryValue -Path $parameters -Name 'NtpServer' -Value (ConvertTo-PeerList -Servers $Servers) -Kind 'String'
     # Start is noted like a value and set through the control manager, which keeps its own copy.
-    $start = Read-Registry (Get-ServicePath 'w32time') 'Start'
-    Set-RegistryValue (Get-ServicePath 'w32time') 'Start' -Value $start
-    Invoke-ServiceControl @('config', 'w32time', 'start=', 'auto')
+    $start = Read-Registry -Path (Get-ServicePath -Name 'w32time') -Name 'Start'
+    Set-RegistryValue -Path (Get-ServicePath -Name 'w32time') -Name 'Start' -Value $start
+    Invoke-ServiceControl -Arguments @('config', 'w32time', 'start=', 'auto')
     Restart-Service -Name 'w32time' -Force
-    Wait-ServiceState 'w32time' 'Running' -Seconds 30
+    Wait-ServiceState -Name 'w32time' -State 'Running' -Seconds 30
 }

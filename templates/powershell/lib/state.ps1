@@ -1,4 +1,5 @@
 function Get-StatePath {
+    # A path in the folder where winboot keeps its state.
     param([string]$Name = '')
     [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
@@ -7,11 +8,11 @@ function Initialize-StateFolder {
     # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
     # whoever made this one before would stay its owner, and could have put former values there.
     $path = (Get-StatePath).TrimEnd('\')
-    if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
-        $folder = (Get-StatePath $name).TrimEnd('\')
-        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
-        Set-PrivateFolder $folder
+        $folder = (Get-StatePath -Name $name).TrimEnd('\')
+        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder -Path $folder }
+        Set-PrivateFolder -Path $folder
     }
 }
 
@@ -21,9 +22,9 @@ function Assert-OwnFolder {
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
         # Something may have gone since it was listed.
         $owner = $null
-        try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+        try { $owner = Get-StrangeOwner -Path $one } catch [IO.FileNotFoundException] { continue }
         if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
-        if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+        if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
     }
 }
 
@@ -38,7 +39,7 @@ function Remove-StateFolder {
         # What lies deeper goes first.
         $waiting += @($left | Sort-Object -Property Length -Descending) + $folder
     }
-    if ($waiting) { Remove-AtRestart $waiting }
+    if ($waiting) { Remove-AtRestart -Path $waiting }
 }
 
 function Remove-AtRestart {
@@ -46,29 +47,29 @@ function Remove-AtRestart {
     # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
     param([string[]]$Path)
     $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
-    $pairs = @(Read-Registry $manager 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
+    $pairs = @(Read-Registry -Path $manager -Name 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
     foreach ($one in $Path) { $pairs += @("\??\$one", '') }
-    Write-Registry $manager 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
+    Write-Registry -Path $manager -Name 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
 }
 
 function Write-Journal {
     # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
-    param([string]$Line, $Waiting = [Collections.Generic.List[string]]::new())
+    param([string]$Line, [object]$Waiting = [Collections.Generic.List[string]]::new())
     $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
     # Once it could not be written, nobody waits for it again at each line.
-    Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+    Save-Journal -Waiting $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
 }
 
 function Save-Journal {
     # Writes the lines that wait for the journal. It never ends a run.
-    param($Waiting, [int]$Tries)
+    param([object]$Waiting, [int]$Tries)
     if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
     try {
         # Whoever made the folder could lead these lines into another file.
-        if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
+        if ((Test-Link -Path (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner -Path (Get-StatePath))) { return }
         Limit-Journal
         $text = ($Waiting -join "`n") + "`n"
-        $path = Get-StatePath 'journal.jsonl'
+        $path = Get-StatePath -Name 'journal.jsonl'
         Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
         $Waiting.Clear()
     }
@@ -79,17 +80,17 @@ function Save-Journal {
 
 function Limit-Journal {
     # A journal that is full gives its name to the next.
-    $path = Get-StatePath 'journal.jsonl'
+    $path = Get-StatePath -Name 'journal.jsonl'
     if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
-    $older = Get-StatePath 'journal.1.jsonl'
-    Remove-File $older -Tries 1
+    $older = Get-StatePath -Name 'journal.1.jsonl'
+    Remove-File -Path $older -Tries 1
     Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson {
     # Nothing when it is absent or was cut off in mid-write.
     param([string]$Name)
-    $text = Read-FileText (Get-StatePath $Name)
+    $text = Read-FileText -Path (Get-StatePath -Name $Name)
     if (-not $text) { return }
     try { ConvertFrom-Json -InputObject $text }
     catch [ArgumentException] { return }
@@ -97,51 +98,57 @@ function Read-StateJson {
 
 function Write-StateJson {
     # Keeps a value as a JSON file of the state folder.
-    param([string]$Name, $Value, [int]$Tries = 9)
-    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
+    param([string]$Name, [object]$Value, [int]$Tries = 9)
+    Write-FileText -Path (Get-StatePath -Name $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
 }
 
 function Get-Fence {
-    $stored = Read-StateJson 'fence.json'
+    # The number of the last run that changed this machine.
+    $stored = Read-StateJson -Name 'fence.json'
     $fence = 0
     # Another version, or a hand, may have written a file of another shape.
-    [void][int]::TryParse("$(Read-Member $stored 'fence')", [ref]$fence)
+    [void][int]::TryParse("$(Read-Member -Object $stored -Names 'fence')", [ref]$fence)
     $fence
 }
 
 function Test-Fence {
+    # Whether this run is still the last one.
     (Get-Fence) -eq $script:Run.Fence
 }
 
 function Get-HolderText {
-    $stored = Read-StateJson 'fence.json'
+    # Who holds this machine, in words.
+    $stored = Read-StateJson -Name 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$(Read-Member $stored 'holder'), run $(Read-Member $stored 'run'), since $(Read-Member $stored 'since')"
+    "$(Read-Member -Object $stored -Names 'holder'), run $(Read-Member -Object $stored -Names 'run'), since $(Read-Member -Object $stored -Names 'since')"
 }
 
 function Save-Fence {
+    # Notes this run as the last one, under the mutex.
     param([string]$Holder)
     $script:Run.Fence = (Get-Fence) + 1
     $now = [DateTime]::UtcNow.ToString('s') + 'Z'
-    Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
+    # Takes the mutex for this run; returns it, or nothing where another run keeps it.
     Initialize-StateFolder
     $facts = $script:Run.Facts
     # The older run sees that at its next step and lets go.
-    if ($facts.TakeOver) { Save-Fence $facts.Holder }
-    $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
+    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
+    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
     if (-not $lock) { return }
-    try { Save-Fence $facts.Holder }
+    try { Save-Fence -Holder $facts.Holder }
     catch {
-        Exit-Run $lock
+        Exit-Run -Lock $lock
         throw
     }
     $lock
 }
 
 function Wait-Mutex {
+    # The mutex of winboot, taken; nothing where another process keeps it for so long.
     param([int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
@@ -157,27 +164,31 @@ function Wait-Mutex {
 }
 
 function Exit-Run {
+    # Gives the mutex back.
     param([Threading.Mutex]$Lock)
     $Lock.ReleaseMutex()
     $Lock.Dispose()
 }
 
 function Save-RebootMark {
+    # Notes that the pending restart is winboot's.
     param([string[]]$Steps)
-    Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Read-DetachedRun {
+    # The notes of detached runs, of one step or of all.
     param([string]$Step = '')
-    $folder = Get-StatePath 'detached'
+    $folder = Get-StatePath -Name 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
-        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        $status = Read-StateJson -Name ('detached\' + [IO.Path]::GetFileName($path))
         if ($status) { $status }
     }
 }
 
 function Get-RunningDetached {
+    # The detached run that goes on in this boot; nothing without one.
     foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }

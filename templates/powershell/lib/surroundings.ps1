@@ -1,4 +1,5 @@
 function Get-SurroundingNotice {
+    # What around this machine can break a node and is not winboot's: encryption, hypervisor port, scanners, teams.
     param([bool]$OwnMacs)
     $encryption = Get-DiskEncryption
     if ($encryption -ne 'on') {
@@ -23,6 +24,7 @@ function Get-SurroundingNotice {
 }
 
 function Get-DiskEncryption {
+    # Whether BitLocker protects the system drive: on, off or not installed.
     $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
     $drive = [Environment]::SystemDirectory.Substring(0, 2)
     $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
@@ -35,7 +37,7 @@ function Get-ScanFilter {
     $path = 'SYSTEM\CurrentControlSet\Services'
     $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
     foreach ($name in $services.GetSubKeyNames()) {
-        try { $group = Read-Registry "$path\$name" 'Group' }
+        try { $group = Read-Registry -Path "$path\$name" -Name 'Group' }
         catch [Security.SecurityException] { continue }
         if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
     }

@@ -3,9 +3,9 @@
 function New-SystemTask {
     # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
     # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
     $parts = @{
-        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
             -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
         Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
         Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
@@ -52,25 +52,25 @@ function New-ScriptLoader {
     @(
         "`$bytes = [IO.File]::ReadAllBytes('$Path')"
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
         "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
     ) -join "`n"
 }
 
 function Get-TaskDifference {
     # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
-    param([string]$Name, $Task)
+    param([string]$Name, [object]$Task)
     $what = "task \winboot\${Name}:"
     $is = @{ Command = $null; Priority = $null; Description = $null }
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         $is = @{
-            Command     = Get-TaskCommand $found
+            Command     = Get-TaskCommand -Task $found
             Priority    = $found.Settings.Priority
             Description = $found.Description
         }
         if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
     }
-    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand $Task)
+    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand -Task $Task)
     # A missing task is one difference.
     if ($null -eq $is.Command) { return }
     Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
@@ -79,16 +79,16 @@ function Get-TaskDifference {
 
 function Get-TaskCommand {
     # The command line of a task; of an encoded one, which says nothing to a reader, its hash.
-    param($Task)
+    param([object]$Task)
     $action = @($Task.Actions)[0]
-    $arguments = "$(Read-Member $action 'Arguments')"
-    if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash $arguments)" }
-    "$(Read-Member $action 'Execute') $arguments"
+    $arguments = "$(Read-Member -Object $action -Names 'Arguments')"
+    if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash -Text $arguments)" }
+    "$(Read-Member -Object $action -Names 'Execute') $arguments"
 }
 
 function Set-Task {
     # Registers the task, in the place of one of that name.
-    param([string]$Name, $Task)
+    param([string]$Name, [object]$Task)
     [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
 }
 
