@@ -228,14 +228,15 @@ function Restore-BootTask {
 function Restore-CalicoNetwork {
     # The service is gone by now, and the switch below stays.
     param([object]$Former)
-    if (-not $Former.existed) { Remove-PodNetwork $Former.name }
+    if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.
 
 function Restore-Exclusion {
+    # Takes back an exclusion that winboot added.
     param([object]$Former)
-    if ((Get-ServiceState 'WinDefend') -ne 'Running') { return }
+    if ((Get-ServiceState -Name 'WinDefend') -ne 'Running') { return }
     if ($null -ne $Former.process) { Remove-MpPreference -ExclusionProcess $Former.process }
     if ($null -ne $Former.path) { Remove-MpPreference -ExclusionPath $Former.path }
 }
@@ -246,14 +247,14 @@ function Restore-Exclusion {
 
 function Start-DetachedRun {
     # Stores this script and starts it as a task of SYSTEM; Seconds is what the work itself may take.
-    param([int]$Seconds = 300, $Guard)
+    param([int]$Seconds = 300, [object]$Guard)
     Assert-NoFailure
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
     $whole = $Seconds + 720
-    $path = Get-StatePath "detached\$id.ps1"
-    Write-FileText $path (ConvertTo-ScriptFile $run.Text)
-    Write-StateJson "detached\$id.json" @{
+    $path = Get-StatePath -Name "detached\$id.ps1"
+    Write-FileText -Path $path -Text (ConvertTo-ScriptFile -Text $run.Text)
+    Write-StateJson -Name "detached\$id.json" -Value @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
         deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
@@ -261,9 +262,9 @@ function Start-DetachedRun {
     $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
     # The second line: it finds the run still noted as running only when that one was killed.
     $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
-    Set-Task "detached-$id-rescue" (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
+    Set-Task -Name "detached-$id-rescue" -Task (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
             -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
-    Set-Task "detached-$id" (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
+    Set-Task -Name "detached-$id" -Task (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
             -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
@@ -271,28 +272,28 @@ function Start-DetachedRun {
 
 function Get-ReachedAddress {
     # The machine's own addresses that the controller comes in by: as it told, else that of the node.
-    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address $_) })
+    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address -Ip $_) })
     if ($told.Count -gt 0) { return $told }
     foreach ($address in Get-NodeAddress) { $address.ip }
 }
 
 function Assert-NoFailure {
     # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
-    foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
+    foreach ($status in Read-UntoldRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
         $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
-        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+        Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
 }
 
 function Read-UntoldRun {
     # Purpose is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
-    foreach ($status in Read-DetachedRun "$Step-") {
+    foreach ($status in Read-DetachedRun -Step "$Step-") {
         if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
         $status.told = $true
-        Write-StateJson "detached\$($status.id).json" $status
+        Write-StateJson -Name "detached\$($status.id).json" -Value $status
         $status
     }
 }
@@ -301,75 +302,75 @@ function Invoke-Detached {
     # The task's own work, or, with Rescue, what is left of a run that was killed.
     param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
-    $status = Read-StateJson "detached\$id.json"
+    $status = Read-StateJson -Name "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
         try {
-            if ($Rescue) { $ended = Invoke-Rescue $status }
+            if ($Rescue) { $ended = Invoke-Rescue -Status $status }
             else {
                 if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
                 if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
                 $script:Run.Fence = $status.fence
                 # That event is still on its way through the network.
                 Start-Sleep -Seconds 2
-                $ended = Invoke-Guarded $status
+                $ended = Invoke-Guarded -Status $status
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        Complete-DetachedRun $status $ended
+        Complete-DetachedRun -Status $status -Ended $ended
     }
-    finally { if ($lock) { Exit-Run $lock } }
-    Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-    Remove-Task "detached-$id-rescue"
-    Remove-Task "detached-$id"
+    finally { if ($lock) { Exit-Run -Lock $lock } }
+    Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
+    Remove-Task -Name "detached-$id-rescue"
+    Remove-Task -Name "detached-$id"
 }
 
 function Complete-DetachedRun {
     # Notes how a run ended, once.
-    param($Status, $Ended)
+    param([object]$Status, [object]$Ended)
     $Status.state = $Ended.State
     $Status.message = $Ended.Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson "detached\$($Status.id).json" $Status
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status
 }
 
 function Invoke-Guarded {
     # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
-    param($Status)
+    param([object]$Status)
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Get-CurrentSnapshot
     $snapshot.reached = @($Status.reached)
-    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
-    Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
+    $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
+    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
     $script:Run['Snapshot'] = $snapshot
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
     $problem = $null
-    try { [void]@(Invoke-Block $step 'Detached') }
+    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
     catch {
-        $problem = ConvertTo-Problem $_ 'DetachedFailed'
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
         $Status.hint = "$($problem.id) DetachedFailed"
     }
-    Complete-Guarded $Status $step $snapshot $problem
+    Complete-Guarded -Status $Status -Step $step -Snapshot $snapshot -Problem $problem
 }
 
 function Complete-Guarded {
     # What the work left: the machine as before and the network as wanted, or the way back.
-    param($Status, $Step, $Snapshot, $Problem)
+    param([object]$Status, [hashtable]$Step, [object]$Snapshot, [object]$Problem)
     $message = ''
     if ($null -ne $Problem) { $message = $Problem.message }
-    $lost = Wait-Network $Snapshot $Status.guard
+    $lost = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
     if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
-        Undo-Rewiring $Status.guard $Snapshot
-        $after = Wait-Network $Snapshot $Status.guard
+        Undo-Rewiring -Guard $Status.guard -Snapshot $Snapshot
+        $after = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
         if ($after) { $after = "still lost: $after" }
         $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
         return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
     }
     $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
     if ($Status.purpose -eq 'Change') {
-        if (Test-StepStanding $Step) { Enable-NetworkAgent $Status.guard.agent }
-        else { Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) ended as ${state}: $message" }
+        if (Test-StepStanding -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
+        else { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) ended as ${state}: $message" }
     }
     Save-NetworkRecord
     @{ State = $state; Message = $message }
@@ -378,62 +379,62 @@ function Complete-Guarded {
 function Test-StepStanding {
     # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
     # while it is away.
-    param($Step)
+    param([hashtable]$Step)
     $script:Run.Cache = @{}
-    @(Read-Difference $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
 }
 
 function Invoke-Rescue {
     # A run that was killed in the middle: back to what it had noted.
-    param($Status)
+    param([object]$Status)
     if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
     $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-StateJson "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) was killed"
+    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
     if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network $snapshot $Status.guard
+    $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
-    Undo-Rewiring $Status.guard $snapshot
-    $after = Wait-Network $snapshot $Status.guard
+    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
+    $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
 function Get-CutRecord {
     # The interfaces as the runs that this start cut off had found them.
     if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord $name }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Remove-StrayTask {
     # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
     $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
     foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task $task.TaskName }
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
     }
 }
 
 function Wait-Network {
     # Names what could not be put back.
-    param($Snapshot, $Guard)
+    param([object]$Snapshot, [object]$Guard)
     $intact = {
-        Restore-NetworkSnapshot $Snapshot
-        -not (Get-MissingLink $Snapshot $Guard)
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
     }
-    if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink $Snapshot $Guard
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
     if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
     # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
-    param($Snapshot, $Guard)
-    $missing = Get-MissingAddress $Snapshot
+    param([object]$Snapshot, [object]$Guard)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
     if ($missing) { return $missing }
     if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     # Port 0: winboot runs on the machine itself.
     if ($Guard.management_port -eq 0) { return }
     foreach ($ip in $Snapshot.reached) {
-        if (-not (Test-Listener $ip $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+        if (-not (Test-Listener -Ip $ip -Port $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
     }
 }
 
@@ -448,11 +449,11 @@ function Test-Listener {
 
 function Undo-Rewiring {
     # Takes away what the run made, agent first, load balancers before networks.
-    param($Guard, $Snapshot)
-    Invoke-RollbackPart { Disable-NetworkAgent $Guard.agent 'the network was lost' }
+    param([object]$Guard, [object]$Snapshot)
+    Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Guard.agent -Why 'the network was lost' }
     foreach ($name in $Guard.networks) {
-        Invoke-RollbackPart {
-            if (Get-HnsObject networks $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork $name }
+        Invoke-RollbackPart -Part {
+            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork -Name $name }
         }
     }
 }
@@ -461,24 +462,24 @@ function Invoke-RollbackPart {
     # One part that fails or hangs does not keep the others from it.
     param([scriptblock]$Part)
     try { & $Part }
-    catch { [void](New-EventLine @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem $_ 'DetachedFailed') }) }
+    catch { [void](New-EventLine -Fields @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') }) }
 }
 
 function Disable-NetworkAgent {
     # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
-    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
-    Write-StateJson 'held.json' @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
-    Invoke-ServiceControl @('config', $Name, 'start=', 'disabled')
-    Stop-RunningService $Name
+    if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
+    Stop-RunningService -Name $Name
 }
 
 function Enable-NetworkAgent {
     # After a guarded run: from now on it starts with the machine.
     param([string]$Name)
-    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
-    Invoke-ServiceControl @('config', $Name, 'start=', 'auto')
-    Remove-File (Get-StatePath 'held.json')
+    if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
+    Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
 function Get-UnknownText {
@@ -487,6 +488,7 @@ function Get-UnknownText {
 }
 
 function New-Reboot {
+    # What a change emits when it takes effect only after a restart of the machine.
     [pscustomobject]@{ kind = 'reboot' }
 }
 
@@ -497,7 +499,8 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-    param($Caught, [string]$OtherwiseId)
+    # An error as the problem of a step: id, message, hint, and the position where it is not one of ours.
+    param([object]$Caught, [string]$OtherwiseId)
     $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
     $at = $Caught.InvocationInfo
     if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -509,7 +512,8 @@ function ConvertTo-Problem {
 }
 
 function Wait-Until {
-    param($Test, [int]$Seconds, [int]$Pause = 1000)
+    # Runs Test every Pause milliseconds until it returns true or the seconds are over; returns which of the two.
+    param([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while (-not (& $Test)) {
         if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -725,17 +729,19 @@ function Get-ExcludedRange {
 }
 
 function Restore-ExcludedRange {
+    # Gives back a range that winboot excluded.
     param([object]$Former)
     $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
-    if (-not (Get-ExcludedRange $Former.protocol | Where-Object $same)) { return }
+    if (-not (Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same)) { return }
     [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
 }
 
 function Invoke-ExcludedRange {
-    param([string]$Verb, [string]$Protocol, $Range)
+    # Runs netsh for excluded port ranges, and returns what it prints.
+    param([string]$Verb, [string]$Protocol, [object]$Range)
     $arguments = @('int', 'ipv4', $Verb, 'excludedportrange', "protocol=$Protocol")
     if ($null -ne $Range) { $arguments += @("startport=$($Range.first)", "numberofports=$($Range.last - $Range.first + 1)") }
-    Assert-Program (Get-SystemProgram 'netsh.exe') $arguments
+    Assert-Program -Path (Get-SystemProgram -Name 'netsh.exe') -Arguments $arguments
 }
 
 function Get-FeatureState {
@@ -746,13 +752,15 @@ function Get-FeatureState {
 }
 
 function Restore-Feature {
+    # Turns a feature off that was off before.
     param([object]$Former)
-    if ($Former.state -ne 'Disabled' -or (Get-FeatureState $Former.name) -ne 'Enabled') { return }
+    if ($Former.state -ne 'Disabled' -or (Get-FeatureState -Feature $Former.name) -ne 'Enabled') { return }
     [void](Disable-WindowsOptionalFeature -Online -FeatureName $Former.name -NoRestart -WarningAction SilentlyContinue)
     New-Reboot
 }
 
 function Get-TextHash {
+    # The sha256 of a text in UTF-8, in lower case.
     param([string]$Text)
     $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
     [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
@@ -767,7 +775,7 @@ function Invoke-Patient {
         try { return (& $Work) }
         catch [IO.IOException], [UnauthorizedAccessException] {
             $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-            if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+            if (@(39, 112) -contains $code) { Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk" }
             # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
             $held = @(32, 33, 1175, 1176) -contains $code
             # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
@@ -775,7 +783,7 @@ function Invoke-Patient {
             if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
             if ($try -ge $Tries) {
                 if (-not $held) { throw }
-                Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+                Stop-Step -Id 'FileInUse' -Message "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
             }
         }
         Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
@@ -799,7 +807,7 @@ function Read-FileByte {
     $content = [IO.MemoryStream]::new()
     Invoke-Patient -File $Path -Work {
         $content.SetLength(0)
-        $stream = Open-SharedFile $Path
+        $stream = Open-SharedFile -Path $Path
         try { $stream.CopyTo($content) } finally { $stream.Dispose() }
     }
     , $content.ToArray()
@@ -809,7 +817,7 @@ function Read-FileText {
     # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
     # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
-    $bytes = Read-FileByte $Path
+    $bytes = Read-FileByte -Path $Path
     if ($null -eq $bytes) { return $null }
     [Text.Encoding]::UTF8.GetString($bytes)
 }
@@ -826,7 +834,7 @@ function Write-FileByte {
     # next must not survive a power cut that this does not.
     param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
     Invoke-Patient -File $Path -Tries $Tries -Work {
-        $stream = Open-FlushedFile $Path $Mode
+        $stream = Open-FlushedFile -Path $Path -Mode $Mode
         try {
             $stream.Write($Bytes, 0, $Bytes.Length)
             $stream.Flush($true)
@@ -841,9 +849,9 @@ function Copy-WholeFile {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
     $part = "$To.winboot-new"
     Invoke-Patient -File $From -Work {
-        $source = Open-SharedFile $From
+        $source = Open-SharedFile -Path $From
         try {
-            $target = Open-FlushedFile $part 'Create'
+            $target = Open-FlushedFile -Path $part -Mode 'Create'
             try {
                 $source.CopyTo($target)
                 $target.Flush($true)
@@ -867,17 +875,17 @@ function Write-FileText {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
     if ($Private) {
-        Write-FileByte $beside ([byte[]]@()) -Tries $Tries
-        Set-PrivateAccess $beside
+        Write-FileByte -Path $beside -Bytes ([byte[]]@()) -Tries $Tries
+        Set-PrivateAccess -Path $beside
     }
-    Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
+    Write-FileByte -Path $beside -Bytes (ConvertTo-FileByte -Text $Text) -Tries $Tries
     # Replace is one step, but keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
     else {
         Invoke-Patient -File $Path -Tries $Tries -Work {
             # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
             if ([IO.File]::Exists($Path)) {
-                Clear-ReadOnly $Path
+                Clear-ReadOnly -Path $Path
                 [IO.File]::Replace($beside, $Path, [NullString]::Value)
             }
             else { [IO.File]::Move($beside, $Path) }
@@ -897,13 +905,13 @@ function Remove-File {
     if (-not [IO.File]::Exists($Path)) { return }
     try {
         Invoke-Patient -File $Path -Tries $Tries -Work {
-            Clear-ReadOnly $Path
+            Clear-ReadOnly -Path $Path
             [IO.File]::Delete($Path)
         }
     }
     catch [UnauthorizedAccessException] {
         $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
-        Add-OldFile $waiting
+        Add-OldFile -Line $waiting
         Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
     }
 }
@@ -918,18 +926,18 @@ function Move-FileOver {
         return
     }
     $old = "$To.winboot-old"
-    Remove-OldFile $old
+    Remove-OldFile -Path $old
     if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
     # The mark goes with the success: with it, a file whose place is empty is put back there.
-    Add-OldFile "$old|$To"
+    Add-OldFile -Line "$old|$To"
     Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
     try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
     catch {
         Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
         throw
     }
-    Remove-OldFile $old
-    if ([IO.File]::Exists($old)) { Add-OldFile $old }
+    Remove-OldFile -Path $old
+    if ([IO.File]::Exists($old)) { Add-OldFile -Line $old }
 }
 
 function Remove-OldFile {
@@ -937,7 +945,7 @@ function Remove-OldFile {
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try {
-        Clear-ReadOnly $Path
+        Clear-ReadOnly -Path $Path
         [IO.File]::Delete($Path)
     }
     catch [IO.IOException], [UnauthorizedAccessException] { return }
@@ -946,15 +954,15 @@ function Remove-OldFile {
 function Add-OldFile {
     # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
     param([string]$Line)
-    Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
+    Write-FileByte -Path (Get-StatePath -Name 'old-files.txt') -Bytes (ConvertTo-FileByte -Text "$Line`n") -Mode 'Append'
 }
 
 function Clear-OldFile {
     # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
-    $list = Get-StatePath 'old-files.txt'
+    $list = Get-StatePath -Name 'old-files.txt'
     try {
-        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
-        if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile -Line $line)) { $line } })
+        if ($left) { Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1 } else { Remove-File -Path $list -Tries 1 }
     }
     # The list itself is held, or the disk is full: what it names goes another time.
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
@@ -963,7 +971,7 @@ function Clear-OldFile {
 function Get-OldFile {
     # The lines of that list, the last one for each file.
     $lines = [ordered]@{}
-    foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+    foreach ($line in "$(Read-FileText -Path (Get-StatePath -Name 'old-files.txt'))".Split("`n")) {
         if ($line) { $lines[$line.Split('|')[0]] = $line }
     }
     $lines.Values
@@ -976,7 +984,7 @@ function Complete-OldFile {
     if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
         try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
     }
-    Remove-OldFile $path
+    Remove-OldFile -Path $path
     -not [IO.File]::Exists($path)
 }
 
@@ -985,12 +993,12 @@ function Restore-File {
     param([object]$Former)
     if ($null -ne $Former.bytes) {
         $beside = $Former.path + '.winboot-new'
-        Write-FileByte $beside ([Convert]::FromBase64String($Former.bytes))
+        Write-FileByte -Path $beside -Bytes ([Convert]::FromBase64String($Former.bytes))
         Move-FileOver -From $beside -To $Former.path
     }
-    elseif ($null -eq $Former.kept) { Remove-File $Former.path }
+    elseif ($null -eq $Former.kept) { Remove-File -Path $Former.path }
     elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
-    else { Stop-Step 'FormerLost' "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
+    else { Stop-Step -Id 'FormerLost' -Message "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
 }
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
@@ -1012,7 +1020,7 @@ function Restore-Folder {
     if (-not $empty -and -not $Former.ours) { return }
     # Links are removed here, not followed.
     try { [IO.Directory]::Delete($Former.path, $true) }
-    catch { Stop-Step 'FolderLeft' "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
+    catch { Stop-Step -Id 'FolderLeft' -Message "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
 }
 
 # How a thing was before winboot first changed it.
@@ -1122,11 +1130,11 @@ function Get-HnsObject {
     # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
     param([string]$Kind, [string]$Name = '')
     # Persistent networks are there even while it does not run.
-    if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-    if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    foreach ($found in Read-HnsKind $Kind) {
+    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    foreach ($found in Read-HnsKind -Kind $Kind) {
         # What kube-proxy makes for other nodes' pods needs no name.
-        if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
+        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
     }
 }
 
@@ -1134,7 +1142,7 @@ function Read-HnsKind {
     # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
     param([string]$Kind)
     if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
-        foreach ($found in Invoke-HnsRequest GET "/$Kind/") { $found }
+        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
         return
     }
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
@@ -1144,20 +1152,20 @@ function Read-HnsKind {
 
 function Invoke-HnsRequest {
     # One call of HNS; what it answers with. It fails after a minute without an answer.
-    param([string]$Method, [string]$Path, $Request = $null)
+    param([string]$Method, [string]$Path, [object]$Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
-    catch [TimeoutException] { Stop-Step 'HnsHangs' "HNS has not answered $Method $Path within 60 seconds" }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
     $answer = ConvertFrom-Json -InputObject $text
-    if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
-    Read-Member $answer 'Output'
+    if (-not $answer.Success) { Stop-Step -Id 'HnsRefused' -Message "HNS refused $Method ${Path}: $($answer.Error)" }
+    Read-Member -Object $answer -Names 'Output'
 }
 
 function Remove-HnsObject {
     # Removes the object with this id.
     param([string]$Kind, [string]$Id)
-    [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
+    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1200,13 +1208,14 @@ function Get-HnsDeclaration {
 }
 
 function Get-MachineIdentity {
+    # Which machine this is: boot id, SMBIOS UUID, build, name, model, and whether a domain has it.
     if (-not $script:Run.ContainsKey('Identity')) {
         $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
         $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
         $script:Run.Identity = @{
             BootId = Get-BootId
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-            Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
+            Build  = "$(Read-Registry -Path $version -Name 'CurrentBuildNumber').$(Read-Registry -Path $version -Name 'UBR')"
             Name   = [Environment]::MachineName
             Model  = [string]$system.Model
             Domain = [bool]$system.PartOfDomain
@@ -1220,33 +1229,34 @@ function Get-BootId {
     # It comes from the record that the event log writes at each start.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-        return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
+        return ConvertTo-BootId -Seed "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
     }
     # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
     $stamp = Get-BootStamp
-    $noted = Read-StateJson 'boot.json'
-    if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
-    ConvertTo-BootId $stamp
+    $noted = Read-StateJson -Name 'boot.json'
+    if ($noted -and "$(Read-Member -Object $noted -Names 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+    ConvertTo-BootId -Seed $stamp
 }
 
 function ConvertTo-BootId {
     # A GUID made of what is unique to one boot, and of this machine's own id.
     param([string]$Seed)
-    $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
-    [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+    $machine = Read-Registry -Path 'SOFTWARE\Microsoft\Cryptography' -Name 'MachineGuid'
+    [Guid]::new((Get-TextHash -Text "$machine $Seed").Substring(0, 32)).ToString()
 }
 
 function Get-BootStamp {
     # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
     # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
     $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-    if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+    if (-not $system -or -not $system.CreationDate) { Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started' }
     $system.CreationDate.ToUniversalTime().ToString('o')
 }
 
 # What only the node knows fills the places <<name>> of texts.
 
 function Expand-Known {
+    # The text with its places <<name>> filled; nothing while one of them is not known.
     param([string]$Text)
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }
@@ -1259,23 +1269,26 @@ function Expand-Known {
 }
 
 function Assert-Known {
+    # The text with its places filled, or the step stops.
     param([string]$Text)
-    $filled = Expand-Known $Text
+    $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { Stop-Unknown }
     $filled
 }
 
 function Stop-Unknown {
-    Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
+    # Stops the step: something that it needs is known only after the join.
+    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address'
 }
 
 function Get-Known {
-    Get-Cached 'Known' { Read-Known }
+    # What only this machine and its Node object can tell: place to value.
+    Get-Cached -Name 'Known' -Read { Read-Known }
 }
 
 function Get-Cached {
     # What Read answers, asked once; a failure, too, is the answer of this run until something was changed.
-    param([string]$Name, $Read)
+    param([string]$Name, [scriptblock]$Read)
     if (-not $script:Run.Cache.ContainsKey($Name)) {
         try { $script:Run.Cache[$Name] = & $Read }
         catch { $script:Run.Cache[$Name] = $_ }
@@ -1286,16 +1299,17 @@ function Get-Cached {
 
 function Get-NodeIp {
     # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-    "$(Read-Member $address 'ip')"
+    $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }
+    "$(Read-Member -Object $address -Names 'ip')"
 }
 
 function Read-Known {
+    # Asks the machine and the Node object for what Get-Known returns.
     $known = @{}
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }
     if ($address) {
         $known.node_ip = $address.ip
-        $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
+        $known.node_subnet = "$(Get-NetworkBase -Address $address.ip -Length $address.prefix_length)/$($address.prefix_length)"
     }
     foreach ($cidr in Get-PodCidr) {
         $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
@@ -1330,12 +1344,14 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
+    # Whether the address is in the network.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
+    (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
 }
 
 function Get-NetworkBase {
+    # The first address of the network that an address is in, by the length of its prefix.
     param([string]$Address, [int]$Length)
     $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
     for ($at = 0; $at -lt $bytes.Length; $at++) {
@@ -1352,12 +1368,12 @@ function Complete-Service {
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
     $unknown = @()
     foreach ($name in $Service.Keys) {
-        $complete[$name] = Complete-Value $Service[$name]
+        $complete[$name] = Complete-Value -Value $Service[$name]
         if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
     }
     foreach ($name in @($complete.parameters.Keys)) {
         if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
-        $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+        $complete.parameters[$name] = Complete-Value -Value $complete.parameters[$name]
     }
     $complete.unknown = $unknown
     $complete
@@ -1366,19 +1382,21 @@ function Complete-Service {
 function Test-KnownText {
     # Whether every place <<name>> of the text can be filled now.
     param([string]$Text)
-    $null -ne (Expand-Known $Text)
+    $null -ne (Expand-Known -Text $Text)
 }
 
 function Complete-Value {
-    param($Value)
-    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
-    if ($Value -is [string]) { return (Complete-Text $Value) }
+    # A text or a list of texts with its places filled for showing; any other value as it is.
+    param([object]$Value)
+    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text -Text $_ }) }
+    if ($Value -is [string]) { return (Complete-Text -Text $Value) }
     $Value
 }
 
 function Complete-Text {
+    # The text with its places filled, or with words in the place of what is not known.
     param([string]$Text)
-    $filled = Expand-Known $Text
+    $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
     $filled
 }
@@ -1386,8 +1404,8 @@ function Complete-Text {
 function Restore-LogTask {
     # Removes both.
     param([object]$Former)
-    Remove-Task $Former.name
-    [IO.File]::Delete((Get-StatePath 'logs.ps1'))
+    Remove-Task -Name $Former.name
+    [IO.File]::Delete((Get-StatePath -Name 'logs.ps1'))
 }
 
 function Read-ServiceParameter {
@@ -1416,14 +1434,14 @@ function Open-RunMutex {
     # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
     # place whose name only administrators can read. The fence ends a run that still holds the other.
     try {
-        $lock = New-PrivateMutex 'Global\winboot'
+        $lock = New-PrivateMutex -Name 'Global\winboot'
         # Who may not see its owner is not meant to have it.
-        try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+        try { if (Test-Trusted -Sid $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
         catch [UnauthorizedAccessException] { $lock.Dispose() }
         $lock.Dispose()
     }
     catch [UnauthorizedAccessException] { $lock = $null }
-    New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+    New-PrivateMutex -Name "Global\winboot-$(Get-MutexSuffix)"
 }
 
 function New-PrivateMutex {
@@ -1441,23 +1459,24 @@ function New-PrivateMutex {
 
 function Get-MutexSuffix {
     # Random text from the private state folder, written once.
-    $path = Get-StatePath 'mutex.txt'
-    if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+    $path = Get-StatePath -Name 'mutex.txt'
+    if (-not [IO.File]::Exists($path)) { Write-FileText -Path $path -Text ([Guid]::NewGuid().ToString('N')) }
     [IO.File]::ReadAllText($path)
 }
 
 function Restore-ComputerName {
+    # Gives the machine its former name back.
     param([object]$Former)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    if ((Read-Registry "${names}ActiveComputerName" 'ComputerName') -ine $Former.name) {
+    if ((Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName') -ine $Former.name) {
         Rename-Computer -NewName $Former.name -Force -WarningAction SilentlyContinue
         New-Reboot
         return
     }
     # Rename-Computer refuses the name that the machine still has: the new one is taken back where it waits.
     $network = 'SYSTEM\CurrentControlSet\Services\Tcpip\Parameters'
-    Write-Registry "${names}ComputerName" 'ComputerName' -Value $Former.name -Kind 'String'
-    Write-Registry $network 'NV Hostname' -Value (Read-Registry $network 'Hostname') -Kind 'String'
+    Write-Registry -Path "${names}ComputerName" -Name 'ComputerName' -Value $Former.name -Kind 'String'
+    Write-Registry -Path $network -Name 'NV Hostname' -Value (Read-Registry -Path $network -Name 'Hostname') -Kind 'String'
 }
 
 # The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
@@ -1482,7 +1501,7 @@ function Find-Address {
 function Test-SettledAddress {
     # Whether an interface has this address and uses it.
     param([string]$Ip)
-    @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
@@ -1501,7 +1520,7 @@ function Get-NodeAddress {
                 ForEach-Object { $_.IPAddress })[0]
         if (-not $ip) { return }
     }
-    foreach ($found in Find-Address $ip | Select-Object -First 1) {
+    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         [pscustomobject]@{
             ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
@@ -1515,8 +1534,8 @@ function Get-OwnInterface {
     foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
-        $own = @(Read-InterfaceAddress $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix "$($_.IPAddress)/32") }) { continue }
+        $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) { continue }
         [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
     }
 }
@@ -1529,7 +1548,7 @@ function Read-InterfaceAddress {
 
 function Test-UsableAddress {
     # Whether an address object is one that others can reach the machine at.
-    param($Address)
+    param([object]$Address)
     $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
 }
 
@@ -1538,32 +1557,32 @@ function Read-NetworkSnapshot {
     @{
         boot_id = (Get-BootId)
         default_route = @(Get-DefaultRoute).Count -gt 0
-        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot $_ })
+        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
     }
 }
 
 function Read-InterfaceSnapshot {
     # One interface as a table, for JSON.
-    param($Own)
+    param([hashtable]$Own)
     $adapter = $Own.adapter
     $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
     $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
     $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
-    $identity = Read-InterfaceIdentity $Own
+    $identity = Read-InterfaceIdentity -Own $Own
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
     $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     $identity.category = "$($category | Select-Object -First 1)"
-    $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
+    $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
-    $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
+    $identity.routes = @(Read-KeptRoute -Index $adapter.ifIndex)
     $identity
 }
 
 function Read-InterfaceIdentity {
     # Which interface it is, and the addresses and DNS servers that somebody set on it.
-    param($Own)
+    param([hashtable]$Own)
     $guid = [string]$Own.adapter.InterfaceGuid
     $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
     @{
@@ -1571,14 +1590,14 @@ function Read-InterfaceIdentity {
         name = [string]$Own.adapter.Name
         mac = [string]$Own.adapter.MacAddress
         dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
-        settled = @($Own.addresses | Where-Object { Test-UsableAddress $_ }).Count -gt 0
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
         addresses = @($manual | ForEach-Object {
                 @{
                     ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
                     settled = $_.AddressState.ToString() -eq 'Preferred'
                 }
             })
-        dns = @(Read-DnsServer $guid)
+        dns = @(Read-DnsServer -Guid $guid)
     }
 }
 
@@ -1586,7 +1605,7 @@ function Read-DnsServer {
     # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
-        $servers = "$(Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')"
+        $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
         $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
@@ -1617,7 +1636,7 @@ function Read-KeptRoute {
     foreach ($route in $routes) {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix -Prefix $prefix)) { continue }
         # What came with a lease comes back with it.
         if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
         @{
@@ -1632,16 +1651,16 @@ function Test-PodPrefix {
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
-        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
     }
     $false
 }
 
 function Find-Successor {
     # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
-    param($Was)
+    param([object]$Was)
     foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address $address.ip) { return [int]$found.InterfaceIndex }
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
     }
     # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
     $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
@@ -1654,28 +1673,28 @@ function Find-Successor {
 
 function Restore-NetworkSnapshot {
     # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
-    param($Snapshot)
+    param([object]$Snapshot)
     $script:Run['Trouble'] = ''
     foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor $was
-        if ($null -ne $index) { Restore-Interface $was $index }
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
     }
 }
 
 function Restore-Interface {
     # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     foreach ($address in $Was.addresses) {
-        if (Find-Address $address.ip) { continue }
-        Invoke-Restore "address $($address.ip)" $Index {
+        if (Find-Address -Ip $address.ip) { continue }
+        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
             $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
             [void](New-NetIPAddress @wanted)
         }
     }
-    Restore-InterfaceRoute $Was $Index
-    Restore-NameServer $Was $Index
-    Restore-Link $Was $Index
-    Restore-InterfaceSetting $Was $Index
+    Restore-InterfaceRoute -Was $Was -Index $Index
+    Restore-NameServer -Was $Was -Index $Index
+    Restore-Link -Was $Was -Index $Index
+    Restore-InterfaceSetting -Was $Was -Index $Index
 }
 
 function Invoke-Restore {
@@ -1691,64 +1710,64 @@ function Invoke-Restore {
     $key = "restore $What $($told.problem)"
     if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
     $script:Run[$key] = $true
-    [void](New-EventLine $told)
+    [void](New-EventLine -Fields $told)
 }
 
 function Restore-InterfaceRoute {
     # Routes that are nowhere any more.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     foreach ($route in $Was.routes) {
         if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        Invoke-Restore "route $($route.prefix) via $($route.next_hop)" $Index { [void](New-NetRoute @wanted) }
+        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
     }
 }
 
 function Restore-NameServer {
     # DNS servers set by hand, also beside DHCP, and the suffix.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
     $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
-    $is = @(Read-DnsServer $guid) -join ' '
+    $is = @(Read-DnsServer -Guid $guid) -join ' '
     if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
-        Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
+        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
     $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
-        Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
+        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
 }
 
 function Restore-Link {
     # The VLAN tag of the driver, and whether IPv6 is bound.
-    param($Was, [int]$Index)
-    $physical = @(Find-PhysicalAdapter $Was.mac)
-    if ($Was.vlan -ne '' -and (Read-Vlan $physical) -ne $Was.vlan) {
-        Invoke-Restore "VLAN $($Was.vlan)" $Index { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
+    param([object]$Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
+        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore "IPv6 $($Was.ipv6)" $Index { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
         }
     }
 }
 
 function Restore-InterfaceSetting {
     # Metric, MTU and the network's category.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
     $interface = @(Get-NetIPInterface @ipv4)[0]
     if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
-        Invoke-Restore "metric $($Was.metric)" $Index { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
     }
     # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore "MTU $($Was.mtu)" $Index { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
     if (@('Public', 'Private') -notcontains $Was.category) { return }
     foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
-        Invoke-Restore "network category $($Was.category)" $Index { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
+        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
     }
 }
 
@@ -1756,14 +1775,14 @@ function Restore-InterfaceSetting {
 
 function Get-NodeObject {
     # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
-    Get-Cached 'Node' { Read-NodeObject }
+    Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
 function Read-NodeObject {
     # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
-    $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
+    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
     # Refused credentials mean the same as none.
     if ($ended.ExitCode -ne 0) { return }
     # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
@@ -1776,7 +1795,9 @@ function Read-NodeObject {
 }
 
 function Read-Member {
-    param($Object, [string[]]$Names)
+    # A member of an object, or of the object in it, by names; nothing where one is missing. A list comes as one
+    # object.
+    param([object]$Object, [string[]]$Names)
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
         $member = $Object.PSObject.Properties[$name]
@@ -1788,9 +1809,10 @@ function Read-Member {
 }
 
 function Read-Item {
-    param($Object, [string]$Name)
+    # The items of a list in an object, one by one, without nulls.
+    param([object]$Object, [string]$Name)
     # In parentheses: without them the loop runs once, with the whole list (a list comes out of the function as one object).
-    foreach ($item in (Read-Member $Object $Name)) { if ($null -ne $item) { $item } }
+    foreach ($item in (Read-Member -Object $Object -Names $Name)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
@@ -1799,19 +1821,22 @@ function Get-PodCidr {
 }
 
 function Find-Interface {
+    # The IP interfaces that have the address.
     param([string]$Address)
-    $family = Get-AddressFamily $Address
-    foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+    $family = Get-AddressFamily -Address $Address
+    foreach ($found in Find-Address -Ip $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
 function Get-AddressFamily {
+    # IPv4 or IPv6.
     param([string]$Address)
     if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Restore-Forwarding {
+    # Turns forwarding off again.
     param([object]$Former)
-    foreach ($interface in Find-Interface $Former.address) {
+    foreach ($interface in Find-Interface -Address $Former.address) {
         Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
     }
 }
@@ -1819,50 +1844,52 @@ function Restore-Forwarding {
 function Remove-PodNetwork {
     # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
-    $networks = @(Get-HnsObject networks $Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if (-not $networks) { return }
     # kube-proxy writes its rules again only when it starts.
-    Save-RestartNeed 'kube-proxy'
-    foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
 function Get-OwnNetwork {
     # The names of those networks of the step that are there and were not before winboot.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
     foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
-        if ($notes -contains $one.name -and @(Get-HnsObject networks $one.name).Count -gt 0) { $one.name }
+        if ($notes -contains $one.name -and @(Get-HnsObject -Kind networks -Name $one.name).Count -gt 0) { $one.name }
     }
 }
 
 function Stop-PodNetwork {
     # The detached part of an undo: the agent would only make the network again.
-    param($Wanted)
+    param([hashtable]$Wanted)
     # Disabled first: after a cut it would make the network again at the next start.
-    Disable-NetworkAgent $Wanted.agent 'its network is being removed'
-    foreach ($name in Get-OwnNetwork $Wanted) { Remove-PodNetwork $name }
+    Disable-NetworkAgent -Name $Wanted.agent -Why 'its network is being removed'
+    foreach ($name in Get-OwnNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $name }
 }
 
 function Restore-PodNetwork {
     # The network went with the detached run before; one that was there before winboot stays.
     param([object]$Former)
     if ($Former.existed) { return }
-    if (-not (Get-HnsObject networks $Former.name)) { return }
-    Stop-Step 'NetworkLeft' "the HNS network $($Former.name) is still there"
+    if (-not (Get-HnsObject -Kind networks -Name $Former.name)) { return }
+    Stop-Step -Id 'NetworkLeft' -Message "the HNS network $($Former.name) is still there"
 }
 
 function Write-PortRange {
+    # Sets the range for one protocol.
     param([string]$Protocol, [int]$Start, [int]$Count)
     $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
-    [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
+    [void](Assert-Program -Path (Get-SystemProgram -Name 'netsh.exe') -Arguments $arguments)
 }
 
 function Restore-PortRange {
+    # Puts the former range back.
     param([object]$Former)
     if ($null -eq $Former.range) { return }
     $parts = $Former.range.Split('+')
-    Write-PortRange $Former.protocol ([int]$parts[0]) ([int]$parts[1])
+    Write-PortRange -Protocol $Former.protocol -Start ([int]$parts[0]) -Count ([int]$parts[1])
 }
 
 function Join-Argument {
@@ -1963,13 +1990,15 @@ function Restore-Registry {
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
 function Use-RootStore {
-    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, $Work)
+    # Runs Work with the machine's store of trusted roots, and closes it.
+    param([ValidateSet('ReadOnly', 'ReadWrite')][string]$Access, [scriptblock]$Work)
     $store = [Security.Cryptography.X509Certificates.X509Store]::new('Root', 'LocalMachine')
     $store.Open($Access)
     try { & $Work $store } finally { $store.Close() }
 }
 
 function Restore-Root {
+    # Takes a CA out again that winboot added.
     param([object]$Former)
     Use-RootStore -Access ReadWrite -Work {
         param($Store)
@@ -1987,10 +2016,10 @@ function Restore-PodRoute {
         if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
         Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
     }
-    $hop = Read-Member $Former 'hop'
+    $hop = Read-Member -Object $Former -Names 'hop'
     if (-not $hop) { return }
     # The adapter may have another name by now; then the route is on the one that has the node's address.
-    $index = @(Find-Address (Assert-Known '<<node_ip>>'))[0].InterfaceIndex
+    $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
     foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) { $index = $adapter.ifIndex }
     [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }
@@ -2086,11 +2115,13 @@ function Restore-Service {
 }
 
 function Restore-PowerPlan {
+    # Puts the former power plan back.
     param([object]$Former)
-    if ($Former.plan) { [void](Assert-Program (Get-SystemProgram 'powercfg.exe') @('/setactive', $Former.plan)) }
+    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
 }
 
 function Get-StatePath {
+    # A path in the folder where winboot keeps its state.
     param([string]$Name = '')
     [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
@@ -2099,11 +2130,11 @@ function Initialize-StateFolder {
     # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
     # whoever made this one before would stay its owner, and could have put former values there.
     $path = (Get-StatePath).TrimEnd('\')
-    if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
-        $folder = (Get-StatePath $name).TrimEnd('\')
-        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
-        Set-PrivateFolder $folder
+        $folder = (Get-StatePath -Name $name).TrimEnd('\')
+        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder -Path $folder }
+        Set-PrivateFolder -Path $folder
     }
 }
 
@@ -2113,9 +2144,9 @@ function Assert-OwnFolder {
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
         # Something may have gone since it was listed.
         $owner = $null
-        try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+        try { $owner = Get-StrangeOwner -Path $one } catch [IO.FileNotFoundException] { continue }
         if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
-        if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+        if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
     }
 }
 
@@ -2130,7 +2161,7 @@ function Remove-StateFolder {
         # What lies deeper goes first.
         $waiting += @($left | Sort-Object -Property Length -Descending) + $folder
     }
-    if ($waiting) { Remove-AtRestart $waiting }
+    if ($waiting) { Remove-AtRestart -Path $waiting }
 }
 
 function Remove-AtRestart {
@@ -2138,29 +2169,29 @@ function Remove-AtRestart {
     # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
     param([string[]]$Path)
     $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
-    $pairs = @(Read-Registry $manager 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
+    $pairs = @(Read-Registry -Path $manager -Name 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
     foreach ($one in $Path) { $pairs += @("\??\$one", '') }
-    Write-Registry $manager 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
+    Write-Registry -Path $manager -Name 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
 }
 
 function Write-Journal {
     # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
-    param([string]$Line, $Waiting = [Collections.Generic.List[string]]::new())
+    param([string]$Line, [object]$Waiting = [Collections.Generic.List[string]]::new())
     $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
     # Once it could not be written, nobody waits for it again at each line.
-    Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+    Save-Journal -Waiting $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
 }
 
 function Save-Journal {
     # Writes the lines that wait for the journal. It never ends a run.
-    param($Waiting, [int]$Tries)
+    param([object]$Waiting, [int]$Tries)
     if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
     try {
         # Whoever made the folder could lead these lines into another file.
-        if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
+        if ((Test-Link -Path (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner -Path (Get-StatePath))) { return }
         Limit-Journal
         $text = ($Waiting -join "`n") + "`n"
-        $path = Get-StatePath 'journal.jsonl'
+        $path = Get-StatePath -Name 'journal.jsonl'
         Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
         $Waiting.Clear()
     }
@@ -2171,17 +2202,17 @@ function Save-Journal {
 
 function Limit-Journal {
     # A journal that is full gives its name to the next.
-    $path = Get-StatePath 'journal.jsonl'
+    $path = Get-StatePath -Name 'journal.jsonl'
     if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
-    $older = Get-StatePath 'journal.1.jsonl'
-    Remove-File $older -Tries 1
+    $older = Get-StatePath -Name 'journal.1.jsonl'
+    Remove-File -Path $older -Tries 1
     Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson {
     # Nothing when it is absent or was cut off in mid-write.
     param([string]$Name)
-    $text = Read-FileText (Get-StatePath $Name)
+    $text = Read-FileText -Path (Get-StatePath -Name $Name)
     if (-not $text) { return }
     try { ConvertFrom-Json -InputObject $text }
     catch [ArgumentException] { return }
@@ -2189,51 +2220,57 @@ function Read-StateJson {
 
 function Write-StateJson {
     # Keeps a value as a JSON file of the state folder.
-    param([string]$Name, $Value, [int]$Tries = 9)
-    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
+    param([string]$Name, [object]$Value, [int]$Tries = 9)
+    Write-FileText -Path (Get-StatePath -Name $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
 }
 
 function Get-Fence {
-    $stored = Read-StateJson 'fence.json'
+    # The number of the last run that changed this machine.
+    $stored = Read-StateJson -Name 'fence.json'
     $fence = 0
     # Another version, or a hand, may have written a file of another shape.
-    [void][int]::TryParse("$(Read-Member $stored 'fence')", [ref]$fence)
+    [void][int]::TryParse("$(Read-Member -Object $stored -Names 'fence')", [ref]$fence)
     $fence
 }
 
 function Test-Fence {
+    # Whether this run is still the last one.
     (Get-Fence) -eq $script:Run.Fence
 }
 
 function Get-HolderText {
-    $stored = Read-StateJson 'fence.json'
+    # Who holds this machine, in words.
+    $stored = Read-StateJson -Name 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$(Read-Member $stored 'holder'), run $(Read-Member $stored 'run'), since $(Read-Member $stored 'since')"
+    "$(Read-Member -Object $stored -Names 'holder'), run $(Read-Member -Object $stored -Names 'run'), since $(Read-Member -Object $stored -Names 'since')"
 }
 
 function Save-Fence {
+    # Notes this run as the last one, under the mutex.
     param([string]$Holder)
     $script:Run.Fence = (Get-Fence) + 1
     $now = [DateTime]::UtcNow.ToString('s') + 'Z'
-    Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
+    # Takes the mutex for this run; returns it, or nothing where another run keeps it.
     Initialize-StateFolder
     $facts = $script:Run.Facts
     # The older run sees that at its next step and lets go.
-    if ($facts.TakeOver) { Save-Fence $facts.Holder }
-    $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
+    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
+    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
     if (-not $lock) { return }
-    try { Save-Fence $facts.Holder }
+    try { Save-Fence -Holder $facts.Holder }
     catch {
-        Exit-Run $lock
+        Exit-Run -Lock $lock
         throw
     }
     $lock
 }
 
 function Wait-Mutex {
+    # The mutex of winboot, taken; nothing where another process keeps it for so long.
     param([int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
@@ -2249,27 +2286,31 @@ function Wait-Mutex {
 }
 
 function Exit-Run {
+    # Gives the mutex back.
     param([Threading.Mutex]$Lock)
     $Lock.ReleaseMutex()
     $Lock.Dispose()
 }
 
 function Save-RebootMark {
+    # Notes that the pending restart is winboot's.
     param([string[]]$Steps)
-    Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Read-DetachedRun {
+    # The notes of detached runs, of one step or of all.
     param([string]$Step = '')
-    $folder = Get-StatePath 'detached'
+    $folder = Get-StatePath -Name 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
-        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        $status = Read-StateJson -Name ('detached\' + [IO.Path]::GetFileName($path))
         if ($status) { $status }
     }
 }
 
 function Get-RunningDetached {
+    # The detached run that goes on in this boot; nothing without one.
     foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
@@ -2281,9 +2322,9 @@ function Get-RunningDetached {
 function New-SystemTask {
     # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
     # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
     $parts = @{
-        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
             -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
         Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
         Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
@@ -2330,14 +2371,14 @@ function New-ScriptLoader {
     @(
         "`$bytes = [IO.File]::ReadAllBytes('$Path')"
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
         "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
     ) -join "`n"
 }
 
 function Set-Task {
     # Registers the task, in the place of one of that name.
-    param([string]$Name, $Task)
+    param([string]$Name, [object]$Task)
     [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
 }
 
@@ -2553,7 +2594,7 @@ Undo = {
 Name = 'containerd'
 Needs = @('containerd-config', 'windows-features')
 Values = {
-    $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900
         environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
@@ -2658,7 +2699,7 @@ Undo = {
 Name = 'kubelet'
 Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
 Values = {
-    $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
         environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
@@ -2711,7 +2752,7 @@ Values = {
         endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
             vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
-    $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
         parameters = @{ Application = 'C:\k\flanneld.exe'
             AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
@@ -2836,10 +2877,10 @@ Name = 'kube-proxy'
 Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
 Values = {
     $network = 'cbr0'
-    $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
-    $running = (Get-ServiceState $service.name) -eq 'Running'
+    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
     $health = 'http://127.0.0.1:10256/healthz'
 }
 Undo = {

@@ -508,14 +508,14 @@ function Wait-Containerd {
 
 function Start-DetachedRun {
     # Stores this script and starts it as a task of SYSTEM; Seconds is what the work itself may take.
-    param([int]$Seconds = 300, $Guard)
+    param([int]$Seconds = 300, [object]$Guard)
     Assert-NoFailure
     $run = $script:Run
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
     $whole = $Seconds + 720
-    $path = Get-StatePath "detached\$id.ps1"
-    Write-FileText $path (ConvertTo-ScriptFile $run.Text)
-    Write-StateJson "detached\$id.json" @{
+    $path = Get-StatePath -Name "detached\$id.ps1"
+    Write-FileText -Path $path -Text (ConvertTo-ScriptFile -Text $run.Text)
+    Write-StateJson -Name "detached\$id.json" -Value @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
         deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
@@ -523,9 +523,9 @@ function Start-DetachedRun {
     $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
     # The second line: it finds the run still noted as running only when that one was killed.
     $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
-    Set-Task "detached-$id-rescue" (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
+    Set-Task -Name "detached-$id-rescue" -Task (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
             -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
-    Set-Task "detached-$id" (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
+    Set-Task -Name "detached-$id" -Task (New-SystemTask @common -Arguments "-Mode Detached -RunId `"$($run.Id)`" -Detached `"$id`"" -Seconds $whole `
             -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
@@ -533,28 +533,28 @@ function Start-DetachedRun {
 
 function Get-ReachedAddress {
     # The machine's own addresses that the controller comes in by: as it told, else that of the node.
-    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address $_) })
+    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address -Ip $_) })
     if ($told.Count -gt 0) { return $told }
     foreach ($address in Get-NodeAddress) { $address.ip }
 }
 
 function Assert-NoFailure {
     # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
-    foreach ($status in Read-UntoldRun $script:Run.Step $script:Run.Mode) {
+    foreach ($status in Read-UntoldRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
         $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
-        Stop-Step 'DetachedFailed' "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+        Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
 }
 
 function Read-UntoldRun {
     # Purpose is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
-    foreach ($status in Read-DetachedRun "$Step-") {
+    foreach ($status in Read-DetachedRun -Step "$Step-") {
         if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
         $status.told = $true
-        Write-StateJson "detached\$($status.id).json" $status
+        Write-StateJson -Name "detached\$($status.id).json" -Value $status
         $status
     }
 }
@@ -563,75 +563,75 @@ function Invoke-Detached {
     # The task's own work, or, with Rescue, what is left of a run that was killed.
     param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
-    $status = Read-StateJson "detached\$id.json"
+    $status = Read-StateJson -Name "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-Mutex -Seconds 120
     try {
         try {
-            if ($Rescue) { $ended = Invoke-Rescue $status }
+            if ($Rescue) { $ended = Invoke-Rescue -Status $status }
             else {
                 if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
                 if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
                 $script:Run.Fence = $status.fence
                 # That event is still on its way through the network.
                 Start-Sleep -Seconds 2
-                $ended = Invoke-Guarded $status
+                $ended = Invoke-Guarded -Status $status
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        Complete-DetachedRun $status $ended
+        Complete-DetachedRun -Status $status -Ended $ended
     }
-    finally { if ($lock) { Exit-Run $lock } }
-    Remove-File (Get-StatePath "detached\$id.ps1") -Tries 4
-    Remove-Task "detached-$id-rescue"
-    Remove-Task "detached-$id"
+    finally { if ($lock) { Exit-Run -Lock $lock } }
+    Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
+    Remove-Task -Name "detached-$id-rescue"
+    Remove-Task -Name "detached-$id"
 }
 
 function Complete-DetachedRun {
     # Notes how a run ended, once.
-    param($Status, $Ended)
+    param([object]$Status, [object]$Ended)
     $Status.state = $Ended.State
     $Status.message = $Ended.Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson "detached\$($Status.id).json" $Status
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status
 }
 
 function Invoke-Guarded {
     # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
-    param($Status)
+    param([object]$Status)
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Get-CurrentSnapshot
     $snapshot.reached = @($Status.reached)
-    $snapshot.networks = @(Get-HnsObject networks | ForEach-Object { $_.ID })
-    Write-StateJson "detached\$($Status.id)-network.snapshot" $snapshot
+    $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
+    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
     $script:Run['Snapshot'] = $snapshot
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
     $problem = $null
-    try { [void]@(Invoke-Block $step 'Detached') }
+    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
     catch {
-        $problem = ConvertTo-Problem $_ 'DetachedFailed'
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
         $Status.hint = "$($problem.id) DetachedFailed"
     }
-    Complete-Guarded $Status $step $snapshot $problem
+    Complete-Guarded -Status $Status -Step $step -Snapshot $snapshot -Problem $problem
 }
 
 function Complete-Guarded {
     # What the work left: the machine as before and the network as wanted, or the way back.
-    param($Status, $Step, $Snapshot, $Problem)
+    param([object]$Status, [hashtable]$Step, [object]$Snapshot, [object]$Problem)
     $message = ''
     if ($null -ne $Problem) { $message = $Problem.message }
-    $lost = Wait-Network $Snapshot $Status.guard
+    $lost = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
     if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
-        Undo-Rewiring $Status.guard $Snapshot
-        $after = Wait-Network $Snapshot $Status.guard
+        Undo-Rewiring -Guard $Status.guard -Snapshot $Snapshot
+        $after = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
         if ($after) { $after = "still lost: $after" }
         $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
         return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
     }
     $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
     if ($Status.purpose -eq 'Change') {
-        if (Test-StepStanding $Step) { Enable-NetworkAgent $Status.guard.agent }
-        else { Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) ended as ${state}: $message" }
+        if (Test-StepStanding -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
+        else { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) ended as ${state}: $message" }
     }
     Save-NetworkRecord
     @{ State = $state; Message = $message }
@@ -640,23 +640,23 @@ function Complete-Guarded {
 function Test-StepStanding {
     # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
     # while it is away.
-    param($Step)
+    param([hashtable]$Step)
     $script:Run.Cache = @{}
-    @(Read-Difference $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
 }
 
 function Invoke-Rescue {
     # A run that was killed in the middle: back to what it had noted.
-    param($Status)
+    param([object]$Status)
     if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
     $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-StateJson "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent $Status.guard.agent "the run $($Status.id) was killed"
+    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
     if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network $snapshot $Status.guard
+    $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
-    Undo-Rewiring $Status.guard $snapshot
-    $after = Wait-Network $snapshot $Status.guard
+    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
+    $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
     @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
@@ -666,49 +666,49 @@ function Complete-CutRun {
     foreach ($status in Read-DetachedRun) {
         if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
         $script:Run.Cut += "detached\$($status.id)-network.snapshot"
-        if ($status.purpose -eq 'Change') { Disable-NetworkAgent $status.guard.agent "a restart cut the run $($status.id) off" }
+        if ($status.purpose -eq 'Change') { Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off" }
         # Nobody failed: the next run just goes on.
         $status.told = $true
-        Complete-DetachedRun $status @{ State = 'failed'; Message = 'a restart cut it off' }
+        Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
     }
 }
 
 function Get-CutRecord {
     # The interfaces as the runs that this start cut off had found them.
     if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord $name }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Remove-StrayTask {
     # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
     $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
     foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task $task.TaskName }
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
     }
 }
 
 function Wait-Network {
     # Names what could not be put back.
-    param($Snapshot, $Guard)
+    param([object]$Snapshot, [object]$Guard)
     $intact = {
-        Restore-NetworkSnapshot $Snapshot
-        -not (Get-MissingLink $Snapshot $Guard)
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
     }
-    if (Wait-Until $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink $Snapshot $Guard
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
     if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
     # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
-    param($Snapshot, $Guard)
-    $missing = Get-MissingAddress $Snapshot
+    param([object]$Snapshot, [object]$Guard)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
     if ($missing) { return $missing }
     if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     # Port 0: winboot runs on the machine itself.
     if ($Guard.management_port -eq 0) { return }
     foreach ($ip in $Snapshot.reached) {
-        if (-not (Test-Listener $ip $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+        if (-not (Test-Listener -Ip $ip -Port $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
     }
 }
 
@@ -723,11 +723,11 @@ function Test-Listener {
 
 function Undo-Rewiring {
     # Takes away what the run made, agent first, load balancers before networks.
-    param($Guard, $Snapshot)
-    Invoke-RollbackPart { Disable-NetworkAgent $Guard.agent 'the network was lost' }
+    param([object]$Guard, [object]$Snapshot)
+    Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Guard.agent -Why 'the network was lost' }
     foreach ($name in $Guard.networks) {
-        Invoke-RollbackPart {
-            if (Get-HnsObject networks $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork $name }
+        Invoke-RollbackPart -Part {
+            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork -Name $name }
         }
     }
 }
@@ -736,35 +736,35 @@ function Invoke-RollbackPart {
     # One part that fails or hangs does not keep the others from it.
     param([scriptblock]$Part)
     try { & $Part }
-    catch { [void](New-EventLine @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem $_ 'DetachedFailed') }) }
+    catch { [void](New-EventLine -Fields @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') }) }
 }
 
 function Disable-NetworkAgent {
     # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
-    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
-    Write-StateJson 'held.json' @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
-    Invoke-ServiceControl @('config', $Name, 'start=', 'disabled')
-    Stop-RunningService $Name
+    if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
+    Stop-RunningService -Name $Name
 }
 
 function Enable-NetworkAgent {
     # After a guarded run: from now on it starts with the machine.
     param([string]$Name)
-    if ($Name -eq '' -or $null -eq (Get-ServiceState $Name)) { return }
-    Invoke-ServiceControl @('config', $Name, 'start=', 'auto')
-    Remove-File (Get-StatePath 'held.json')
+    if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
+    Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
 function Get-Hold {
     # Who is kept from starting, and why; nothing where nobody is.
-    $hold = Read-StateJson 'held.json'
-    if ($hold -and (Read-Member $hold 'agent')) { $hold }
+    $hold = Read-StateJson -Name 'held.json'
+    if ($hold -and (Read-Member -Object $hold -Names 'agent')) { $hold }
 }
 
 function Restore-Hold {
     # At the start of the machine.
-    foreach ($hold in Get-Hold) { Disable-NetworkAgent $hold.agent $hold.why }
+    foreach ($hold in Get-Hold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
 }
 
 function New-Difference {
@@ -811,6 +811,7 @@ function Compare-Wanted {
 }
 
 function New-Reboot {
+    # What a change emits when it takes effect only after a restart of the machine.
     [pscustomobject]@{ kind = 'reboot' }
 }
 
@@ -821,7 +822,8 @@ function Stop-Step {
 }
 
 function ConvertTo-Problem {
-    param($Caught, [string]$OtherwiseId)
+    # An error as the problem of a step: id, message, hint, and the position where it is not one of ours.
+    param([object]$Caught, [string]$OtherwiseId)
     $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
     $at = $Caught.InvocationInfo
     if ($Caught.FullyQualifiedErrorId -like 'winboot.*') {
@@ -833,7 +835,8 @@ function ConvertTo-Problem {
 }
 
 function Wait-Until {
-    param($Test, [int]$Seconds, [int]$Pause = 1000)
+    # Runs Test every Pause milliseconds until it returns true or the seconds are over; returns which of the two.
+    param([scriptblock]$Test, [int]$Seconds, [int]$Pause = 1000)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     while (-not (& $Test)) {
         if ([DateTime]::UtcNow -gt $until) { return $false }
@@ -1081,20 +1084,20 @@ function Get-FeatureDifference {
     param([string[]]$Features)
     foreach ($feature in $Features) {
         if ($feature -eq 'Containers' -and (Test-ContainerFeature)) { continue }
-        $state = Get-FeatureState $feature
+        $state = Get-FeatureState -Feature $feature
         if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
-        elseif ($feature -eq 'Containers' -and $script:Run.Mode -eq 'Change') { Write-StateJson 'features.json' @{ enabled = @($feature) } }
+        elseif ($feature -eq 'Containers' -and $script:Run.Mode -eq 'Change') { Write-StateJson -Name 'features.json' -Value @{ enabled = @($feature) } }
     }
 }
 
 function Test-ContainerFeature {
     # Whether Containers is on for certain: DISM has said so once, its services are there, nothing else that brings them
     # (Hyper-V, whose service is vmms) is, and no servicing waits for a restart, without which it does not go.
-    $noted = @(Read-Item (Read-StateJson 'features.json') 'enabled')
+    $noted = @(Read-Item -Object (Read-StateJson -Name 'features.json') -Name 'enabled')
     if ($noted -notcontains 'Containers') { return $false }
-    if (Test-RegistryKey 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { return $false }
+    if (Test-RegistryKey -Path 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { return $false }
     $services = 'SYSTEM\CurrentControlSet\Services'
-    (Test-RegistryKey "$services\hns") -and (Test-RegistryKey "$services\vmcompute") -and -not (Test-RegistryKey "$services\vmms")
+    (Test-RegistryKey -Path "$services\hns") -and (Test-RegistryKey -Path "$services\vmcompute") -and -not (Test-RegistryKey -Path "$services\vmms")
 }
 
 function Get-FeatureState {
@@ -1105,32 +1108,35 @@ function Get-FeatureState {
 }
 
 function Enable-Feature {
+    # Turns the features on that are off, and asks for the restart.
     param([string[]]$Features, [string]$Source)
     foreach ($feature in $Features) {
-        $state = Get-FeatureState $feature
-        if ($null -eq $state) { Stop-Step 'NoFeature' "Windows knows no feature $feature" }
+        $state = Get-FeatureState -Feature $feature
+        if ($null -eq $state) { Stop-Step -Id 'NoFeature' -Message "Windows knows no feature $feature" }
         if ($state -eq 'Enabled') { continue }
-        Save-FormerValue 'Feature' $feature @{ name = $feature; state = $state }
-        if ($state -ne 'EnablePending') { Enable-OneFeature $feature $Source }
+        Save-FormerValue -Kind 'Feature' -Key $feature -Value @{ name = $feature; state = $state }
+        if ($state -ne 'EnablePending') { Enable-OneFeature -Feature $feature -Source $Source }
     }
     New-Reboot
 }
 
 function Enable-OneFeature {
+    # Turns one feature on without a restart, from Source where one is given.
     param([string]$Feature, [string]$Source)
     $wanted = @{ Online = $true; FeatureName = $Feature; All = $true; NoRestart = $true }
     if ($Source) { $wanted += @{ Source = $Source; LimitAccess = $true } }
     try { [void](Enable-WindowsOptionalFeature @wanted -WarningAction SilentlyContinue) }
     catch {
         switch ('{0:x8}' -f $_.Exception.HResult) {
-            '800f081f' { Stop-Step 'FeatureSource' "the files of feature $Feature are not on this machine (0x800f081f)" }
-            '800f0922' { Stop-Step 'FeatureBlocked' "feature $Feature could not be staged (0x800f0922)" }
+            '800f081f' { Stop-Step -Id 'FeatureSource' -Message "the files of feature $Feature are not on this machine (0x800f081f)" }
+            '800f0922' { Stop-Step -Id 'FeatureBlocked' -Message "feature $Feature could not be staged (0x800f0922)" }
         }
         throw
     }
 }
 
 function Get-TextHash {
+    # The sha256 of a text in UTF-8, in lower case.
     param([string]$Text)
     $bytes = [Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($Text))
     [BitConverter]::ToString($bytes).Replace('-', '').ToLowerInvariant()
@@ -1142,7 +1148,7 @@ function Get-PathHash {
     if (-not [IO.File]::Exists($Path)) { return }
     $found = @{ Hash = $null }
     Invoke-Patient -File $Path -Work {
-        $stream = Open-SharedFile $Path
+        $stream = Open-SharedFile -Path $Path
         try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
     }
     [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
@@ -1157,7 +1163,7 @@ function Invoke-Patient {
         try { return (& $Work) }
         catch [IO.IOException], [UnauthorizedAccessException] {
             $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-            if (@(39, 112) -contains $code) { Stop-Step 'DiskFull' "$File cannot be written: there is not enough space on the disk" }
+            if (@(39, 112) -contains $code) { Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk" }
             # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
             $held = @(32, 33, 1175, 1176) -contains $code
             # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
@@ -1165,7 +1171,7 @@ function Invoke-Patient {
             if (-not $held -and -not ($perhaps -and $try -lt 3)) { throw }
             if ($try -ge $Tries) {
                 if (-not $held) { throw }
-                Stop-Step 'FileInUse' "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
+                Stop-Step -Id 'FileInUse' -Message "$File is held open by another program: $($_.Exception.GetBaseException().Message)"
             }
         }
         Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
@@ -1189,7 +1195,7 @@ function Read-FileByte {
     $content = [IO.MemoryStream]::new()
     Invoke-Patient -File $Path -Work {
         $content.SetLength(0)
-        $stream = Open-SharedFile $Path
+        $stream = Open-SharedFile -Path $Path
         try { $stream.CopyTo($content) } finally { $stream.Dispose() }
     }
     , $content.ToArray()
@@ -1199,7 +1205,7 @@ function Read-FileText {
     # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
     # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
-    $bytes = Read-FileByte $Path
+    $bytes = Read-FileByte -Path $Path
     if ($null -eq $bytes) { return $null }
     [Text.Encoding]::UTF8.GetString($bytes)
 }
@@ -1216,7 +1222,7 @@ function Write-FileByte {
     # next must not survive a power cut that this does not.
     param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
     Invoke-Patient -File $Path -Tries $Tries -Work {
-        $stream = Open-FlushedFile $Path $Mode
+        $stream = Open-FlushedFile -Path $Path -Mode $Mode
         try {
             $stream.Write($Bytes, 0, $Bytes.Length)
             $stream.Flush($true)
@@ -1231,9 +1237,9 @@ function Copy-WholeFile {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
     $part = "$To.winboot-new"
     Invoke-Patient -File $From -Work {
-        $source = Open-SharedFile $From
+        $source = Open-SharedFile -Path $From
         try {
-            $target = Open-FlushedFile $part 'Create'
+            $target = Open-FlushedFile -Path $part -Mode 'Create'
             try {
                 $source.CopyTo($target)
                 $target.Flush($true)
@@ -1253,22 +1259,24 @@ function ConvertTo-FileByte {
 
 function Get-FileDifference {
     # Text is null while it cannot be known. -ceq would pass over characters that have no width.
-    param([string]$Path, $Text, [switch]$Disrupts)
-    $is = Read-FileText $Path
+    param([string]$Path, [object]$Text, [switch]$Disrupts)
+    $is = Read-FileText -Path $Path
     if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
-    New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary $is) -Want (ConvertTo-TextSummary $Text) `
+    New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary -Text $is) -Want (ConvertTo-TextSummary -Text $Text) `
         -Unknown:($null -eq $Text) -Disrupts:$Disrupts
 }
 
 function ConvertTo-TextSummary {
-    param($Text)
-    if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash $Text).Substring(0, 12) }
+    # How a file's text is shown: its lines and the start of its hash; $null stays $null.
+    param([object]$Text)
+    if ($null -ne $Text) { '{0} lines, sha256 {1}' -f $Text.Split("`n").Count, (Get-TextHash -Text $Text).Substring(0, 12) }
 }
 
 function Set-FileText {
+    # Writes a file after its former content was noted.
     param([string]$Path, [string]$Text)
-    Save-FormerFile $Path
-    Write-FileText $Path $Text
+    Save-FormerFile -Path $Path
+    Write-FileText -Path $Path -Text $Text
 }
 
 function Write-FileText {
@@ -1277,17 +1285,17 @@ function Write-FileText {
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
     if ($Private) {
-        Write-FileByte $beside ([byte[]]@()) -Tries $Tries
-        Set-PrivateAccess $beside
+        Write-FileByte -Path $beside -Bytes ([byte[]]@()) -Tries $Tries
+        Set-PrivateAccess -Path $beside
     }
-    Write-FileByte $beside (ConvertTo-FileByte $Text) -Tries $Tries
+    Write-FileByte -Path $beside -Bytes (ConvertTo-FileByte -Text $Text) -Tries $Tries
     # Replace is one step, but keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
     else {
         Invoke-Patient -File $Path -Tries $Tries -Work {
             # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
             if ([IO.File]::Exists($Path)) {
-                Clear-ReadOnly $Path
+                Clear-ReadOnly -Path $Path
                 [IO.File]::Replace($beside, $Path, [NullString]::Value)
             }
             else { [IO.File]::Move($beside, $Path) }
@@ -1307,13 +1315,13 @@ function Remove-File {
     if (-not [IO.File]::Exists($Path)) { return }
     try {
         Invoke-Patient -File $Path -Tries $Tries -Work {
-            Clear-ReadOnly $Path
+            Clear-ReadOnly -Path $Path
             [IO.File]::Delete($Path)
         }
     }
     catch [UnauthorizedAccessException] {
         $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
-        Add-OldFile $waiting
+        Add-OldFile -Line $waiting
         Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
     }
 }
@@ -1328,18 +1336,18 @@ function Move-FileOver {
         return
     }
     $old = "$To.winboot-old"
-    Remove-OldFile $old
+    Remove-OldFile -Path $old
     if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
     # The mark goes with the success: with it, a file whose place is empty is put back there.
-    Add-OldFile "$old|$To"
+    Add-OldFile -Line "$old|$To"
     Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
     try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
     catch {
         Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
         throw
     }
-    Remove-OldFile $old
-    if ([IO.File]::Exists($old)) { Add-OldFile $old }
+    Remove-OldFile -Path $old
+    if ([IO.File]::Exists($old)) { Add-OldFile -Line $old }
 }
 
 function Remove-OldFile {
@@ -1347,7 +1355,7 @@ function Remove-OldFile {
     param([string]$Path)
     if (-not [IO.File]::Exists($Path)) { return }
     try {
-        Clear-ReadOnly $Path
+        Clear-ReadOnly -Path $Path
         [IO.File]::Delete($Path)
     }
     catch [IO.IOException], [UnauthorizedAccessException] { return }
@@ -1356,15 +1364,15 @@ function Remove-OldFile {
 function Add-OldFile {
     # A line for the list of files set aside: the file, and behind a bar the place it goes back to when that is empty.
     param([string]$Line)
-    Write-FileByte (Get-StatePath 'old-files.txt') (ConvertTo-FileByte "$Line`n") -Mode 'Append'
+    Write-FileByte -Path (Get-StatePath -Name 'old-files.txt') -Bytes (ConvertTo-FileByte -Text "$Line`n") -Mode 'Append'
 }
 
 function Clear-OldFile {
     # Deletes what was set aside and puts back what a power cut left without a successor. Housekeeping: it never fails.
-    $list = Get-StatePath 'old-files.txt'
+    $list = Get-StatePath -Name 'old-files.txt'
     try {
-        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile $line)) { $line } })
-        if ($left) { Write-FileText $list (($left -join "`n") + "`n") -Tries 1 } else { Remove-File $list -Tries 1 }
+        $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile -Line $line)) { $line } })
+        if ($left) { Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1 } else { Remove-File -Path $list -Tries 1 }
     }
     # The list itself is held, or the disk is full: what it names goes another time.
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
@@ -1373,7 +1381,7 @@ function Clear-OldFile {
 function Get-OldFile {
     # The lines of that list, the last one for each file.
     $lines = [ordered]@{}
-    foreach ($line in "$(Read-FileText (Get-StatePath 'old-files.txt'))".Split("`n")) {
+    foreach ($line in "$(Read-FileText -Path (Get-StatePath -Name 'old-files.txt'))".Split("`n")) {
         if ($line) { $lines[$line.Split('|')[0]] = $line }
     }
     $lines.Values
@@ -1386,47 +1394,49 @@ function Complete-OldFile {
     if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
         try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
     }
-    Remove-OldFile $path
+    Remove-OldFile -Path $path
     -not [IO.File]::Exists($path)
 }
 
 function Save-FormerFile {
     # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
     param([string]$Path)
-    if (Test-FormerNote 'File' $Path) { return }
+    if (Test-FormerNote -Kind 'File' -Key $Path) { return }
     $former = @{ path = $Path; bytes = $null; kept = $null }
     if ([IO.File]::Exists($Path)) {
         if ([IO.FileInfo]::new($Path).Length -le 64KB) {
             # Nothing when it went away a moment ago: then there was no file.
-            $content = Read-FileByte $Path
+            $content = Read-FileByte -Path $Path
             if ($null -ne $content) { $former.bytes = [Convert]::ToBase64String($content) }
         }
         else {
-            $former.kept = Get-StatePath "former\files\$(Get-TextHash $Path.ToLowerInvariant())"
+            $former.kept = Get-StatePath -Name "former\files\$(Get-TextHash -Text $Path.ToLowerInvariant())"
             Copy-WholeFile -From $Path -To $former.kept
         }
     }
-    Save-FormerValue 'File' $Path $former
+    Save-FormerValue -Kind 'File' -Key $Path -Value $former
 }
 
 # The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
 
 function Get-FirewallDifference {
-    param($Rules)
+    # What differs of the rules, and which profiles ignore local rules by Group Policy.
+    param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
-        $text = Read-Registry 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' $rule.name
-        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText $text) -Want (ConvertTo-FirewallShown $rule)
+        $text = Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' -Name $rule.name
+        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText -Text $text) -Want (ConvertTo-FirewallShown -Rule $rule)
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-        if (0 -eq (Read-Registry "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" 'AllowLocalPolicyMerge')) {
+        if (0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" -Name 'AllowLocalPolicyMerge')) {
             New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
         }
     }
 }
 
 function ConvertTo-FirewallShown {
-    param($Rule)
-    $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix $_ } | Sort-Object -Unique)
+    # A rule as people read it: direction, protocol, ports and sources.
+    param([hashtable]$Rule)
+    $sources = @($Rule.sources | ForEach-Object { ConvertTo-Prefix -Text $_ } | Sort-Object -Unique)
     "$($Rule.direction) $($Rule.protocol) $($Rule.ports) from $($sources -join ',')"
 }
 
@@ -1453,7 +1463,7 @@ function ConvertFrom-FirewallText {
     }
     if ($rule.sources.Count -eq 0) { $rule.sources = @('Any') }
     $rule.ports = if ($rule.ports) { @($rule.ports) -join ',' } else { 'any' }
-    $shown = ConvertTo-FirewallShown $rule
+    $shown = ConvertTo-FirewallShown -Rule $rule
     if ($narrowed) { return "$shown, only for $($narrowed -join ' ')" }
     $shown
 }
@@ -1471,11 +1481,12 @@ function ConvertTo-Prefix {
 }
 
 function Set-FirewallRule {
-    param($Rules)
+    # Makes the rules that are missing or differ (undone by Restore-FirewallRule).
+    param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
-        if (-not (Get-FirewallDifference $rule | Where-Object { -not $_.policy })) { continue }
-        Save-FormerValue 'FirewallRule' $rule.name @{ name = $rule.name }
-        Restore-FirewallRule $rule
+        if (-not (Get-FirewallDifference -Rules $rule | Where-Object { -not $_.policy })) { continue }
+        Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+        Restore-FirewallRule -Former $rule
         $wanted = @{
             Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
             Direction = "$($rule.direction)bound"; Action = 'Allow'; Protocol = $rule.protocol
@@ -1499,20 +1510,20 @@ function Get-FolderDifference {
     # How the folders, those above them and what is in the watched ones differ from what is wanted.
     param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
     foreach ($path in $Private + $Readable) {
-        Assert-NoLink $path
+        Assert-NoLink -Path $path
         if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
         elseif ($Private -contains $path) {
-            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger $path) -Want $null
-            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner $path) -Want $null
+            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
+            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
         }
-        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter $path) -Want $null }
+        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter -Path $path) -Want $null }
     }
-    foreach ($path in Get-FolderAbove ($Private + $Readable)) {
+    foreach ($path in Get-FolderAbove -Paths ($Private + $Readable)) {
         if (-not [IO.Directory]::Exists($path)) { continue }
-        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer $path) -Want $null
+        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer -Path $path) -Want $null
     }
     foreach ($path in $Watched) {
-        $strange = @(Get-StrangeEntry $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+        $strange = @(Get-StrangeEntry -Path $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
         if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
     }
 }
@@ -1520,7 +1531,7 @@ function Get-FolderDifference {
 function Get-FolderAbove {
     # The folders above these, outermost first, without those that are in the list themselves.
     param([string[]]$Paths)
-    $above = @($Paths | ForEach-Object { Get-ParentPath $_ } | Sort-Object -Unique)
+    $above = @($Paths | ForEach-Object { Get-ParentPath -Path $_ } | Sort-Object -Unique)
     $above | Where-Object { $Paths -notcontains $_ }
 }
 
@@ -1528,7 +1539,7 @@ function Get-StrangeReplacer {
     # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
     # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
     param([string]$Path)
-    Get-StrangeWriter $Path -Rights 0x100d0040 -Itself
+    Get-StrangeWriter -Path $Path -Rights 0x100d0040 -Itself
 }
 
 function Get-StrangeEntry {
@@ -1536,10 +1547,10 @@ function Get-StrangeEntry {
     param([string]$Path)
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link $entry) { Stop-Step 'FolderIsLink' "$entry is a link to another place, and winboot follows none" }
-        $who = Get-StrangeWriter $entry
-        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner $entry) } }
-        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry $entry }
+        if (Test-Link -Path $entry) { Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none" }
+        $who = Get-StrangeWriter -Path $entry
+        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
+        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
     }
 }
 
@@ -1547,30 +1558,30 @@ function Set-Folder {
     # Makes what is missing, and gives owner and access rules where others have too many rights.
     param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
     $wanted = $Private + $Readable
-    foreach ($path in $wanted) { Assert-NoLink $path }
+    foreach ($path in $wanted) { Assert-NoLink -Path $path }
     # A folder comes before those in it.
-    foreach ($path in $wanted + @(Get-FolderAbove $wanted) | Sort-Object) {
+    foreach ($path in $wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object) {
         $closed = $Private -contains $path
-        if (-not [IO.Directory]::Exists($path)) { Add-Folder $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
-        elseif (Test-FolderOpen $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path $path -Readable:(-not $closed) }
+        if (-not [IO.Directory]::Exists($path)) { Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
+        elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path -Path $path -Readable:(-not $closed) }
     }
     foreach ($path in $Watched) {
-        foreach ($entry in Get-StrangeEntry $path) { Remove-StrangeEntry $entry -Readable:($Private -notcontains $path) }
+        foreach ($entry in Get-StrangeEntry -Path $path) { Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path) }
     }
 }
 
 function Test-FolderOpen {
     # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
     param([string]$Path, [switch]$Private, [switch]$Above)
-    if ($Above) { return $null -ne (Get-StrangeReplacer $Path) }
-    if ($Private) { return $null -ne (Get-Stranger $Path) -or $null -ne (Get-StrangeOwner $Path) }
-    $null -ne (Get-StrangeWriter $Path)
+    if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
+    if ($Private) { return $null -ne (Get-Stranger -Path $Path) -or $null -ne (Get-StrangeOwner -Path $Path) }
+    $null -ne (Get-StrangeWriter -Path $Path)
 }
 
 function Add-Folder {
     # Makes a folder that has its access rules from the first moment on.
     param([string]$Path, [switch]$Readable, [switch]$Ours)
-    Save-FormerValue 'Folder' $Path @{ path = $Path; ours = [bool]$Ours; existed = $false }
+    Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = [bool]$Ours; existed = $false }
     $security = [Security.AccessControl.DirectorySecurity]::new()
     $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
     [void][IO.Directory]::CreateDirectory($Path, $security)
@@ -1579,21 +1590,21 @@ function Add-Folder {
 function Protect-Path {
     # Takes the rights of others away, and notes how it was.
     param([string]$Path, [switch]$Readable)
-    Save-FormerAccess $Path
-    Set-PrivateAccess $Path -Readable:$Readable
+    Save-FormerAccess -Path $Path
+    Set-PrivateAccess -Path $Path -Readable:$Readable
 }
 
 function Remove-StrangeEntry {
     # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
     # A folder, or a file that he may only write to, gets the rules of all others there.
-    param($Entry, [switch]$Readable)
+    param([object]$Entry, [switch]$Readable)
     if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
-        Protect-Path $Entry.path -Readable:$Readable
+        Protect-Path -Path $Entry.path -Readable:$Readable
         return
     }
-    Save-FormerAccess $Entry.path
-    Save-FormerFile $Entry.path
-    Remove-OldFile $Entry.path
+    Save-FormerAccess -Path $Entry.path
+    Save-FormerFile -Path $Entry.path
+    Remove-OldFile -Path $Entry.path
 }
 
 # How a thing was before winboot first changed it.
@@ -1791,7 +1802,7 @@ function Get-KnownHash {
     $mark = "$($file.Length) $($file.LastWriteTimeUtc.Ticks) $($file.CreationTimeUtc.Ticks)"
     $memory = Get-HashMemory
     if ($memory.ContainsKey($Path) -and $memory[$Path].mark -eq $mark) { return $memory[$Path].sha256 }
-    $hash = Get-PathHash $Path
+    $hash = Get-PathHash -Path $Path
     if ($null -eq $hash) { return }
     $memory[$Path] = @{ mark = $mark; sha256 = $hash }
     $script:Run.HashesDiffer = $true
@@ -1803,7 +1814,7 @@ function Get-HashMemory {
     if (-not $script:Run.ContainsKey('Hashes')) {
         $script:Run.Hashes = @{}
         $script:Run.HashesDiffer = $false
-        foreach ($one in Read-Item (Read-StateJson 'hashes.json') 'files') {
+        foreach ($one in Read-Item -Object (Read-StateJson -Name 'hashes.json') -Name 'files') {
             $script:Run.Hashes[$one.path] = @{ mark = $one.mark; sha256 = $one.sha256 }
         }
     }
@@ -1816,7 +1827,7 @@ function Save-HashMemory {
     $files = @(foreach ($path in $script:Run.Hashes.Keys | Sort-Object) {
             @{ path = $path; mark = $script:Run.Hashes[$path].mark; sha256 = $script:Run.Hashes[$path].sha256 }
         })
-    Write-StateJson 'hashes.json' @{ files = $files }
+    Write-StateJson -Name 'hashes.json' -Value @{ files = $files }
     $script:Run.HashesDiffer = $false
 }
 
@@ -1826,11 +1837,11 @@ function Get-HnsObject {
     # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
     param([string]$Kind, [string]$Name = '')
     # Persistent networks are there even while it does not run.
-    if ((Get-ServiceState 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-    if ((Get-ServiceState 'hns') -ne 'Running') { return }
-    foreach ($found in Read-HnsKind $Kind) {
+    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    foreach ($found in Read-HnsKind -Kind $Kind) {
         # What kube-proxy makes for other nodes' pods needs no name.
-        if ($Name -eq '' -or (Read-Member $found 'Name') -eq $Name) { $found }
+        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
     }
 }
 
@@ -1838,7 +1849,7 @@ function Read-HnsKind {
     # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
     param([string]$Kind)
     if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
-        foreach ($found in Invoke-HnsRequest GET "/$Kind/") { $found }
+        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
         return
     }
     $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
@@ -1848,26 +1859,26 @@ function Read-HnsKind {
 
 function Invoke-HnsRequest {
     # One call of HNS; what it answers with. It fails after a minute without an answer.
-    param([string]$Method, [string]$Path, $Request = $null)
+    param([string]$Method, [string]$Path, [object]$Request = $null)
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
-    catch [TimeoutException] { Stop-Step 'HnsHangs' "HNS has not answered $Method $Path within 60 seconds" }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
     $answer = ConvertFrom-Json -InputObject $text
-    if (-not $answer.Success) { Stop-Step 'HnsRefused' "HNS refused $Method ${Path}: $($answer.Error)" }
-    Read-Member $answer 'Output'
+    if (-not $answer.Success) { Stop-Step -Id 'HnsRefused' -Message "HNS refused $Method ${Path}: $($answer.Error)" }
+    Read-Member -Object $answer -Names 'Output'
 }
 
 function New-HnsObject {
     # Makes an object and gives it as HNS has it.
-    param([string]$Kind, $Request)
-    Invoke-HnsRequest POST "/$Kind/" -Request $Request
+    param([string]$Kind, [object]$Request)
+    Invoke-HnsRequest -Method POST -Path "/$Kind/" -Request $Request
 }
 
 function Remove-HnsObject {
     # Removes the object with this id.
     param([string]$Kind, [string]$Id)
-    [void](Invoke-HnsRequest DELETE "/$Kind/$Id")
+    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
 }
 
 function Get-HnsDeclaration {
@@ -1910,13 +1921,14 @@ function Get-HnsDeclaration {
 }
 
 function Get-MachineIdentity {
+    # Which machine this is: boot id, SMBIOS UUID, build, name, model, and whether a domain has it.
     if (-not $script:Run.ContainsKey('Identity')) {
         $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
         $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
         $script:Run.Identity = @{
             BootId = Get-BootId
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
-            Build  = "$(Read-Registry $version 'CurrentBuildNumber').$(Read-Registry $version 'UBR')"
+            Build  = "$(Read-Registry -Path $version -Name 'CurrentBuildNumber').$(Read-Registry -Path $version -Name 'UBR')"
             Name   = [Environment]::MachineName
             Model  = [string]$system.Model
             Domain = [bool]$system.PartOfDomain
@@ -1930,31 +1942,32 @@ function Get-BootId {
     # It comes from the record that the event log writes at each start.
     $filter = @{ LogName = 'System'; ProviderName = 'EventLog'; Id = 6005 }
     foreach ($started in Get-WinEvent -FilterHashtable $filter -MaxEvents 1 -ErrorAction SilentlyContinue) {
-        return ConvertTo-BootId "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
+        return ConvertTo-BootId -Seed "$($started.RecordId) $($started.TimeCreated.ToUniversalTime().ToString('o'))"
     }
     # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
     $stamp = Get-BootStamp
-    $noted = Read-StateJson 'boot.json'
-    if ($noted -and "$(Read-Member $noted 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
-    ConvertTo-BootId $stamp
+    $noted = Read-StateJson -Name 'boot.json'
+    if ($noted -and "$(Read-Member -Object $noted -Names 'stamp')" -eq $stamp) { return [string]$noted.boot_id }
+    ConvertTo-BootId -Seed $stamp
 }
 
 function ConvertTo-BootId {
     # A GUID made of what is unique to one boot, and of this machine's own id.
     param([string]$Seed)
-    $machine = Read-Registry 'SOFTWARE\Microsoft\Cryptography' 'MachineGuid'
-    [Guid]::new((Get-TextHash "$machine $Seed").Substring(0, 32)).ToString()
+    $machine = Read-Registry -Path 'SOFTWARE\Microsoft\Cryptography' -Name 'MachineGuid'
+    [Guid]::new((Get-TextHash -Text "$machine $Seed").Substring(0, 32)).ToString()
 }
 
 function Get-BootStamp {
     # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
     # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
     $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-    if (-not $system -or -not $system.CreationDate) { Stop-Step 'NoBootId' 'neither the event log nor the System process says when this machine was started' }
+    if (-not $system -or -not $system.CreationDate) { Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started' }
     $system.CreationDate.ToUniversalTime().ToString('o')
 }
 
 function Get-StoreFile {
+    # The files of an IPAM store that stand for an address.
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -1964,32 +1977,35 @@ function Get-StoreFile {
 }
 
 function Get-StorePath {
+    # The file that stands for an address in an IPAM store.
     param([string]$Store, [string]$Address)
     "$Store\$($Address.Replace(':', '_'))"
 }
 
 function Read-StoreEntry {
+    # One entry of an IPAM store: its address, and who holds it on which interface.
     param([string]$Path)
-    $lines = @("$(Read-FileText $Path)" -split '\r?\n') + @('', '')
+    $lines = @("$(Read-FileText -Path $Path)" -split '\r?\n') + @('', '')
     @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
 function Get-ReservationDifference {
-    param([string]$Store, $Reservations)
+    # The reserved addresses that are missing, and those that pods left behind.
+    param([string]$Store, [hashtable[]]$Reservations)
     foreach ($reservation in $Reservations) {
         $holder = "$($reservation.holder) $($reservation.interface)"
-        $address = Expand-Known $reservation.address
+        $address = Expand-Known -Text $reservation.address
         $want = if ($address) { "${address}: $holder" }
         $is = $null
-        if ($address -and [IO.File]::Exists((Get-StorePath $Store $address))) {
-            $entry = Read-StoreEntry (Get-StorePath $Store $address)
+        if ($address -and [IO.File]::Exists((Get-StorePath -Store $Store -Address $address))) {
+            $entry = Read-StoreEntry -Path (Get-StorePath -Store $Store -Address $address)
             $is = "${address}: $($entry.owner) $($entry.interface)"
         }
         Compare-Wanted -Key "reserved:$holder" -What "reserved address for $holder" -Is $is -Want $want -Unknown:(-not $address)
     }
     $cidrs = @(Get-PodCidr)
     if (-not $cidrs) { return }
-    foreach ($entry in Get-StaleEntry $Store $cidrs) {
+    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
         New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
     }
 }
@@ -2001,37 +2017,39 @@ function Get-StaleEntry {
     param([string]$Store, [string[]]$Cidrs)
     $recent = [DateTime]::UtcNow.AddMinutes(-10)
     $sandboxes = $null
-    foreach ($path in Get-StoreFile $Store) {
-        $entry = Read-StoreEntry $path
-        if (-not ($Cidrs | Where-Object { Test-CidrMember $_ $entry.address })) { $entry; continue }
+    foreach ($path in Get-StoreFile -Store $Store) {
+        $entry = Read-StoreEntry -Path $path
+        if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
         # A container id; anything else is somebody's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
         if ([IO.File]::GetLastWriteTimeUtc($path) -gt $recent) { continue }
         # Without an answer nothing is known to be stale.
-        if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl @('pods', '--quiet', '--no-trunc')) }
+        if ($null -eq $sandboxes) { $sandboxes = @(Invoke-Crictl -Arguments @('pods', '--quiet', '--no-trunc')) }
         if ($sandboxes.Count -gt 0 -and $sandboxes[0] -notmatch $entry.owner) { $entry }
     }
 }
 
 function Set-Reservation {
-    param([string]$Store, $Reservations)
-    [void](Assert-Known '<<pod_cidr>>')
+    # Removes entries that no pod holds any more, and reserves the wanted addresses.
+    param([string]$Store, [hashtable[]]$Reservations)
+    [void](Assert-Known -Text '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
     # Nobody would want it back, so it is not noted.
-    foreach ($entry in Get-StaleEntry $Store @(Get-PodCidr)) { Remove-File $entry.path }
+    foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { Remove-File -Path $entry.path }
     foreach ($reservation in $Reservations) {
-        $address = Assert-Known $reservation.address
-        $path = Get-StorePath $Store $address
-        if ([IO.File]::Exists($path) -and (Read-StoreEntry $path).owner -match '^[0-9a-f]{64}$') {
-            Stop-Step 'AddressInUse' "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
+        $address = Assert-Known -Text $reservation.address
+        $path = Get-StorePath -Store $Store -Address $address
+        if ([IO.File]::Exists($path) -and (Read-StoreEntry -Path $path).owner -match '^[0-9a-f]{64}$') {
+            Stop-Step -Id 'AddressInUse' -Message "a pod has the address $address, which is kept for $($reservation.holder) $($reservation.interface)"
         }
-        Set-FileText $path "$($reservation.holder)`r`n$($reservation.interface)"
+        Set-FileText -Path $path -Text "$($reservation.holder)`r`n$($reservation.interface)"
     }
 }
 
 # What only the node knows fills the places <<name>> of texts.
 
 function Expand-Known {
+    # The text with its places <<name>> filled; nothing while one of them is not known.
     param([string]$Text)
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }
@@ -2044,23 +2062,26 @@ function Expand-Known {
 }
 
 function Assert-Known {
+    # The text with its places filled, or the step stops.
     param([string]$Text)
-    $filled = Expand-Known $Text
+    $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { Stop-Unknown }
     $filled
 }
 
 function Stop-Unknown {
-    Stop-Step 'NotKnownYet' 'an address that this needs is not known yet: the node has no pod CIDR or no address'
+    # Stops the step: something that it needs is known only after the join.
+    Stop-Step -Id 'NotKnownYet' -Message 'an address that this needs is not known yet: the node has no pod CIDR or no address'
 }
 
 function Get-Known {
-    Get-Cached 'Known' { Read-Known }
+    # What only this machine and its Node object can tell: place to value.
+    Get-Cached -Name 'Known' -Read { Read-Known }
 }
 
 function Get-Cached {
     # What Read answers, asked once; a failure, too, is the answer of this run until something was changed.
-    param([string]$Name, $Read)
+    param([string]$Name, [scriptblock]$Read)
     if (-not $script:Run.Cache.ContainsKey($Name)) {
         try { $script:Run.Cache[$Name] = & $Read }
         catch { $script:Run.Cache[$Name] = $_ }
@@ -2071,16 +2092,17 @@ function Get-Cached {
 
 function Get-NodeIp {
     # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
-    "$(Read-Member $address 'ip')"
+    $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }
+    "$(Read-Member -Object $address -Names 'ip')"
 }
 
 function Read-Known {
+    # Asks the machine and the Node object for what Get-Known returns.
     $known = @{}
-    $address = Get-Cached 'NodeAddress' { Get-NodeAddress }
+    $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }
     if ($address) {
         $known.node_ip = $address.ip
-        $known.node_subnet = "$(Get-NetworkBase $address.ip $address.prefix_length)/$($address.prefix_length)"
+        $known.node_subnet = "$(Get-NetworkBase -Address $address.ip -Length $address.prefix_length)/$($address.prefix_length)"
     }
     foreach ($cidr in Get-PodCidr) {
         $family = if ($cidr.Contains(':')) { '_v6' } else { '' }
@@ -2115,12 +2137,14 @@ function Get-CidrAddress {
 }
 
 function Test-CidrMember {
+    # Whether the address is in the network.
     param([string]$Cidr, [string]$Address)
     $base, $length = $Cidr.Split('/')
-    (Get-NetworkBase $Address $length) -eq (Get-NetworkBase $base $length)
+    (Get-NetworkBase -Address $Address -Length $length) -eq (Get-NetworkBase -Address $base -Length $length)
 }
 
 function Get-NetworkBase {
+    # The first address of the network that an address is in, by the length of its prefix.
     param([string]$Address, [int]$Length)
     $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
     for ($at = 0; $at -lt $bytes.Length; $at++) {
@@ -2131,22 +2155,25 @@ function Get-NetworkBase {
 }
 
 function Get-FileAbsence {
+    # A difference where a file is there that must not be; Because says why.
     param([string]$Path, [string]$Because)
     if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {
-    param($Files, [string]$Service = '')
-    $disrupts = $Service -ne '' -and (Test-RestartDisruption $Service)
-    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference $path (Expand-Known $Files[$path]) -Disrupts:$disrupts }
+    # The files whose content is not the rendered one. Service: it reads them only when it starts.
+    param([hashtable]$Files, [string]$Service = '')
+    $disrupts = $Service -ne '' -and (Test-RestartDisruption -Name $Service)
+    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference -Path $path -Text (Expand-Known -Text $Files[$path]) -Disrupts:$disrupts }
 }
 
 function Set-RenderedFile {
-    param($Files, [string]$Service = '')
+    # Writes the files that differ, and notes that the service has to be restarted.
+    param([hashtable]$Files, [string]$Service = '')
     foreach ($path in $Files.Keys | Sort-Object) {
-        if (-not (Get-RenderedFilesDifference @{ $path = $Files[$path] })) { continue }
-        if ($Service -ne '') { Save-RestartNeed $Service }
-        Set-FileText $path (Assert-Known $Files[$path])
+        if (-not (Get-RenderedFilesDifference -Files @{ $path = $Files[$path] })) { continue }
+        if ($Service -ne '') { Save-RestartNeed -Name $Service }
+        Set-FileText -Path $path -Text (Assert-Known -Text $Files[$path])
     }
 }
 
@@ -2157,12 +2184,12 @@ function Complete-Service {
     $complete = @{ start = 'auto'; depends = @(); environment = @(); parameters = @{} }
     $unknown = @()
     foreach ($name in $Service.Keys) {
-        $complete[$name] = Complete-Value $Service[$name]
+        $complete[$name] = Complete-Value -Value $Service[$name]
         if (-not (Test-KnownText -Text "$($Service[$name])")) { $unknown += $name }
     }
     foreach ($name in @($complete.parameters.Keys)) {
         if (-not (Test-KnownText -Text "$($complete.parameters[$name])")) { $unknown += $name }
-        $complete.parameters[$name] = Complete-Value $complete.parameters[$name]
+        $complete.parameters[$name] = Complete-Value -Value $complete.parameters[$name]
     }
     $complete.unknown = $unknown
     $complete
@@ -2171,25 +2198,28 @@ function Complete-Service {
 function Test-KnownText {
     # Whether every place <<name>> of the text can be filled now.
     param([string]$Text)
-    $null -ne (Expand-Known $Text)
+    $null -ne (Expand-Known -Text $Text)
 }
 
 function Complete-Value {
-    param($Value)
-    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text $_ }) }
-    if ($Value -is [string]) { return (Complete-Text $Value) }
+    # A text or a list of texts with its places filled for showing; any other value as it is.
+    param([object]$Value)
+    if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text -Text $_ }) }
+    if ($Value -is [string]) { return (Complete-Text -Text $Value) }
     $Value
 }
 
 function Complete-Text {
+    # The text with its places filled, or with words in the place of what is not known.
     param([string]$Text)
-    $filled = Expand-Known $Text
+    $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
     $filled
 }
 
 function Get-ForeignFile {
-    param([string]$Folder, $Own)
+    # The CNI configurations in the folder that are not among Own.
+    param([string]$Folder, [hashtable]$Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {
         if (-not $Own.ContainsKey($path) -and $path -match '\.(conf|conflist|json)$') { $path }
@@ -2197,12 +2227,14 @@ function Get-ForeignFile {
 }
 
 function Assert-Network {
+    # Stops the step where HNS does not have exactly one network of that name.
     param([string]$Name)
-    if (@(Get-HnsObject networks $Name).Count -eq 1) { return }
-    Stop-Step 'NoHnsNetwork' "there is no HNS network $Name, which kube-proxy shall serve"
+    if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
+    Stop-Step -Id 'NoHnsNetwork' -Message "there is no HNS network $Name, which kube-proxy shall serve"
 }
 
 function Read-HttpStatus {
+    # The status of an HTTP answer; nothing without an answer.
     param([string]$Url)
     $request = [Net.WebRequest]::Create($Url)
     $request.Timeout = 5000
@@ -2219,11 +2251,11 @@ function Read-HttpStatus {
 function Wait-KubeProxy {
     # A new start forgets an earlier network.
     param([string]$Name, [string]$Health, [int]$Seconds)
-    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
-    Stop-RunningService $Name
-    Start-CurrentService $Name
-    if (Wait-Until { (Read-HttpStatus $Health) -eq 200 } -Seconds $Seconds) { return }
-    Stop-Step 'KubeProxyUnwell' "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus $Health)"
+    if (Wait-Until -Test { (Read-HttpStatus -Url $Health) -eq 200 } -Seconds $Seconds) { return }
+    Stop-RunningService -Name $Name
+    Start-CurrentService -Name $Name
+    if (Wait-Until -Test { (Read-HttpStatus -Url $Health) -eq 200 } -Seconds $Seconds) { return }
+    Stop-Step -Id 'KubeProxyUnwell' -Message "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus -Url $Health)"
 }
 
 function Invoke-LogRotation {
@@ -2266,23 +2298,23 @@ function New-LogTask {
     # The hourly task that runs this script.
     param([string]$Text)
     $trigger = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromHours(1))
-    New-SystemTask -Path (Get-StatePath 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
+    New-SystemTask -Path (Get-StatePath -Name 'logs.ps1') -Text $Text -Seconds 1800 -Trigger $trigger `
         -Description 'winboot: keeps the logs of the services of this Kubernetes node from filling the disk.'
 }
 
 function Get-LogTaskDifference {
     # How script and task of the log rotation differ from what is wanted.
     param([string]$Text)
-    Get-FileDifference (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
-    Get-TaskDifference 'logs' (New-LogTask $Text)
+    Get-FileDifference -Path (Get-StatePath -Name 'logs.ps1') -Text (ConvertTo-ScriptFile -Text $Text)
+    Get-TaskDifference -Name 'logs' -Task (New-LogTask -Text $Text)
 }
 
 function Set-LogTask {
     # Writes the script and registers the task.
     param([string]$Text)
-    Save-FormerValue 'LogTask' 'logs' @{ name = 'logs' }
-    Write-FileText (Get-StatePath 'logs.ps1') (ConvertTo-ScriptFile $Text)
-    Set-Task 'logs' (New-LogTask $Text)
+    Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
+    Write-FileText -Path (Get-StatePath -Name 'logs.ps1') -Text (ConvertTo-ScriptFile -Text $Text)
+    Set-Task -Name 'logs' -Task (New-LogTask -Text $Text)
 }
 
 function Read-ServiceParameter {
@@ -2339,14 +2371,14 @@ function Open-RunMutex {
     # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
     # place whose name only administrators can read. The fence ends a run that still holds the other.
     try {
-        $lock = New-PrivateMutex 'Global\winboot'
+        $lock = New-PrivateMutex -Name 'Global\winboot'
         # Who may not see its owner is not meant to have it.
-        try { if (Test-Trusted $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
+        try { if (Test-Trusted -Sid $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
         catch [UnauthorizedAccessException] { $lock.Dispose() }
         $lock.Dispose()
     }
     catch [UnauthorizedAccessException] { $lock = $null }
-    New-PrivateMutex "Global\winboot-$(Get-MutexSuffix)"
+    New-PrivateMutex -Name "Global\winboot-$(Get-MutexSuffix)"
 }
 
 function New-PrivateMutex {
@@ -2364,26 +2396,27 @@ function New-PrivateMutex {
 
 function Get-MutexSuffix {
     # Random text from the private state folder, written once.
-    $path = Get-StatePath 'mutex.txt'
-    if (-not [IO.File]::Exists($path)) { Write-FileText $path ([Guid]::NewGuid().ToString('N')) }
+    $path = Get-StatePath -Name 'mutex.txt'
+    if (-not [IO.File]::Exists($path)) { Write-FileText -Path $path -Text ([Guid]::NewGuid().ToString('N')) }
     [IO.File]::ReadAllText($path)
 }
 
 function Get-ComputerNameDifference {
     # A domain member is never renamed: its account would be left behind.
     param([string]$Want)
-    $active = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' 'ComputerName')"
+    $active = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' -Name 'ComputerName')"
     if ($active -ieq $Want) { return }
     if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
     else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
 }
 
 function Set-ComputerName {
+    # Renames the machine and asks for the restart.
     param([string]$Name)
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    Save-FormerValue 'ComputerName' 'name' @{ name = (Read-Registry "${names}ActiveComputerName" 'ComputerName') }
+    Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName') }
     # One that waits for the restart would be refused a second time.
-    if ((Read-Registry "${names}ComputerName" 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+    if ((Read-Registry -Path "${names}ComputerName" -Name 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
     New-Reboot
 }
 
@@ -2409,7 +2442,7 @@ function Find-Address {
 function Test-SettledAddress {
     # Whether an interface has this address and uses it.
     param([string]$Ip)
-    @(Find-Address $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
 }
 
 function Get-DefaultRoute {
@@ -2428,7 +2461,7 @@ function Get-NodeAddress {
                 ForEach-Object { $_.IPAddress })[0]
         if (-not $ip) { return }
     }
-    foreach ($found in Find-Address $ip | Select-Object -First 1) {
+    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         [pscustomobject]@{
             ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
@@ -2442,8 +2475,8 @@ function Get-OwnInterface {
     foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
-        $own = @(Read-InterfaceAddress $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix "$($_.IPAddress)/32") }) { continue }
+        $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) { continue }
         [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
     }
 }
@@ -2456,7 +2489,7 @@ function Read-InterfaceAddress {
 
 function Test-UsableAddress {
     # Whether an address object is one that others can reach the machine at.
-    param($Address)
+    param([object]$Address)
     $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
 }
 
@@ -2465,32 +2498,32 @@ function Read-NetworkSnapshot {
     @{
         boot_id = (Get-BootId)
         default_route = @(Get-DefaultRoute).Count -gt 0
-        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot $_ })
+        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
     }
 }
 
 function Read-InterfaceSnapshot {
     # One interface as a table, for JSON.
-    param($Own)
+    param([hashtable]$Own)
     $adapter = $Own.adapter
     $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
     $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
     $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
-    $identity = Read-InterfaceIdentity $Own
+    $identity = Read-InterfaceIdentity -Own $Own
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
     $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     $identity.category = "$($category | Select-Object -First 1)"
-    $identity.vlan = "$(Read-Vlan (Find-PhysicalAdapter $adapter.MacAddress))"
+    $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
-    $identity.routes = @(Read-KeptRoute $adapter.ifIndex)
+    $identity.routes = @(Read-KeptRoute -Index $adapter.ifIndex)
     $identity
 }
 
 function Read-InterfaceIdentity {
     # Which interface it is, and the addresses and DNS servers that somebody set on it.
-    param($Own)
+    param([hashtable]$Own)
     $guid = [string]$Own.adapter.InterfaceGuid
     $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
     @{
@@ -2498,14 +2531,14 @@ function Read-InterfaceIdentity {
         name = [string]$Own.adapter.Name
         mac = [string]$Own.adapter.MacAddress
         dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
-        settled = @($Own.addresses | Where-Object { Test-UsableAddress $_ }).Count -gt 0
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
         addresses = @($manual | ForEach-Object {
                 @{
                     ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
                     settled = $_.AddressState.ToString() -eq 'Preferred'
                 }
             })
-        dns = @(Read-DnsServer $guid)
+        dns = @(Read-DnsServer -Guid $guid)
     }
 }
 
@@ -2513,7 +2546,7 @@ function Read-DnsServer {
     # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
-        $servers = "$(Read-Registry "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" 'NameServer')"
+        $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
         $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
@@ -2544,7 +2577,7 @@ function Read-KeptRoute {
     foreach ($route in $routes) {
         $prefix = $route.DestinationPrefix
         if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix $prefix)) { continue }
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix -Prefix $prefix)) { continue }
         # What came with a lease comes back with it.
         if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
         @{
@@ -2559,16 +2592,16 @@ function Test-PodPrefix {
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {
-        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember $cidr $base)) { return $true }
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
     }
     $false
 }
 
 function Find-Successor {
     # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
-    param($Was)
+    param([object]$Was)
     foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address $address.ip) { return [int]$found.InterfaceIndex }
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
     }
     # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
     $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
@@ -2581,28 +2614,28 @@ function Find-Successor {
 
 function Restore-NetworkSnapshot {
     # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
-    param($Snapshot)
+    param([object]$Snapshot)
     $script:Run['Trouble'] = ''
     foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor $was
-        if ($null -ne $index) { Restore-Interface $was $index }
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
     }
 }
 
 function Restore-Interface {
     # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     foreach ($address in $Was.addresses) {
-        if (Find-Address $address.ip) { continue }
-        Invoke-Restore "address $($address.ip)" $Index {
+        if (Find-Address -Ip $address.ip) { continue }
+        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
             $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
             [void](New-NetIPAddress @wanted)
         }
     }
-    Restore-InterfaceRoute $Was $Index
-    Restore-NameServer $Was $Index
-    Restore-Link $Was $Index
-    Restore-InterfaceSetting $Was $Index
+    Restore-InterfaceRoute -Was $Was -Index $Index
+    Restore-NameServer -Was $Was -Index $Index
+    Restore-Link -Was $Was -Index $Index
+    Restore-InterfaceSetting -Was $Was -Index $Index
 }
 
 function Invoke-Restore {
@@ -2618,64 +2651,64 @@ function Invoke-Restore {
     $key = "restore $What $($told.problem)"
     if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
     $script:Run[$key] = $true
-    [void](New-EventLine $told)
+    [void](New-EventLine -Fields $told)
 }
 
 function Restore-InterfaceRoute {
     # Routes that are nowhere any more.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     foreach ($route in $Was.routes) {
         if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        Invoke-Restore "route $($route.prefix) via $($route.next_hop)" $Index { [void](New-NetRoute @wanted) }
+        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
     }
 }
 
 function Restore-NameServer {
     # DNS servers set by hand, also beside DHCP, and the suffix.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
     $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
-    $is = @(Read-DnsServer $guid) -join ' '
+    $is = @(Read-DnsServer -Guid $guid) -join ' '
     if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
-        Invoke-Restore "DNS servers $($Was.dns -join ', ')" $Index { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
+        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
     }
     $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
-        Invoke-Restore "DNS suffix $($Was.suffix)" $Index { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
+        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
 }
 
 function Restore-Link {
     # The VLAN tag of the driver, and whether IPv6 is bound.
-    param($Was, [int]$Index)
-    $physical = @(Find-PhysicalAdapter $Was.mac)
-    if ($Was.vlan -ne '' -and (Read-Vlan $physical) -ne $Was.vlan) {
-        Invoke-Restore "VLAN $($Was.vlan)" $Index { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
+    param([object]$Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
+        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore "IPv6 $($Was.ipv6)" $Index { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
         }
     }
 }
 
 function Restore-InterfaceSetting {
     # Metric, MTU and the network's category.
-    param($Was, [int]$Index)
+    param([object]$Was, [int]$Index)
     $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
     $interface = @(Get-NetIPInterface @ipv4)[0]
     if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
-        Invoke-Restore "metric $($Was.metric)" $Index { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
     }
     # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore "MTU $($Was.mtu)" $Index { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
     if (@('Public', 'Private') -notcontains $Was.category) { return }
     foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
-        Invoke-Restore "network category $($Was.category)" $Index { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
+        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
     }
 }
 
@@ -2683,14 +2716,14 @@ function Restore-InterfaceSetting {
 
 function Get-NodeObject {
     # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
-    Get-Cached 'Node' { Read-NodeObject }
+    Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
 function Read-NodeObject {
     # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
-    $ended = Invoke-Program $script:Node.kubectl $arguments -Seconds 30
+    $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
     # Refused credentials mean the same as none.
     if ($ended.ExitCode -ne 0) { return }
     # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
@@ -2703,7 +2736,9 @@ function Read-NodeObject {
 }
 
 function Read-Member {
-    param($Object, [string[]]$Names)
+    # A member of an object, or of the object in it, by names; nothing where one is missing. A list comes as one
+    # object.
+    param([object]$Object, [string[]]$Names)
     foreach ($name in $Names) {
         if ($null -eq $Object) { return }
         $member = $Object.PSObject.Properties[$name]
@@ -2715,9 +2750,10 @@ function Read-Member {
 }
 
 function Read-Item {
-    param($Object, [string]$Name)
+    # The items of a list in an object, one by one, without nulls.
+    param([object]$Object, [string]$Name)
     # In parentheses: without them the loop runs once, with the whole list (a list comes out of the function as one object).
-    foreach ($item in (Read-Member $Object $Name)) { if ($null -ne $item) { $item } }
+    foreach ($item in (Read-Member -Object $Object -Names $Name)) { if ($null -ne $item) { $item } }
 }
 
 function Get-PodCidr {
@@ -2726,62 +2762,65 @@ function Get-PodCidr {
 }
 
 function Get-RegistrationDifference {
+    # What is missing until the node is registered: its Node, its pod network, its serving certificate.
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
     if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
     else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is $node.SystemUuid -Want (Get-MachineIdentity).Uuid -IgnoreCase }
     if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
-    if ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) {
+    if ($ServingCertificate -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
         New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
     }
 }
 
 function Wait-Registration {
+    # Returns when the node is registered; restarts the kubelet once where it lost its Node; then stops the step.
     param([string]$ClientCertificate, [string]$ServingCertificate, [switch]$NeedsPodCidr, [int]$Seconds)
     $wanted = @{ ServingCertificate = $ServingCertificate; NeedsPodCidr = $NeedsPodCidr }
     $registered = {
         $script:Run.Cache = @{}
         -not (Get-RegistrationDifference @wanted)
     }
-    if (Wait-Until $registered -Seconds 30 -Pause 2000) { return }
+    if (Wait-Until -Test $registered -Seconds 30 -Pause 2000) { return }
     # A kubelet cares for its Node and its serving certificate only when it starts.
-    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate $ServingCertificate)) }
-    $restart = { (Test-CurrentCertificate $ClientCertificate) -and (& $lost) }
-    if (Wait-Until { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
+    $lost = { $null -eq (Get-NodeObject) -or ($ServingCertificate -and -not (Test-CurrentCertificate -Path $ServingCertificate)) }
+    $restart = { (Test-CurrentCertificate -Path $ClientCertificate) -and (& $lost) }
+    if (Wait-Until -Test { (& $registered) -or (& $restart) } -Seconds ($Seconds - 30) -Pause 2000) {
         if (& $registered) { return }
-        Stop-RunningService 'kubelet'
-        Start-CurrentService 'kubelet'
-        if (Wait-Until $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
+        Stop-RunningService -Name 'kubelet'
+        Start-CurrentService -Name 'kubelet'
+        if (Wait-Until -Test $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
     }
     $left = @(Get-RegistrationDifference @wanted)
     $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
-    if (-not (Test-CurrentCertificate $ClientCertificate)) { Stop-Step 'NoClientCertificate' $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step 'ServingCsrPending' $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step 'NoPodCidr' $message }
-    Stop-Step 'NotRegistered' $message
+    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step -Id 'ServingCsrPending' -Message $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step -Id 'NoPodCidr' -Message $message }
+    Stop-Step -Id 'NotRegistered' -Message $message
 }
 
 # HNS networks that winboot makes itself, in a detached run: where no agent makes them, and the first switch of Azure CNI.
 
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
-    param($Wanted, [int]$Seconds)
+    param([hashtable]$Wanted, [int]$Seconds)
     $address = Wait-NodeAddress
-    if (Test-WrongNetwork $Wanted) {
-        Remove-PodNetwork $Wanted.name
-        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName $address)))
+    if (Test-WrongNetwork -Wanted $Wanted) {
+        Remove-PodNetwork -Name $Wanted.name
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName -Address $address)))
     }
-    if ($Wanted.endpoint -ne '') { Set-HostEndpoint $Wanted }
-    Wait-PodNetwork $Wanted -Seconds $Seconds
+    if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted }
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function New-NetworkRequest {
-    param($Wanted, [string]$Uplink)
+    # The request by which HNS makes the wanted network on the adapter Uplink.
+    param([hashtable]$Wanted, [string]$Uplink)
     $subnets = foreach ($subnet in $Wanted.subnets) {
         $one = @{
-            AddressPrefix  = Assert-Known $subnet.prefix
-            GatewayAddress = Assert-Known $subnet.gateway
+            AddressPrefix  = Assert-Known -Text $subnet.prefix
+            GatewayAddress = Assert-Known -Text $subnet.gateway
         }
         if ($Wanted.vni -ne 0) { $one.Policies = @(@{ Type = 'VSID'; VSID = $Wanted.vni }) }
         $one
@@ -2791,42 +2830,42 @@ function New-NetworkRequest {
 
 function Set-HostEndpoint {
     # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
-    param($Wanted)
-    $network = @(Get-HnsObject networks $Wanted.name)[0]
-    $address = Assert-Known '<<pod_endpoint>>'
+    param([hashtable]$Wanted)
+    $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
+    $address = Assert-Known -Text '<<pod_endpoint>>'
     $endpoint = $null
-    foreach ($found in Get-HnsObject endpoints $Wanted.endpoint) {
+    foreach ($found in Get-HnsObject -Kind endpoints -Name $Wanted.endpoint) {
         if ($found.IPAddress -eq $address -and $found.VirtualNetwork -eq $network.ID) { $endpoint = $found; continue }
-        Remove-HnsObject endpoints $found.ID
+        Remove-HnsObject -Kind endpoints -Id $found.ID
     }
     if ($null -eq $endpoint) {
         $request = @{ Name = $Wanted.endpoint; VirtualNetwork = $network.ID; IPAddress = $address; GatewayAddress = '0.0.0.0' }
         if ($Wanted.endpoint_v6 -ne '') {
-            $request.IPv6Address = Assert-Known $Wanted.endpoint_v6
+            $request.IPv6Address = Assert-Known -Text $Wanted.endpoint_v6
             $request.GatewayAddressV6 = '::'
         }
         $endpoint = New-HnsObject -Kind endpoints -Request $request
     }
-    if (Find-Address $address) { return }
+    if (Find-Address -Ip $address) { return }
     # Compartment 1 is the host's own.
-    [void](Invoke-HnsRequest POST "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
 }
 
 function Get-PodNetworkDifference {
     # The HNS network, the host's endpoint and flannel's file, the first switch below, and an agent that is kept from starting.
-    param($Wanted)
-    Get-HnsNetworkDifference $Wanted 'network'
-    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference $Wanted }
-    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference $Wanted.subnet_env }
-    if ($Wanted.first) { Get-HnsNetworkDifference $Wanted.first 'first-switch' }
+    param([hashtable]$Wanted)
+    Get-HnsNetworkDifference -Wanted $Wanted -Key 'network'
+    if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
+    if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
+    if ($Wanted.first) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
     if ($Wanted.agent -eq '') { return }
     foreach ($hold in Get-Hold) { New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null }
 }
 
 function Get-HnsNetworkDifference {
     # One HNS network: that it is there once, and as wanted. Key is the first part of the differences' keys.
-    param($Wanted, [string]$Key)
-    $networks = @(Get-HnsObject networks $Wanted.name)
+    param([hashtable]$Wanted, [string]$Key)
+    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
     $what = "HNS network $($Wanted.name)"
     if ($networks.Count -eq 1) { Get-NetworkFault -Network $networks[0] -Wanted $Wanted -What $what -Key $Key; return }
     $is = if ($networks.Count -gt 1) { "$($networks.Count) of that name" }
@@ -2835,33 +2874,33 @@ function Get-HnsNetworkDifference {
 
 function Get-NetworkFault {
     # How a network that is there differs.
-    param($Network, $Wanted, [string]$What, [string]$Key)
+    param([object]$Network, [hashtable]$Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Item $Network 'Subnets' | ForEach-Object { "$(Read-Member $_ 'AddressPrefix') via $(Read-Member $_ 'GatewayAddress')" })
-    $want = @($Wanted.subnets | ForEach-Object { Complete-Text "$($_.prefix) via $($_.gateway)" })
+    $is = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object { "$(Read-Member -Object $_ -Names 'AddressPrefix') via $(Read-Member -Object $_ -Names 'GatewayAddress')" })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text "$($_.prefix) via $($_.gateway)" })
     $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
     Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
-    Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName $Network) -Want (Get-WantedCarrier) @flags
-    Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress $Network) `
-        -Want (Complete-Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni $Network) -Want $Wanted.vni @flags }
+    Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName -Network $Network) -Want (Get-WantedCarrier) @flags
+    Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress -Network $Network) `
+        -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
+    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags }
 }
 
 function Get-ManagementAddress {
     # The address that HNS works with. On a bridge any other one of the same interface is as good: flanneld only finds the interface
     # by it (hostgw_windows.go, step 7). An overlay sends from it, so there it has to be the node's own.
-    param($Network)
-    $is = "$(Read-Member $Network 'ManagementIP')"
+    param([object]$Network)
+    $is = "$(Read-Member -Object $Network -Names 'ManagementIP')"
     $node = Get-NodeAddress
     if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
-    if (Find-Address $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress $_) }) { return $node.ip }
+    if (Find-Address -Ip $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress -Address $_) }) { return $node.ip }
     $is
 }
 
 function Get-WantedCarrier {
     # The adapter that the node's address is on, below a switch if there is one.
-    foreach ($address in Get-NodeAddress) { return (Get-UplinkName $address) }
+    foreach ($address in Get-NodeAddress) { return (Get-UplinkName -Address $address) }
     # While Windows moves the address it is nowhere.
     if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
     Get-UnknownText
@@ -2869,69 +2908,76 @@ function Get-WantedCarrier {
 
 function Get-CarrierName {
     # The adapter that a network hangs on. Not every build tells it; the management address does then.
-    param($Network)
-    $told = "$(Read-Member $Network 'NetworkAdapterName')"
-    if ($told -ne '') { return (ConvertTo-UplinkName $told) }
-    foreach ($found in Find-Address "$(Read-Member $Network 'ManagementIP')") { return (ConvertTo-UplinkName $found.InterfaceAlias) }
+    param([object]$Network)
+    $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
+    if ($told -ne '') { return (ConvertTo-UplinkName -Name $told) }
+    foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") { return (ConvertTo-UplinkName -Name $found.InterfaceAlias) }
     Get-WantedCarrier
 }
 
 function Get-NetworkVni {
-    param($Network)
-    $policies = @(Read-Item $Network 'Subnets' | ForEach-Object { Read-Item $_ 'Policies' })
-    @($policies | Where-Object { (Read-Member $_ 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
+    # The VNI of an overlay network as text.
+    param([object]$Network)
+    $policies = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object { Read-Item -Object $_ -Name 'Policies' })
+    @($policies | Where-Object { (Read-Member -Object $_ -Names 'Type') -eq 'VSID' } | ForEach-Object { $_.VSID }) -join ', '
 }
 
 function Get-HostEndpointDifference {
-    param($Wanted)
+    # What differs of the host's own endpoint in the pod network.
+    param([hashtable]$Wanted)
     $what = "HNS endpoint $($Wanted.endpoint)"
-    $endpoints = @(Get-HnsObject endpoints $Wanted.endpoint)
-    $address = Complete-Text '<<pod_endpoint>>'
-    $is = if ($endpoints) { "$(Read-Member $endpoints[0] 'IPAddress')" }
+    $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
+    $address = Complete-Text -Text '<<pod_endpoint>>'
+    $is = if ($endpoints) { "$(Read-Member -Object $endpoints[0] -Names 'IPAddress')" }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
-    if (-not (Find-Address $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
-    foreach ($one in Get-ForwardingAddress $Wanted) {
-        foreach ($interface in Find-Interface $one) {
+    if (-not (Find-Address -Ip $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    foreach ($one in Get-ForwardingAddress -Wanted $Wanted) {
+        foreach ($interface in Find-Interface -Address $one) {
             Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
         }
     }
 }
 
 function Get-ForwardingAddress {
-    param($Wanted)
+    # The addresses whose interfaces have to forward packets to the pods.
+    param([hashtable]$Wanted)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
-        $address = Expand-Known $text
+        $address = Expand-Known -Text $text
         if ($address) { $address }
     }
 }
 
 function Find-Interface {
+    # The IP interfaces that have the address.
     param([string]$Address)
-    $family = Get-AddressFamily $Address
-    foreach ($found in Find-Address $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+    $family = Get-AddressFamily -Address $Address
+    foreach ($found in Find-Address -Ip $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
 }
 
 function Get-AddressFamily {
+    # IPv4 or IPv6.
     param([string]$Address)
     if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
 }
 
 function Enable-Forwarding {
-    param($Wanted)
-    foreach ($address in Get-ForwardingAddress $Wanted) {
-        foreach ($interface in Find-Interface $address) {
+    # Turns forwarding on where it is off (undone by Restore-Forwarding).
+    param([hashtable]$Wanted)
+    foreach ($address in Get-ForwardingAddress -Wanted $Wanted) {
+        foreach ($interface in Find-Interface -Address $address) {
             if ($interface.Forwarding.ToString() -ne 'Disabled') { continue }
-            Save-FormerValue 'Forwarding' $address @{ address = $address }
+            Save-FormerValue -Kind 'Forwarding' -Key $address -Value @{ address = $address }
             Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Enabled
         }
     }
 }
 
 function Get-SubnetFileDifference {
+    # A difference where flannel's file names another subnet than the Node has, or none.
     param([string]$Path)
-    $match = [regex]::Match("$(Read-FileText $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
+    $match = [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^FLANNEL_SUBNET=(\S+)')
     $is = if ($match.Success) { $match.Groups[1].Value }
     $known = Get-Known
     $want = $null
@@ -2941,17 +2987,17 @@ function Get-SubnetFileDifference {
 
 function Test-PodNetwork {
     # Nothing is left that only making it anew can mend.
-    param($Wanted)
-    -not (Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts })
+    param([hashtable]$Wanted)
+    -not (Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
 }
 
 function Start-Rewiring {
     # Notes which networks were there before, and starts the guarded run.
-    param($Wanted, $Guard)
-    Assert-Uplink $Wanted
+    param([hashtable]$Wanted, [object]$Guard)
+    Assert-Uplink -Wanted $Wanted
     foreach ($one in @($Wanted.first, $Wanted) | Where-Object { $_ }) {
-        $existed = @(Get-HnsObject networks $one.name).Count -gt 0
-        Save-FormerValue 'PodNetwork' $one.name @{ name = $one.name; agent = $one.agent; existed = $existed }
+        $existed = @(Get-HnsObject -Kind networks -Name $one.name).Count -gt 0
+        Save-FormerValue -Kind 'PodNetwork' -Key $one.name -Value @{ name = $one.name; agent = $one.agent; existed = $existed }
     }
     # What its parts may take: the agent's end 120, load balancers and networks 180, an address 60, the first switch 180, the agent
     # and its network 240, and some air.
@@ -2960,15 +3006,15 @@ function Start-Rewiring {
 
 function Assert-Uplink {
     # Stops before anything is cut where the adapter cannot carry the network.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $address = Get-NodeAddress
-    if (-not $address) { Stop-Step 'NoAddress' 'this machine has no address that a network can be made on' }
-    $uplink = Get-UplinkName $address
-    Assert-SwitchableAdapter $uplink
+    if (-not $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
+    $uplink = Get-UplinkName -Address $address
+    Assert-SwitchableAdapter -Name $uplink
     # Networks of one adapter share its switch.
-    foreach ($other in Get-HnsObject networks) {
-        if ($other.Name -eq $Wanted.name -or (Read-Member $other 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
-        Stop-Step 'NetworkConflict' "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
+    foreach ($other in Get-HnsObject -Kind networks) {
+        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
 
@@ -2978,18 +3024,18 @@ function Assert-SwitchableAdapter {
     # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
     param([string]$Name)
     if ($Name -like 'vEthernet (*') {
-        Stop-Step 'AdapterRefused' "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
     }
     $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue | Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
     if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
-        Stop-Step 'AdapterRefused' "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
     }
 }
 
 function Get-UplinkName {
     # The adapter that an address is on, or that is below the switch it is on.
-    param($Address)
-    ConvertTo-UplinkName $Address.alias
+    param([object]$Address)
+    ConvertTo-UplinkName -Name $Address.alias
 }
 
 function ConvertTo-UplinkName {
@@ -3000,33 +3046,34 @@ function ConvertTo-UplinkName {
 }
 
 function Wait-RunningAgent {
-    param($Wanted, [int]$Seconds)
+    # Gives an agent that runs the time to correct its network by itself.
+    param([hashtable]$Wanted, [int]$Seconds)
     $clear = {
         $script:Run.Cache = @{}
-        (Get-ServiceState $Wanted.agent) -ne 'Running' -or (Test-RestartNeed $Wanted.agent) -or (Test-PodNetwork $Wanted)
+        (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
     }
-    [void](Wait-Until $clear -Seconds $Seconds -Pause 2000)
+    [void](Wait-Until -Test $clear -Seconds $Seconds -Pause 2000)
 }
 
 function Start-NetworkAgent {
     # Makes the first switch where there is one, on the adapter named, then lets the agent make its network with nothing to lose.
-    param($Wanted, [int]$Seconds)
-    Save-RestartNeed 'kube-proxy'
-    Disable-NetworkAgent $Wanted.agent 'a rewiring is under way'
+    param([hashtable]$Wanted, [int]$Seconds)
+    Save-RestartNeed -Name 'kube-proxy'
+    Disable-NetworkAgent -Name $Wanted.agent -Why 'a rewiring is under way'
     # The agent would keep one with the right subnet.
-    if (Test-WrongNetwork $Wanted) { Remove-PodNetwork $Wanted.name }
+    if (Test-WrongNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $Wanted.name }
     [void](Wait-NodeAddress)
     if ($Wanted.first) { New-PodNetwork -Wanted $Wanted.first -Seconds 120 }
     # Until this run has ended well the agent does not start by itself.
-    Invoke-ServiceControl @('config', $Wanted.agent, 'start=', 'demand')
-    Start-CurrentService $Wanted.agent
-    Wait-PodNetwork $Wanted -Seconds $Seconds
+    Invoke-ServiceControl -Arguments @('config', $Wanted.agent, 'start=', 'demand')
+    Start-CurrentService -Name $Wanted.agent
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
 }
 
 function Test-WrongNetwork {
     # Whether the HNS network itself is missing or wrong. While the API server is away, what it alone knows is no fault.
-    param($Wanted)
-    @(Get-HnsNetworkDifference $Wanted 'network' | Where-Object { -not $_.unknown }).Count -gt 0
+    param([hashtable]$Wanted)
+    @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
 function Wait-NodeAddress {
@@ -3036,135 +3083,147 @@ function Wait-NodeAddress {
         $address = Get-NodeAddress
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
-    if (Wait-Until $settled -Seconds 60) {
+    if (Wait-Until -Test $settled -Seconds 60) {
         $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName $address
+        $script:Run['Carrier'] = Get-UplinkName -Address $address
         return $address
     }
-    Stop-Step 'NoAddress' ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
+    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Restore-Uplink {
     # Put back at once, HNS still finds the address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot $script:Run.Snapshot }
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
 function Wait-PodNetwork {
-    param($Wanted, [int]$Seconds)
+    # Returns when the network is as wanted, or stops the step with what is missing.
+    param([hashtable]$Wanted, [int]$Seconds)
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
-        Assert-Carrier $Wanted
-        Test-PodNetwork $Wanted
+        Assert-Carrier -Wanted $Wanted
+        Test-PodNetwork -Wanted $Wanted
     }
-    if (Wait-Until $stands -Seconds $Seconds) { return }
-    $left = @(Get-PodNetworkDifference $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-    Stop-Step 'NoPodNetwork' "not as wanted after $Seconds seconds: $($left -join '; ')"
+    if (Wait-Until -Test $stands -Seconds $Seconds) { return }
+    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
+    Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 
 function Assert-Carrier {
     # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
     # (azure-container-networking, network_windows.go).
-    param($Wanted)
+    param([hashtable]$Wanted)
     $carrier = Get-WantedCarrier
-    foreach ($network in Get-HnsObject networks $Wanted.name) {
-        $is = Get-CarrierName $network
-        if ($is -ne $carrier) { Stop-Step 'WrongAdapter' "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
+    foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
+        $is = Get-CarrierName -Network $network
+        if ($is -ne $carrier) { Stop-Step -Id 'WrongAdapter' -Message "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
     }
 }
 
 function Remove-PodNetwork {
     # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
-    $networks = @(Get-HnsObject networks $Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if (-not $networks) { return }
     # kube-proxy writes its rules again only when it starts.
-    Save-RestartNeed 'kube-proxy'
-    foreach ($list in Get-HnsObject policylists) { Remove-HnsObject policylists $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject networks $network.ID }
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
 function Get-PortRange {
+    # The range of client ports as start+count.
     param([string]$Protocol)
     $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
     foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
 }
 
 function Get-PortRangeDifference {
+    # A difference where TCP or UDP clients take other ports.
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
-        Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange $protocol) -Want "$Start+$Count"
+        Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange -Protocol $protocol) -Want "$Start+$Count"
     }
 }
 
 function Set-PortRange {
+    # Sets the range of client ports for TCP and UDP (undone by Restore-PortRange).
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
-        Save-FormerValue 'PortRange' $protocol @{ protocol = $protocol; range = (Get-PortRange $protocol) }
-        Write-PortRange $protocol $Start $Count
+        Save-FormerValue -Kind 'PortRange' -Key $protocol -Value @{ protocol = $protocol; range = (Get-PortRange -Protocol $protocol) }
+        Write-PortRange -Protocol $protocol -Start $Start -Count $Count
     }
 }
 
 function Write-PortRange {
+    # Sets the range for one protocol.
     param([string]$Protocol, [int]$Start, [int]$Count)
     $arguments = @('int', 'ipv4', 'set', 'dynamicportrange', $Protocol, "startport=$Start", "numberofports=$Count")
-    [void](Assert-Program (Get-SystemProgram 'netsh.exe') $arguments)
+    [void](Assert-Program -Path (Get-SystemProgram -Name 'netsh.exe') -Arguments $arguments)
 }
 
 function Assert-Preflight {
     # Fails by the id of the first; the others travel where a hint would.
-    param($Problems)
-    if ($Problems) { Stop-Step $Problems[0].id ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
+    param([object[]]$Problems)
+    if ($Problems) { Stop-Step -Id $Problems[0].id -Message ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }
 
 function New-Fault {
+    # One reason why this machine does not fit.
     param([string]$Id, [string]$Message)
     [pscustomobject]@{ id = $Id; message = $Message }
 }
 
 function Test-Build {
+    # Faults where this is another Windows than the inventory says.
     param([int]$Build)
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    $is = [int](Read-Registry $version 'CurrentBuildNumber')
-    $kind = "$(Read-Registry $version 'InstallationType')"
-    if ($is -ne $Build) { New-Fault 'WrongBuild' "Windows build $is, but the inventory says $Build" }
-    if ($kind -notlike 'Server*') { New-Fault 'NotServer' "this is Windows $kind, not Windows Server" }
-    if (-not [Environment]::Is64BitProcess) { New-Fault 'Not64Bit' 'this PowerShell is a 32-bit process' }
+    $is = [int](Read-Registry -Path $version -Name 'CurrentBuildNumber')
+    $kind = "$(Read-Registry -Path $version -Name 'InstallationType')"
+    if ($is -ne $Build) { New-Fault -Id 'WrongBuild' -Message "Windows build $is, but the inventory says $Build" }
+    if ($kind -notlike 'Server*') { New-Fault -Id 'NotServer' -Message "this is Windows $kind, not Windows Server" }
+    if (-not [Environment]::Is64BitProcess) { New-Fault -Id 'Not64Bit' -Message 'this PowerShell is a 32-bit process' }
 }
 
 function Get-Revision {
-    [int](Read-Registry 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' 'UBR')
+    # The revision of this Windows build.
+    [int](Read-Registry -Path 'SOFTWARE\Microsoft\Windows NT\CurrentVersion' -Name 'UBR')
 }
 
 function Test-Session {
+    # A fault where the session has no rights of an administrator.
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
     $role = [Security.Principal.WindowsBuiltInRole]::Administrator
     if ([Security.Principal.WindowsPrincipal]::new($identity).IsInRole($role)) { return }
-    New-Fault 'NotAdministrator' "$($identity.Name) has no administrator token here"
+    New-Fault -Id 'NotAdministrator' -Message "$($identity.Name) has no administrator token here"
 }
 
 function Test-Space {
+    # A fault where the system drive has too little space.
     param([int]$FreeGib)
     $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
     $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-    if ($free -lt $FreeGib) { New-Fault 'DiskSpace' "$($drive.Name) has $free GiB free, $FreeGib are needed" }
+    if ($free -lt $FreeGib) { New-Fault -Id 'DiskSpace' -Message "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
 function Test-Addressing {
+    # Faults of the machine's addresses and of its way to the API server.
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) { New-Fault 'DefaultRoutes' "default routes lead through $($adapters.Count) adapters" }
+    if ($adapters.Count -gt 1) { New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters" }
     $address = Get-NodeAddress
     if (-not $address) {
-        New-Fault 'NoAddress' 'no IPv4 address of this machine can be the node address'
+        New-Fault -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address'
         return
     }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault 'AddressState' "the address $($address.ip) is $($address.state)" }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)" }
     if (Get-AddressTowardsServer) { return }
-    New-Fault 'NoServer' "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+    New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
 function Get-PreflightNotice {
-    param($BadUpdates)
+    # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock.
+    param([hashtable[]]$BadUpdates)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -3173,9 +3232,9 @@ function Get-PreflightNotice {
     }
     $pending = Get-PendingReboot
     if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
-    $docker = Get-ServiceState 'docker'
+    $docker = Get-ServiceState -Name 'docker'
     if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
-    foreach ($network in Get-HnsObject networks 'nat') {
+    foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
         New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
     $year = [DateTime]::UtcNow.Year
@@ -3183,15 +3242,16 @@ function Get-PreflightNotice {
 }
 
 function Get-PendingReboot {
-    $noted = Read-StateJson 'reboot.json'
+    # Why a restart is pending that winboot did not ask for, in words; empty without one.
+    $noted = Read-StateJson -Name 'reboot.json'
     if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
     $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = Read-Registry "${names}ActiveComputerName" 'ComputerName'
+    $active = Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName'
     $waiting = @(
-        if (Test-RegistryKey "${keys}Component Based Servicing\RebootPending") { 'servicing' }
-        if (Test-RegistryKey "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
-        if ($active -ine (Read-Registry "${names}ComputerName" 'ComputerName')) { 'a new computer name' }
+        if (Test-RegistryKey -Path "${keys}Component Based Servicing\RebootPending") { 'servicing' }
+        if (Test-RegistryKey -Path "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
+        if ($active -ine (Read-Registry -Path "${names}ComputerName" -Name 'ComputerName')) { 'a new computer name' }
     )
     $waiting -join ', '
 }
@@ -3491,21 +3551,23 @@ function Read-FormerService {
 
 function Get-PageFileDifference {
     # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
-    param($MiB)
-    $is = ConvertTo-Shown (Read-Registry 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles')
+    param([object]$MiB)
+    $is = ConvertTo-Shown -Value (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles')
     if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
     elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
 }
 
 function Set-PageFile {
-    param($MiB)
-    if (-not (Get-PageFileDifference $MiB)) { return }
+    # Sets the page file and asks for the restart.
+    param([object]$MiB)
+    if (-not (Get-PageFileDifference -MiB $MiB)) { return }
     $value = if ($MiB -is [string]) { '?:\pagefile.sys' } else { "C:\pagefile.sys $MiB $MiB" }
-    Set-RegistryValue 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' 'PagingFiles' -Value @($value) -Kind 'MultiString'
+    Set-RegistryValue -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles' -Value @($value) -Kind 'MultiString'
     New-Reboot
 }
 
 function Get-StatePath {
+    # A path in the folder where winboot keeps its state.
     param([string]$Name = '')
     [IO.Path]::Combine($env:ProgramData, 'winboot', $Name)
 }
@@ -3514,11 +3576,11 @@ function Initialize-StateFolder {
     # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
     # whoever made this one before would stay its owner, and could have put former values there.
     $path = (Get-StatePath).TrimEnd('\')
-    if (Test-Link $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
-        $folder = (Get-StatePath $name).TrimEnd('\')
-        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder $folder }
-        Set-PrivateFolder $folder
+        $folder = (Get-StatePath -Name $name).TrimEnd('\')
+        if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder -Path $folder }
+        Set-PrivateFolder -Path $folder
     }
 }
 
@@ -3528,30 +3590,30 @@ function Assert-OwnFolder {
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
         # Something may have gone since it was listed.
         $owner = $null
-        try { $owner = Get-StrangeOwner $one } catch [IO.FileNotFoundException] { continue }
+        try { $owner = Get-StrangeOwner -Path $one } catch [IO.FileNotFoundException] { continue }
         if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
-        if (Test-Link $one) { throw "$one is a link to another place: see who made it, and delete it" }
+        if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
     }
 }
 
 function Write-Journal {
     # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
-    param([string]$Line, $Waiting = [Collections.Generic.List[string]]::new())
+    param([string]$Line, [object]$Waiting = [Collections.Generic.List[string]]::new())
     $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
     # Once it could not be written, nobody waits for it again at each line.
-    Save-Journal $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
+    Save-Journal -Waiting $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
 }
 
 function Save-Journal {
     # Writes the lines that wait for the journal. It never ends a run.
-    param($Waiting, [int]$Tries)
+    param([object]$Waiting, [int]$Tries)
     if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
     try {
         # Whoever made the folder could lead these lines into another file.
-        if ((Test-Link (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner (Get-StatePath))) { return }
+        if ((Test-Link -Path (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner -Path (Get-StatePath))) { return }
         Limit-Journal
         $text = ($Waiting -join "`n") + "`n"
-        $path = Get-StatePath 'journal.jsonl'
+        $path = Get-StatePath -Name 'journal.jsonl'
         Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
         $Waiting.Clear()
     }
@@ -3562,17 +3624,17 @@ function Save-Journal {
 
 function Limit-Journal {
     # A journal that is full gives its name to the next.
-    $path = Get-StatePath 'journal.jsonl'
+    $path = Get-StatePath -Name 'journal.jsonl'
     if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
-    $older = Get-StatePath 'journal.1.jsonl'
-    Remove-File $older -Tries 1
+    $older = Get-StatePath -Name 'journal.1.jsonl'
+    Remove-File -Path $older -Tries 1
     Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson {
     # Nothing when it is absent or was cut off in mid-write.
     param([string]$Name)
-    $text = Read-FileText (Get-StatePath $Name)
+    $text = Read-FileText -Path (Get-StatePath -Name $Name)
     if (-not $text) { return }
     try { ConvertFrom-Json -InputObject $text }
     catch [ArgumentException] { return }
@@ -3580,51 +3642,57 @@ function Read-StateJson {
 
 function Write-StateJson {
     # Keeps a value as a JSON file of the state folder.
-    param([string]$Name, $Value, [int]$Tries = 9)
-    Write-FileText (Get-StatePath $Name) (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
+    param([string]$Name, [object]$Value, [int]$Tries = 9)
+    Write-FileText -Path (Get-StatePath -Name $Name) -Text (ConvertTo-Json -InputObject $Value -Depth 8 -Compress) -Tries $Tries
 }
 
 function Get-Fence {
-    $stored = Read-StateJson 'fence.json'
+    # The number of the last run that changed this machine.
+    $stored = Read-StateJson -Name 'fence.json'
     $fence = 0
     # Another version, or a hand, may have written a file of another shape.
-    [void][int]::TryParse("$(Read-Member $stored 'fence')", [ref]$fence)
+    [void][int]::TryParse("$(Read-Member -Object $stored -Names 'fence')", [ref]$fence)
     $fence
 }
 
 function Test-Fence {
+    # Whether this run is still the last one.
     (Get-Fence) -eq $script:Run.Fence
 }
 
 function Get-HolderText {
-    $stored = Read-StateJson 'fence.json'
+    # Who holds this machine, in words.
+    $stored = Read-StateJson -Name 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$(Read-Member $stored 'holder'), run $(Read-Member $stored 'run'), since $(Read-Member $stored 'since')"
+    "$(Read-Member -Object $stored -Names 'holder'), run $(Read-Member -Object $stored -Names 'run'), since $(Read-Member -Object $stored -Names 'since')"
 }
 
 function Save-Fence {
+    # Notes this run as the last one, under the mutex.
     param([string]$Holder)
     $script:Run.Fence = (Get-Fence) + 1
     $now = [DateTime]::UtcNow.ToString('s') + 'Z'
-    Write-StateJson 'fence.json' @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
+    Write-StateJson -Name 'fence.json' -Value @{ fence = $script:Run.Fence; run = $script:Run.Id; holder = $Holder; since = $now }
 }
 
 function Enter-Run {
+    # Takes the mutex for this run; returns it, or nothing where another run keeps it.
     Initialize-StateFolder
     $facts = $script:Run.Facts
     # The older run sees that at its next step and lets go.
-    if ($facts.TakeOver) { Save-Fence $facts.Holder }
-    $lock = Wait-Mutex $(if ($facts.TakeOver) { 300 } else { 20 })
+    if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
+    $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
     if (-not $lock) { return }
-    try { Save-Fence $facts.Holder }
+    try { Save-Fence -Holder $facts.Holder }
     catch {
-        Exit-Run $lock
+        Exit-Run -Lock $lock
         throw
     }
     $lock
 }
 
 function Wait-Mutex {
+    # The mutex of winboot, taken; nothing where another process keeps it for so long.
     param([int]$Seconds)
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     do {
@@ -3640,27 +3708,31 @@ function Wait-Mutex {
 }
 
 function Exit-Run {
+    # Gives the mutex back.
     param([Threading.Mutex]$Lock)
     $Lock.ReleaseMutex()
     $Lock.Dispose()
 }
 
 function Save-RebootMark {
+    # Notes that the pending restart is winboot's.
     param([string[]]$Steps)
-    Write-StateJson 'reboot.json' @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
+    Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
 function Read-DetachedRun {
+    # The notes of detached runs, of one step or of all.
     param([string]$Step = '')
-    $folder = Get-StatePath 'detached'
+    $folder = Get-StatePath -Name 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
-        $status = Read-StateJson ('detached\' + [IO.Path]::GetFileName($path))
+        $status = Read-StateJson -Name ('detached\' + [IO.Path]::GetFileName($path))
         if ($status) { $status }
     }
 }
 
 function Get-RunningDetached {
+    # The detached run that goes on in this boot; nothing without one.
     foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
@@ -3668,6 +3740,7 @@ function Get-RunningDetached {
 }
 
 function Get-SurroundingNotice {
+    # What around this machine can break a node and is not winboot's: encryption, hypervisor port, scanners, teams.
     param([bool]$OwnMacs)
     $encryption = Get-DiskEncryption
     if ($encryption -ne 'on') {
@@ -3692,6 +3765,7 @@ function Get-SurroundingNotice {
 }
 
 function Get-DiskEncryption {
+    # Whether BitLocker protects the system drive: on, off or not installed.
     $of = @{ Namespace = 'root\cimv2\Security\MicrosoftVolumeEncryption'; ClassName = 'Win32_EncryptableVolume' }
     $drive = [Environment]::SystemDirectory.Substring(0, 2)
     $volumes = @(Get-CimInstance @of -ErrorAction SilentlyContinue | Where-Object { $_.DriveLetter -eq $drive })
@@ -3704,7 +3778,7 @@ function Get-ScanFilter {
     $path = 'SYSTEM\CurrentControlSet\Services'
     $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
     foreach ($name in $services.GetSubKeyNames()) {
-        try { $group = Read-Registry "$path\$name" 'Group' }
+        try { $group = Read-Registry -Path "$path\$name" -Name 'Group' }
         catch [Security.SecurityException] { continue }
         if ($group -eq 'FSFilter Anti-Virus' -and $name -ne 'WdFilter') { $name }
     }
@@ -3716,9 +3790,9 @@ function Get-ScanFilter {
 function New-SystemTask {
     # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
     # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, $Trigger)
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
     $parts = @{
-        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram 'WindowsPowerShell\v1.0\powershell.exe') `
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
             -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
         Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
         Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
@@ -3765,25 +3839,25 @@ function New-ScriptLoader {
     @(
         "`$bytes = [IO.File]::ReadAllBytes('$Path')"
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        "if (`$hash -ne '$(Get-TextHash (ConvertTo-ScriptFile $Text))') { exit 65 }"
+        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
         "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
     ) -join "`n"
 }
 
 function Get-TaskDifference {
     # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
-    param([string]$Name, $Task)
+    param([string]$Name, [object]$Task)
     $what = "task \winboot\${Name}:"
     $is = @{ Command = $null; Priority = $null; Description = $null }
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         $is = @{
-            Command     = Get-TaskCommand $found
+            Command     = Get-TaskCommand -Task $found
             Priority    = $found.Settings.Priority
             Description = $found.Description
         }
         if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
     }
-    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand $Task)
+    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand -Task $Task)
     # A missing task is one difference.
     if ($null -eq $is.Command) { return }
     Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
@@ -3792,16 +3866,16 @@ function Get-TaskDifference {
 
 function Get-TaskCommand {
     # The command line of a task; of an encoded one, which says nothing to a reader, its hash.
-    param($Task)
+    param([object]$Task)
     $action = @($Task.Actions)[0]
-    $arguments = "$(Read-Member $action 'Arguments')"
-    if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash $arguments)" }
-    "$(Read-Member $action 'Execute') $arguments"
+    $arguments = "$(Read-Member -Object $action -Names 'Arguments')"
+    if ($arguments -match '(?i)-EncodedCommand') { $arguments = "sha256 $(Get-TextHash -Text $arguments)" }
+    "$(Read-Member -Object $action -Names 'Execute') $arguments"
 }
 
 function Set-Task {
     # Registers the task, in the place of one of that name.
-    param([string]$Name, $Task)
+    param([string]$Name, [object]$Task)
     [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
 }
 
@@ -3846,10 +3920,10 @@ Values = {
     $name = 'WIN-A1'
 }
 Look = {
-    Get-ComputerNameDifference $name
+    Get-ComputerNameDifference -Want $name
 }
 Change = {
-    Set-ComputerName $name
+    Set-ComputerName -Name $name
 }
 }
 
@@ -3861,7 +3935,7 @@ Values = {
     $source = $null
 }
 Look = {
-    Get-FeatureDifference $features
+    Get-FeatureDifference -Features $features
 }
 Change = {
     Enable-Feature -Features $features -Source $source
@@ -3875,10 +3949,10 @@ Values = {
     $pageFile = 'system'
 }
 Look = {
-    Get-PageFileDifference $pageFile
+    Get-PageFileDifference -MiB $pageFile
 }
 Change = {
-    Set-PageFile $pageFile
+    Set-PageFile -MiB $pageFile
 }
 }
 
@@ -3930,10 +4004,10 @@ Values = {
             why = 'NodePort services' })
 }
 Look = {
-    Get-FirewallDifference $rules
+    Get-FirewallDifference -Rules $rules
 }
 Change = {
-    Set-FirewallRule $rules
+    Set-FirewallRule -Rules $rules
 }
 }
 
@@ -3961,10 +4035,10 @@ Values = {
         'C:\var\log\kube-proxy\kube-proxy.log'); Endless = @('C:\var\log\containerd\containerd.log'); MaxBytes = 52428800; MaxFiles = 5 }
 }
 Look = {
-    Get-LogTaskDifference (Get-LogScript @rotation)
+    Get-LogTaskDifference -Text (Get-LogScript @rotation)
 }
 Change = {
-    Set-LogTask (Get-LogScript @rotation)
+    Set-LogTask -Text (Get-LogScript @rotation)
 }
 }
 
@@ -4008,10 +4082,10 @@ Values = {
     }
 }
 Look = {
-    Get-ArtifactDifference $artifacts
+    Get-ArtifactDifference -Artifacts $artifacts
 }
 Change = {
-    Install-Artifact $artifacts
+    Install-Artifact -Artifacts $artifacts
 }
 }
 
@@ -4050,12 +4124,12 @@ timeout: 10
 ' }
 }
 Look = {
-    Get-RenderedFilesDifference $files 'containerd'
-    Get-RenderedFilesDifference $mirrors
+    Get-RenderedFilesDifference -Files $files -Service 'containerd'
+    Get-RenderedFilesDifference -Files $mirrors
 }
 Change = {
-    Set-RenderedFile $files 'containerd'
-    Set-RenderedFile $mirrors
+    Set-RenderedFile -Files $files -Service 'containerd'
+    Set-RenderedFile -Files $mirrors
 }
 }
 
@@ -4063,18 +4137,18 @@ Change = {
 Name = 'containerd'
 Needs = @('containerd-config', 'windows-features')
 Values = {
-    $service = Complete-Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900
         environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
         command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }
 Look = {
-    Get-ServiceDifference $service
+    Get-ServiceDifference -Service $service
 }
 Change = {
-    Set-ServiceDefinition $service
-    Start-CurrentService $service.name
+    Set-ServiceDefinition -Service $service
+    Start-CurrentService -Name $service.name
     Wait-Containerd
 }
 }
@@ -4086,10 +4160,10 @@ Values = {
     $image = 'registry.k8s.io/pause:3.10'
 }
 Look = {
-    Get-ImageDifference $image
+    Get-ImageDifference -Image $image
 }
 Change = {
-    Install-Image $image
+    Install-Image -Image $image
 }
 }
 
@@ -4124,12 +4198,12 @@ c67lpvsqaTVQAeNNBKvnm4g=
 ' }
 }
 Look = {
-    Get-CredentialDifference $credential
-    Get-RenderedFilesDifference $files 'kubelet'
+    Get-CredentialDifference -Credential $credential
+    Get-RenderedFilesDifference -Files $files -Service 'kubelet'
 }
 Change = {
-    Set-Credential $credential
-    Set-RenderedFile $files 'kubelet'
+    Set-Credential -Credential $credential
+    Set-RenderedFile -Files $files -Service 'kubelet'
 }
 }
 
@@ -4173,10 +4247,10 @@ Values = {
 ' }
 }
 Look = {
-    Get-RenderedFilesDifference $files 'kubelet'
+    Get-RenderedFilesDifference -Files $files -Service 'kubelet'
 }
 Change = {
-    Set-RenderedFile $files 'kubelet'
+    Set-RenderedFile -Files $files -Service 'kubelet'
 }
 }
 
@@ -4184,18 +4258,18 @@ Change = {
 Name = 'kubelet'
 Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
 Values = {
-    $service = Complete-Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
         environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
 }
 Look = {
-    Get-ServiceDifference $service
+    Get-ServiceDifference -Service $service
 }
 Change = {
-    Set-ServiceDefinition $service
-    Start-CurrentService $service.name
+    Set-ServiceDefinition -Service $service
+    Start-CurrentService -Name $service.name
 }
 }
 
@@ -4209,11 +4283,11 @@ Values = {
 }
 Look = {
     Get-RegistrationDifference @wanted
-    if (Test-CurrentCertificate $client) { Get-FileAbsence $bootstrap 'no longer needed' }
+    if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
 }
 Change = {
     Wait-Registration @wanted -ClientCertificate $client -Seconds 300
-    Remove-File $bootstrap
+    Remove-File -Path $bootstrap
 }
 }
 
@@ -4234,10 +4308,10 @@ Values = {
 ' }
 }
 Look = {
-    Get-RenderedFilesDifference $files 'flanneld'
+    Get-RenderedFilesDifference -Files $files -Service 'flanneld'
 }
 Change = {
-    Set-RenderedFile $files 'flanneld'
+    Set-RenderedFile -Files $files -Service 'flanneld'
 }
 }
 
@@ -4249,7 +4323,7 @@ Values = {
         endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
             vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
-    $service = Complete-Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
         parameters = @{ Application = 'C:\k\flanneld.exe'
             AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
@@ -4259,16 +4333,16 @@ Values = {
 }
 Look = {
     # While its network is missing, or a failed rewiring keeps it from starting, the step pod-network starts it, guarded.
-    $standing = (Test-PodNetwork $network) -and -not (Get-Hold)
+    $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-Hold)
     $held = @('service:state', 'service:start', 'service:in-use')
-    Get-ServiceDifference $service | Where-Object { $standing -or $held -notcontains $_.key }
+    Get-ServiceDifference -Service $service | Where-Object { $standing -or $held -notcontains $_.key }
 }
 Change = {
-    $standing = (Test-PodNetwork $network) -and -not (Get-Hold)
+    $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-Hold)
     # Nobody but a guarded run lets it start before: at a restart it would make its network with nobody to watch.
     if (-not $standing) { $service.start = if (Get-Hold) { 'disabled' } else { 'demand' } }
-    Set-ServiceDefinition $service
-    if ($standing) { Start-CurrentService $service.name }
+    Set-ServiceDefinition -Service $service
+    if ($standing) { Start-CurrentService -Name $service.name }
 }
 }
 
@@ -4283,21 +4357,21 @@ Values = {
     $guard = @{ management_port = 5986; agent = 'flanneld'; networks = @('cbr0', 'External') }
 }
 Look = {
-    Get-PodNetworkDifference $network
+    Get-PodNetworkDifference -Wanted $network
 }
 Change = {
     # Right after a restart the agent may only need a moment more.
     Wait-RunningAgent -Wanted $network -Seconds 30
-    if ((Test-PodNetwork $network) -and -not (Get-Hold)) { Enable-Forwarding $network }
+    if ((Test-PodNetwork -Wanted $network) -and -not (Get-Hold)) { Enable-Forwarding -Wanted $network }
     else { Start-Rewiring -Wanted $network -Guard $guard }
 }
 Boot = {
     # Its agent makes a missing network, after each restart for an overlay.
-    Protect-Address -Awaited { -not (Test-PodNetwork $network) } -Seconds 900
+    Protect-Address -Awaited { -not (Test-PodNetwork -Wanted $network) } -Seconds 900
 }
 Detached = {
     Start-NetworkAgent -Wanted $network -Seconds 180
-    Enable-Forwarding $network
+    Enable-Forwarding -Wanted $network
 }
 }
 
@@ -4357,14 +4431,14 @@ Values = {
 ' }
 }
 Look = {
-    Get-RenderedFilesDifference $files
-    foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence $path 'another CNI configuration' }
+    Get-RenderedFilesDifference -Files $files
+    foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) { Get-FileAbsence -Path $path -Because 'another CNI configuration' }
 }
 Change = {
-    Set-RenderedFile $files
+    Set-RenderedFile -Files $files
     foreach ($path in @(Get-ForeignFile -Folder $folder -Own $files)) {
-        Save-FormerFile $path
-        Remove-File $path
+        Save-FormerFile -Path $path
+        Remove-File -Path $path
     }
 }
 }
@@ -4396,10 +4470,10 @@ Values = {
 ' }
 }
 Look = {
-    Get-RenderedFilesDifference $files 'kube-proxy'
+    Get-RenderedFilesDifference -Files $files -Service 'kube-proxy'
 }
 Change = {
-    Set-RenderedFile $files 'kube-proxy'
+    Set-RenderedFile -Files $files -Service 'kube-proxy'
 }
 }
 
@@ -4408,20 +4482,20 @@ Name = 'kube-proxy'
 Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
 Values = {
     $network = 'cbr0'
-    $service = Complete-Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
+    $service = Complete-Service -Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
-    $running = (Get-ServiceState $service.name) -eq 'Running'
+    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
     $health = 'http://127.0.0.1:10256/healthz'
 }
 Look = {
-    Get-ServiceDifference $service
-    if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus $health) -Want 200 }
+    Get-ServiceDifference -Service $service
+    if ($running) { Compare-Wanted -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }
 Change = {
-    Assert-Network $network
-    Set-ServiceDefinition $service
-    Start-CurrentService $service.name
+    Assert-Network -Name $network
+    Set-ServiceDefinition -Service $service
+    Start-CurrentService -Name $service.name
     Wait-KubeProxy -Name $service.name -Health $health -Seconds 60
 }
 }
