@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 
-.PHONY: help demo test check lint conformance fuzz bench bench-peer lock clean docs
+.PHONY: help demo test check lint conformance real fuzz bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -32,6 +32,10 @@ check: lint test ## all that CI runs
 CASES ?= lab/conformance
 conformance: $(STAMP) ## the lab's answers against recordings of the real PowerShell (CASES=folder for others)
 	$(BIN)/python -m winboot_lab.conformance $(CASES)
+
+PWSH ?= pwsh
+real: ## the library and the golden scripts on a real PowerShell (PWSH=path; 69 where there is none)
+	@sh tests/real/run.sh $(PWSH)
 
 fuzz: $(STAMP) ## the long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
