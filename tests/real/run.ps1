@@ -37,12 +37,17 @@ function ConvertTo-CaseText {
 }
 
 function Get-CaseArgument {
-    # The arguments of a case, for splatting, with the scratch folder put in. Objects in them stay objects.
+    # The arguments of a case, for splatting, with the scratch folder put in. Objects in them stay objects, unless the case says tables.
     param($Case, [string]$Folder)
     $table = @{}
     foreach ($property in $Case.arguments.PSObject.Properties) {
         $value = $property.Value
         if ($value -is [string]) { $value = $value.Replace('<<SCRATCH>>', $Folder) }
+        if (($Case.PSObject.Properties | ForEach-Object { $_.Name }) -contains 'tables') {
+            $inner = @{}
+            foreach ($entry in $value.PSObject.Properties) { $inner[$entry.Name] = $entry.Value }
+            $value = $inner
+        }
         $table[$property.Name] = $value
     }
     $table
