@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from winboot.source import (
     Complaint,
@@ -101,7 +100,7 @@ def build(model: type[AModel], node: Node, prefix: PathParts = ()) -> tuple[AMod
         return None, complaints
 
 
-def _complaint(model: type[Model], node: Node, prefix: PathParts, error: ErrorDetails) -> Complaint:
+def _complaint(model: type[Model], node: Node, prefix: PathParts, error: Mapping[str, Any]) -> Complaint:
     path = _real_path(node, error["loc"], error["type"])
     kind, context = error["type"], error.get("ctx") or {}
     shown = dotted((*prefix, *path))

@@ -78,10 +78,12 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
     Raises ScriptError where a template and its step do not fit each other.
     """
     present = frozenset(step.name for step in plan.node_side)
-    steps = "\n".join(_step_text(step, spec, present, undo=undo) for step in plan.node_side)
+    texts = [_step_text(step, spec, present, undo=undo) for step in plan.node_side]
+    steps = "\n".join(texts)
     frame = _environment().get_template("_script.ps1.j2")
     node = _laid_out(source(spec), 0)
-    used = _closure(node) | _closure(steps) | _closure(frame.render(_FRAME_ONLY, undoing=undo))
+    # Step by step: most of them are the same for the next node, and are not parsed again.
+    used = frozenset[str]().union(*map(_closure, [node, *texts, frame.render(_FRAME_ONLY, undoing=undo)]))
     if undo:
         # Former values may come from an older profile with other steps: every kind can be put back.
         used = _with_all_they_name({*used, *_restorers()})
@@ -265,6 +267,7 @@ def _heading(file: str) -> str:
     return text[: text.index("\n\n")] if text.startswith("#") else ""
 
 
+@functools.lru_cache(maxsize=2048)
 def _closure(text: str) -> frozenset[str]:
     """The library functions that `text` names, and those that these name."""
     return _with_all_they_name(set(_names(text)))

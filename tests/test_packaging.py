@@ -1,0 +1,125 @@
+"""The two distributions: what they declare is what they import, and the tool's wheel holds nothing of the lab."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = Path(__file__).parent.parent
+TOOL: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LAB: dict[str, Any] = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = ("ssh", "aws", "azure")
+
+
+def _name(requirement: str) -> str:
+    """`Foo_bar>=1,<2` as foo-bar."""
+    return re.split(r"[\s\[<>=!~;]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def _declared(requirements: list[str]) -> set[str]:
+    return {_name(one) for one in requirements}
+
+
+def _imported(package: Path) -> Iterator[tuple[str, Path]]:
+    """Every top-level module that a package imports, and where; its own and the standard library's are left out."""
+    for file in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for name in names:
+                top = name.partition(".")[0]
+                if top not in sys.stdlib_module_names and top != package.name:
+                    yield top, file
+
+
+def _distributions(package: Path) -> set[str]:
+    """The distributions that bring the modules that a package imports."""
+    known = packages_distributions()
+    found = set()
+    for top, _ in _imported(package):
+        found |= {_name(one) for one in known.get(top, [top])}
+    return found
+
+
+def _extras(project: dict[str, Any]) -> set[str]:
+    return {
+        name
+        for extra in EXTRAS
+        for name in _declared(project.get("optional-dependencies", {}).get(extra, []))
+    }
+
+
+def test_the_tool_declares_what_it_imports() -> None:
+    """As a dependency or in an extra; nothing comes by chance with another distribution."""
+    imported = _distributions(ROOT / "winboot")
+
+    # Distributions that share a package (lightkube, azure) are all named for each of its modules.
+    shared = {one for one in imported if one.startswith(("azure", "lightkube"))}
+    missing = imported - shared - _declared(TOOL["dependencies"])
+    assert missing <= _extras(TOOL), missing
+
+
+def test_the_tool_imports_what_it_declares() -> None:
+    """A dependency that nothing imports is a download and a licence for nothing; extras wait for their commands."""
+    assert _declared(TOOL["dependencies"]) <= _distributions(ROOT / "winboot")
+
+
+def test_the_lab_declares_what_it_imports_and_imports_what_it_declares() -> None:
+    """The same for the lab; it brings the tool with it."""
+    imported = _distributions(ROOT / "lab" / "winboot_lab")
+    declared = _declared(LAB["dependencies"])
+
+    assert imported - declared - _extras(LAB) == set()
+    assert declared - imported == set()
+
+
+@pytest.mark.parametrize("module", ["boto3", "botocore", "azure", "paramiko"])
+def test_what_an_extra_brings_is_imported_by_the_module_that_owns_it(module: str) -> None:
+    """At the top of a file that is not imported by the others, or inside a function."""
+    owners = {file.relative_to(ROOT).parts[1] for top, file in _imported(ROOT / "winboot") if top == module}
+
+    assert owners <= {"cloud", "transport"}
+
+
+def test_all_is_every_extra() -> None:
+    """`pip install winboot[all]` leaves nothing out."""
+    extras = TOOL["optional-dependencies"]
+
+    assert extras["all"] == ["winboot[ssh,aws,azure,lab]"]
+    assert _declared(extras["lab"]) == {"winboot-lab"}
+
+
+def test_the_wheel_of_the_tool_holds_nothing_of_the_lab(tmp_path: Path) -> None:
+    """As hatchling collects its files; templates, examples and data are in it."""
+    builder = WheelBuilder(str(ROOT))
+    files = {file.distribution_path for file in builder.recurse_included_files()}
+    files |= {file.distribution_path for file in builder.recurse_forced_files(builder.config.force_include)}
+
+    assert not [one for one in files if "winboot_lab" in one or one.startswith(("lab/", "tests/"))]
+    for wanted in (
+        "winboot/cli/__init__.py",
+        "winboot/compat/data/kubelet.json",
+        "winboot/_templates/powershell/_script.ps1.j2",
+        "winboot/_profiles/flannel-host-gw.yaml",
+        "winboot/_inventories/canonical.yaml",
+    ):
+        assert wanted in files, wanted
+
+
+@pytest.mark.parametrize("project", [TOOL, LAB], ids=["winboot", "winboot-lab"])
+def test_a_distribution_says_its_licence(project: dict[str, Any]) -> None:
+    """Without it nobody may use it."""
+    assert project["license"] == "Apache-2.0"
+    assert project["description"]
