@@ -15,13 +15,13 @@ HINTS: Final[Mapping[str, str]] = {
         "Give the node an address on an adapter of its own (node_ip in the inventory), or turn the team into one of the "
         "Hyper-V switch (SET) outside of this machine."
     ),
-    "AddressState": "Wait for DHCP, or mend the address: HNS would latch on to this one.",
+    "AddressState": "Wait for DHCP, or correct the address: HNS would keep this one.",
     "ChangeFailed": (
         "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
     ),
     "ContainerdSilent": "Read its log: a key of config.toml that this version does not know ends it at once.",
     "DefaultRoutes": "Keep the gateway on one adapter: HNS follows the wrong one otherwise.",
-    "DetachedFailed": "When the cause is mended, run the same command again.",
+    "DetachedFailed": "Run the same command again when the cause is fixed.",
     "DiskSpace": "Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.",
     "DiskFull": "Make room on that volume, then run the same command again: what is done stays done.",
     "DownloadFailed": "Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.",
@@ -42,7 +42,7 @@ HINTS: Final[Mapping[str, str]] = {
         "A process still uses it, or it holds image layers: restart the machine and run the same command again."
     ),
     "FormerLost": (
-        r"Put the file back from a backup of your own, then delete the step's notes in C:\ProgramData\winboot\former."
+        r"Restore the file from your backup, then delete the step's notes in C:\ProgramData\winboot\former."
     ),
     "HashMismatch": (
         "This is not the file that the profile describes: check version, mirror and proxy, "
@@ -105,7 +105,7 @@ HINTS: Final[Mapping[str, str]] = {
     "NotRegistered": "Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.",
     "NotServer": "Kubernetes supports Windows Server only.",
     "OperatorMissing": "It comes from whoever brings the network: look at their pods or services.",
-    "PendingReboot": "Nothing to do: the run goes on after the restart.",
+    "PendingReboot": "Nothing to do: the run continues after the restart.",
     "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
     "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
     "RunFailed": "Run the same command again; if it stays so, report it with the node's journal.",

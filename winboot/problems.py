@@ -63,7 +63,7 @@ _HEAD: Final = """\
 # Problems
 
 What a step can fail with, by the name it has in reports and in JSON. Written from the library by
-`python -m winboot.problems`; do not edit it here. `…` stands for what was found on the machine.
+`python -m winboot.problems`; do not edit it here. `…` is what was found on the machine.
 
 | problem | says | next step |
 | --- | --- | --- |
@@ -86,7 +86,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ScriptError: "Correct the profile's own step; of a script of winboot's, report it as a bug.",
     TransportError: "`winboot ping` shows what the machine offers and what is missing.",
     Unreachable: "Is the machine on, its address right, port 5985 or 5986 open on the way? `winboot ping` tells.",
-    ConnectionLost: "Run the same command again: it goes on where it was.",
+    ConnectionLost: "Run the same command again: it continues where it stopped.",
     Busy: "Run the same command again in a minute; a quota of WinRM may have to be raised.",
     LoginRefused: "Check `user` (local accounts need .\\name) and the reference of the password.",
     AccessDenied: "Use an administrator, or put the user into Remote Management Users.",
@@ -105,7 +105,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     Superseded: "Let the other run finish; `winboot plan` shows what is left.",
     BudgetExhausted: "Mend the failed nodes first, then run the same command again.",
-    Interrupted: "Run the same command again: it goes on where it was.",
+    Interrupted: "Run the same command again: it continues where it stopped.",
     InternalError: "Report it as a bug, with the node's journal.",
 }
 

@@ -81,7 +81,7 @@ def profile_page() -> str:
         "",
         "## Secrets",
         "",
-        "Wherever a secret is meant, a reference stands: one of",
+        "Wherever a secret is needed, the file has a reference to it, one of",
         "",
         *_table(SecretReference, ""),
     ]

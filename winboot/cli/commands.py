@@ -40,7 +40,7 @@ COMMANDS: Final = (
     Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
 )
-LAB_SUMMARY: Final = "A rehearsal stage on loopback (a distribution of its own: winboot-lab)."
+LAB_SUMMARY: Final = "A rehearsal stage on loopback (a separate distribution: winboot-lab)."
 # A flag may be asked for as it stands on a command line.
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {"explain": {"ignore_unknown_options": True}}
 
@@ -54,18 +54,21 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     for command in named or COMMANDS:
         app.command(command.name, context_settings=_SETTINGS.get(command.name))(command.function())
     if not named:
-        app.add_typer(_lab(), name="lab")
+        _register_lab(app)
 
 
-def _lab() -> typer.Typer:
-    """The lab's commands where it is installed, else one that says how to get it."""
+def _register_lab(app: typer.Typer) -> None:
+    """The lab's commands where it is installed, else one that says how to get it, whatever it is asked for."""
     from importlib.metadata import entry_points
 
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if "lab" in found:
+        app.add_typer(found["lab"].load(), name="lab")
+        return
     from winboot.cli import lab
 
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    loaded: typer.Typer = found["lab"].load() if "lab" in found else lab.app
-    return loaded
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command("lab", help=LAB_SUMMARY, context_settings=anything)(lab.missing)
 
 
 def help_text() -> str:

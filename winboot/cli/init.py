@@ -216,7 +216,7 @@ def profile_text(answers: Mapping[str, Any]) -> str:
     cni, _, mode = str(answers["network"]).partition(":")
     quoted = json.dumps
     lines = [
-        "# What every node of this pool should be. `winboot explain` and docs/profile.md say what else can stand here.",
+        "# What every node of this pool should be. `winboot explain` and docs/profile.md say what else can be set here.",
         "kubernetes:",
         f"  version: {quoted(answers['kubernetes'])}",
         "",

@@ -60,7 +60,7 @@ def check_report_path(path: Path | None) -> None:
         return
     if path.suffix.lower() not in _FORMS:
         raise UsageError(
-            f"--report {path}: the ending {path.suffix!r} says no form",
+            f"--report {path}: unknown report format {path.suffix!r}",
             hint="Use .html, .json, .jsonl or .xml.",
         )
     try:

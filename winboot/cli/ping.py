@@ -52,7 +52,7 @@ def ping(
     output: OutputForm = Output.table,
     workers: Workers = 32,
 ) -> None:
-    """Log in to every machine, change nothing, and say what stands in the way, each with its fix."""
+    """Log in to every machine, change nothing, and say what is in the way, each with its fix."""
     from winboot import fleet
     from winboot.cli.targets import Clusters, load_targets
     from winboot.run import Stop

@@ -33,7 +33,7 @@ def describe(event: Event) -> str | None:
         case RebootWanted(steps=steps):
             return f"needs a restart for {', '.join(steps)}"
         case Detached(step=step, timeout_s=seconds):
-            return f"{step}: goes on as a task on the node, at most {seconds} s"
+            return f"{step}: continues as a task on the node, at most {seconds} s"
         case RunStarted(build=build):
             return f"connected, build {build}"
     return None

@@ -32,7 +32,7 @@ __all__ = [
 class Profile(Model):
     """A profile, section by section. docs/profile.md says what each key does."""
 
-    name: str = Field(default="", description="stands in reports and in the script; default: the file's name")
+    name: str = Field(default="", description="shown in reports and in the script; default: the file's name")
     kubernetes: sections.Kubernetes = Field(description="which Kubernetes")
     cluster: sections.Cluster = Field(description="which cluster to join")
     network: sections.Network = Field(description="which network solution")
@@ -46,7 +46,7 @@ class Profile(Model):
     artifacts: sections.Artifacts = Field(
         default=sections.Artifacts(), description="where programs come from"
     )
-    steps: tuple[sections.OwnStep, ...] = Field(default=(), description="PowerShell steps of your own")
+    steps: tuple[sections.OwnStep, ...] = Field(default=(), description="your own PowerShell steps")
 
     @property
     def solution(self) -> Network:

@@ -28,7 +28,7 @@ class Reference(Model):
     def _is_a_reference(cls, value: object) -> object:
         if isinstance(value, str):
             raise Wrong(
-                "the value itself stands here",
+                "found the value itself",
                 expected="a reference: {env: NAME}, {file: PATH} or {command: [...]}",
             )
         return value

@@ -102,7 +102,7 @@ class Cluster(Model):
     def _is_no_token(cls, value: object) -> object:
         if isinstance(value, str) and value != "mint":
             raise Wrong(
-                "a token itself stands here", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}"
+                "found a token itself", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}"
             )
         return str(value) if isinstance(value, str) else value
 
@@ -123,7 +123,7 @@ class NatExceptions(Model):
     add: Cidrs = Field(default=(), description="networks beside the pods', the services' and the nodes'")
     remove: NatExceptionNames = Field(
         default=(),
-        description="networks of winboot's list that pods shall reach behind the node's address; "
+        description="networks of winboot's list that pods are to reach behind the node's address; "
         "`node_subnet` is the node's own",
     )
 
@@ -136,7 +136,7 @@ class Network(Model):
     managed_by: Literal["winboot", "operator"] | None = Field(
         default=None,
         description="calico: operator (HostProcess pods) or winboot (services: its own with artifacts.calico, else those "
-        "that somebody installed)",
+        "that are already installed)",
     )
     vxlan: Vxlan | None = Field(default=None, description="for overlays: vni, port, mac_prefix")
     network_name: str | None = Field(
@@ -369,7 +369,7 @@ class Windows(Model):
     )
     trust_roots: tuple[Reference, ...] = Field(
         default=(),
-        description="CA certificates (PEM) that this machine shall trust: proxies, mirrors, registries",
+        description="CA certificates (PEM) that this machine is to trust: proxies, mirrors, registries",
     )
     time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; never for domain members")
     long_paths: bool | None = Field(default=None, description="let programs use paths beyond 260 characters")
@@ -425,7 +425,7 @@ class OwnStep(Model):
     """A PowerShell step of the user, in the same three blocks as ours."""
 
     name: str = Field(description="lower case with dashes; not one of winboot's own")
-    why: str = Field(default="a step of your own", description="what it is for; stands in the plan")
+    why: str = Field(default="a step of your own", description="what it is for; shown in the plan")
     needs: tuple[str, ...] = Field(default=(), description="steps it comes after")
     look: LocalPath = Field(description="a PowerShell file that emits differences")
     change: LocalPath = Field(description="a PowerShell file that makes it so")
