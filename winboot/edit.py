@@ -77,7 +77,9 @@ def _nested(path: Sequence[str], entry: str, column: int) -> str:
 def _as_map(node: yaml.Node, path: Sequence[str]) -> yaml.MappingNode:
     if not isinstance(node, yaml.MappingNode):
         line = node.start_mark.line + 1
-        raise InvalidInput(f"line {line}: {'.'.join(path)} is not a mapping", hint="Correct the file by hand.")
+        raise InvalidInput(
+            f"line {line}: {'.'.join(path)} is not a mapping", hint="Correct the file by hand."
+        )
     return node
 
 

@@ -27,7 +27,7 @@ WRONG_USE = [
     (["explain", "flag"], "needs a name"),
     (["explain", "colour", "red"], "cannot be explained"),
     (["explain", "network", "flanel-vxlan"], "flannel-vxlan"),
-    (["join", "-i", "x.yaml", "--report", "report.pdf"], "the ending '.pdf' says no form"),
+    (["join", "-i", "x.yaml", "--report", "report.pdf"], "unknown report format '.pdf'"),
 ]
 
 
