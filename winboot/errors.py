@@ -19,6 +19,7 @@
         ClusterConflict              exit 69   somebody else changed the object meanwhile
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       NodeFailed                     exit 1    a step failed on the node
+        PreflightFailed              exit 1    the cluster or the machine is not ready for a join; nothing was changed
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
         BadEvent                     exit 1    the script sent an event with a field missing or of another type
         QuietNode                    exit 1    the script has said nothing for too long
@@ -162,6 +163,10 @@ class QuietNode(NodeFailed):
 
 class IncompleteRun(NodeFailed):
     """The script ended without telling the outcome of every step of its plan once."""
+
+
+class PreflightFailed(NodeFailed):
+    """Preflight has found something that must be put right first; nothing was changed."""
 
 
 class WrongMachine(NodeFailed):

@@ -14,12 +14,17 @@ from typing import Any, Final
 
 import yaml
 
+from winboot.cluster import rights
+from winboot.cluster.base import Need
 from winboot.errors import UsageError
 from winboot.source import nearest
 from winboot.spec import NodeSpec, Taint
 
 Object = dict[str, Any]
 NODES: Final = "system:nodes"
+# The role of whoever runs winboot, and the group that it is bound to: put the kubeconfig's user into it, or change it.
+OPERATOR: Final = "winboot:operator"
+OPERATORS: Final = "winboot:operators"
 FLANNEL_NAMESPACE: Final = "kube-flannel"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _LOG_MONITOR: Final = r"C:\LogMonitor"
@@ -68,6 +73,43 @@ def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
         role = _object(f"{_RBAC}/v1", "ClusterRole", "winboot:routes")
         objects += [{**role, "rules": rules}, _binding("winboot:routes", "winboot:routes")]
     return objects
+
+
+def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
+    """What the user of the kubeconfig does in a join, and no more: the table of `winboot.cluster.rights`."""
+    mints = any(spec.cluster.bootstrap_token == "mint" for spec in specs)
+    everywhere = (*rights.JOIN, *rights.DRAIN, *rights.PREFLIGHT)
+    objects = [_role("ClusterRole", OPERATOR, everywhere), _operator_binding("ClusterRole")]
+    if mints:
+        there = (*rights.TOKENS, *rights.HOUSEKEEPING)
+        objects += [_role("Role", OPERATOR, there), _operator_binding("Role")]
+    return objects
+
+
+def _role(kind: str, name: str, needs: Sequence[Need]) -> Object:
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for need in needs:
+        verbs.setdefault((need.group, need.resource, need.name), []).append(need.verb)
+    rules = [
+        {
+            "apiGroups": [group],
+            "resources": [resource],
+            **({"resourceNames": [which]} if which else {}),
+            "verbs": list(dict.fromkeys(several)),
+        }
+        for (group, resource, which), several in verbs.items()
+    ]
+    namespace = rights.SYSTEM if kind == "Role" else ""
+    return {**_object(f"{_RBAC}/v1", kind, name, namespace=namespace), "rules": rules}
+
+
+def _operator_binding(kind: str) -> Object:
+    namespace = rights.SYSTEM if kind == "Role" else ""
+    return {
+        **_object(f"{_RBAC}/v1", f"{kind}Binding", OPERATOR, namespace=namespace),
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": OPERATOR},
+        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": OPERATORS}],
+    }
 
 
 def _plain(rule: Mapping[str, Sequence[str]]) -> Object:
@@ -323,6 +365,12 @@ def _text(one: Manifest, objects: list[Object]) -> str:
 MANIFESTS: Final[tuple[Manifest, ...]] = (
     Manifest(
         "rbac", "What kube-proxy and flanneld may read and write with the certificate of their node.", _rbac
+    ),
+    Manifest(
+        "operator",
+        "What the user of the kubeconfig may do: exactly what a join, its preflight and --drain ask for.",
+        _operator,
+        f"Bound to the group {OPERATORS}; change the subject where your users have no groups.",
     ),
     Manifest(
         "runtimeclass",

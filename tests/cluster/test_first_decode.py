@@ -109,9 +109,13 @@ def test_hundreds_of_first_calls_end_without_a_signal(tmp_path: Path) -> None:
 def test_every_type_of_the_client_is_prepared() -> None:
     """A type that the client imports and nobody prepares would bring the signal back."""
     from lightkube.core.resource import Resource
+    from lightkube.generic_resource import Generic
 
     used = {
-        value for value in vars(lightkube).values() if isinstance(value, type) and issubclass(value, Resource)
+        value
+        for value in vars(lightkube).values()
+        # Generic resources are dictionaries: msgspec builds no type for them.
+        if isinstance(value, type) and issubclass(value, Resource) and not issubclass(value, Generic)
     }
     assert len(used) >= 7
     assert used <= set(decoding.TYPES)

@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.config.scene import a_spec
-from winboot.cluster.base import Drained, ExpectedNode, NodeFacts, NodeWish, Token, Verdict, Wait
+from winboot.cluster.base import (
+    CalicoConf,
+    Drained,
+    ExpectedNode,
+    FlannelConf,
+    MissingRight,
+    Need,
+    NodeFacts,
+    NodeWish,
+    Token,
+    Verdict,
+    Wait,
+)
 from winboot.compat.version import Version
 from winboot.errors import ClusterError
 from winboot.events import Difference, Event
@@ -25,6 +37,8 @@ from winboot.steps import STEPS
 
 UUID = "4c4c4544-0042-3510-8033-b5c04f4e4d32"
 STARTING = Taint("winboot.io/starting", "", "NoSchedule")
+FLANNEL = FlannelConf("kube-flannel/kube-flannel-cfg", "10.244.0.0/16", "host-gw")
+READS = ("node", "version", "wait_ready", "nodes", "flannel", "calico", "daemonsets", "own rights", "rights")
 QUICK = Patience(poll=0.0, reconnect=0.0, restart=5.0, detached_margin=5.0, held=5.0)
 
 
@@ -59,6 +73,15 @@ class FakeCluster:
     pods_left: tuple[tuple[str, str], ...] = ()
     # Methods that fail, and with what.
     fails: Mapping[str, Exception] = field(default_factory=dict)
+    # What preflight reads: by default a cluster that is as the profiles of the tests want it.
+    all_nodes: tuple[NodeFacts, ...] = ()
+    flannel_conf: FlannelConf | None = field(default_factory=lambda: FLANNEL)
+    calico_conf: CalicoConf | None = None
+    unselective: tuple[str, ...] = ()
+    kube_proxies: tuple[str, ...] = ()
+    # The rights that the operator lacks, and those that others lack, as `verb resource`.
+    own_lacks: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     expected: list[ExpectedNode] = field(default_factory=list)
 
@@ -70,7 +93,7 @@ class FakeCluster:
     @property
     def names(self) -> list[str]:
         """The calls that change something, in order."""
-        return [call[0] for call in self.calls if call[0] not in ("node", "version", "wait_ready")]
+        return [call[0] for call in self.calls if call[0] not in READS]
 
     def version(self) -> Version:
         self._call("version")
@@ -121,6 +144,40 @@ class FakeCluster:
     def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
         self._call("drain")
         return Drained((), self.pods_left)
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        self._call("nodes")
+        return self.all_nodes
+
+    def flannel(self) -> FlannelConf | None:
+        self._call("flannel")
+        return self.flannel_conf
+
+    def calico(self) -> CalicoConf | None:
+        self._call("calico")
+        return self.calico_conf
+
+    def unselective_daemon_sets(self) -> tuple[str, ...]:
+        self._call("daemonsets")
+        return self.unselective
+
+    def windows_kube_proxies(self) -> tuple[str, ...]:
+        return self.kube_proxies
+
+    def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
+        self._call("own rights")
+        return tuple(need for need in needs if str(need) in self.own_lacks)
+
+    def missing_rights(
+        self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
+    ) -> tuple[MissingRight, ...]:
+        self._call("rights", user)
+        return tuple(
+            MissingRight(program, user, need, f"winboot:{program}")
+            for program, wanted in needs.items()
+            for need in wanted
+            if str(need) in self.lacks
+        )
 
 
 @dataclass

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     Command("check", "check", "Check inventories and profiles, and the scripts they make; contact nothing."),
     Command("render", "render", "Show the PowerShell that would run, without contacting anything."),
     Command("ping", "ping", "Try to reach and log in to every machine, and say what is in the way."),
+    Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),
     Command("join", "join", "Change what differs until every node is Ready."),
     Command("repair", "join", "The same as join, for nodes that have joined before."),

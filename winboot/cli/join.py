@@ -18,6 +18,7 @@ from winboot.cli.options import (
     OutputForm,
     ReportFile,
     Skip,
+    SkipPreflight,
     TakeOver,
     Workers,
     words,
@@ -35,6 +36,7 @@ def join(
     skip: Skip = None,
     drain: Drain = False,
     take_over: TakeOver = False,
+    skip_preflight: SkipPreflight = None,
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
@@ -42,7 +44,14 @@ def join(
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
     from winboot.join import Options
 
-    options = Options(only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers)
+    options = Options(
+        only=words(only),
+        skip=words(skip),
+        drain=drain,
+        take_over=take_over,
+        skip_preflight=words(skip_preflight),
+        workers=workers,
+    )
     _run("join", inventory, words(limit), options, output, report)
 
 
@@ -53,6 +62,7 @@ def repair(
     skip: Skip = None,
     drain: Drain = False,
     take_over: TakeOver = False,
+    skip_preflight: SkipPreflight = None,
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
@@ -60,7 +70,14 @@ def repair(
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.join import Options
 
-    options = Options(only=words(only), skip=words(skip), drain=drain, take_over=take_over, workers=workers)
+    options = Options(
+        only=words(only),
+        skip=words(skip),
+        drain=drain,
+        take_over=take_over,
+        skip_preflight=words(skip_preflight),
+        workers=workers,
+    )
     _run("repair", inventory, words(limit), options, output, report)
 
 

@@ -55,6 +55,14 @@ TakeOver = Annotated[
         "--take-over", help="Take a node over from a run that still holds it; that run ends as superseded."
     ),
 ]
+SkipPreflight = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip-preflight",
+        metavar="ID",
+        help="Go on in spite of this finding of preflight (repeat, or separate by commas); the report notes it.",
+    ),
+]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many nodes at a time.")]
 
 DEFAULT_INVENTORY = Path("inventory.yaml")

@@ -13,6 +13,7 @@ from winboot.cli.options import (
     OutputForm,
     ReportFile,
     Skip,
+    SkipPreflight,
     Workers,
     words,
 )
@@ -23,6 +24,7 @@ def plan(
     limit: Limit = None,
     only: Only = None,
     skip: Skip = None,
+    skip_preflight: SkipPreflight = None,
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
@@ -34,7 +36,9 @@ def plan(
 
     check_report_path(report)
     specs = load_targets(inventory, words(limit))
-    options = Options(only=words(only), skip=words(skip), workers=workers)
+    options = Options(
+        only=words(only), skip=words(skip), skip_preflight=words(skip_preflight), workers=workers
+    )
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, tuned),

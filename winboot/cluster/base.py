@@ -90,16 +90,23 @@ class NodeWish:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing a user must be allowed to do: `get nodes`, `patch nodes/status`."""
+    """One thing a user must be allowed to do: `get nodes`, `patch nodes/status`.
+
+    `namespace` is where (empty: everywhere), `name` which object (empty: all of them).
+    """
 
     verb: str
     resource: str
     group: str = ""
     why: str = ""
+    namespace: str = ""
+    name: str = ""
 
     def __str__(self) -> str:
         kind = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{self.verb} {kind}"
+        which = f" {self.name}" if self.name else ""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {kind}{which}{where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,19 @@ class FlannelConf:
     direct_routing: bool = False
     gbp: bool = False
     raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CalicoConf:
+    """What Calico's resources say that matters on Windows.
+
+    `ipip_pools` are address pools that use IP-in-IP; `strict_affinity` is None where nothing says it.
+    """
+
+    ipip_pools: tuple[str, ...] = ()
+    strict_affinity: bool | None = None
+    vni: int | None = None
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +230,18 @@ class Cluster(Protocol):
         self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
     ) -> tuple[MissingRight, ...]:
         """Which needs (by program) this user lacks."""
+        ...
+
+    def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
+        """Which of these the user of the kubeconfig lacks."""
+        ...
+
+    def windows_kube_proxies(self) -> tuple[str, ...]:
+        """DaemonSets (`namespace/name`) that run kube-proxy on Windows nodes."""
+        ...
+
+    def calico(self) -> CalicoConf | None:
+        """Calico's settings, or None where the cluster has none of its resources."""
         ...
 
     def flannel(self) -> FlannelConf | None:

@@ -15,7 +15,7 @@ import msgspec
 from lightkube.core import decoders
 from lightkube.models.meta_v1 import Status
 from lightkube.resources.apps_v1 import DaemonSet
-from lightkube.resources.authorization_v1 import SubjectAccessReview
+from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
 from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 
@@ -29,6 +29,7 @@ TYPES: Final = (
     Pod,
     Pod.Eviction,
     Secret,
+    SelfSubjectAccessReview,
     SubjectAccessReview,
 )
 

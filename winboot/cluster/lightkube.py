@@ -18,14 +18,19 @@ import httpx2
 from lightkube import Client, KubeConfig, SingleConfig
 from lightkube.config import client_adapter
 from lightkube.exceptions import ApiError
-from lightkube.models.authorization_v1 import ResourceAttributes, SubjectAccessReviewSpec
+from lightkube.generic_resource import GenericGlobalResource, create_global_resource
+from lightkube.models.authorization_v1 import (
+    ResourceAttributes,
+    SelfSubjectAccessReviewSpec,
+    SubjectAccessReviewSpec,
+)
 from lightkube.models.certificates_v1 import (
     CertificateSigningRequestCondition,
     CertificateSigningRequestStatus,
 )
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import DaemonSet
-from lightkube.resources.authorization_v1 import SubjectAccessReview
+from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
 from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 from lightkube.types import PatchType
@@ -33,6 +38,7 @@ from lightkube.types import PatchType
 from winboot.clean import clean
 from winboot.cluster import labels, requests
 from winboot.cluster.base import (
+    CalicoConf,
     Drained,
     ExpectedNode,
     FlannelConf,
@@ -47,6 +53,7 @@ from winboot.cluster.base import (
 from winboot.cluster.decoding import prepare_types
 from winboot.cluster.failures import reading, translated
 from winboot.cluster.kubeconfig import Kubeconfig
+from winboot.cluster.rights import JOINERS, SYSTEM
 from winboot.compat.version import Version
 from winboot.errors import ClusterConflict, ClusterError
 from winboot.events import Difference
@@ -55,8 +62,6 @@ from winboot.retry import again
 from winboot.secret import Secret as HiddenText
 from winboot.spec import Taint
 
-SYSTEM: Final = "kube-system"
-JOINERS: Final = "system:bootstrappers:kubeadm:default-node-token"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
 NODE_LABEL: Final = "winboot.io/node"
 FLANNEL_PLACES: Final = (("kube-flannel", "kube-flannel-cfg"), (SYSTEM, "kube-flannel-cfg"))
@@ -69,6 +74,12 @@ _TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
 _POLL_S: Final = 2.0
 _OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
 _MIRROR: Final = "kubernetes.io/config.mirror"
+
+# https://github.com/projectcalico/calico/tree/v3.32.0/libcalico-go/config/crd
+_CALICO: Final = "crd.projectcalico.org"
+_IP_POOL: Final = create_global_resource(_CALICO, "v1", "IPPool", "ippools")
+_IPAM_CONFIG: Final = create_global_resource(_CALICO, "v1", "IPAMConfig", "ipamconfigs")
+_FELIX: Final = create_global_resource(_CALICO, "v1", "FelixConfiguration", "felixconfigurations")
 
 T = TypeVar("T")
 
@@ -366,21 +377,59 @@ class LightkubeCluster:
             if not self._may(user, groups, need)
         )
 
+    def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
+        """Which of these the user of the kubeconfig lacks."""
+        return tuple(need for need in needs if not self._may_i(need))
+
     def _may(self, user: str, groups: Sequence[str], need: Need) -> bool:
-        resource, _, subresource = need.resource.partition("/")
         review = SubjectAccessReview(
             metadata=ObjectMeta(),
             spec=SubjectAccessReviewSpec(
-                user=user,
-                groups=[*groups, "system:authenticated"],
-                resourceAttributes=ResourceAttributes(
-                    verb=need.verb, group=need.group, resource=resource, subresource=subresource or None
-                ),
+                user=user, groups=[*groups, "system:authenticated"], resourceAttributes=_attributes(need)
             ),
         )
         with translated(f"asking whether {user} may {need}", self._server):
             answer = self._client.create(review)
         return answer.status is not None and bool(answer.status.allowed)
+
+    def _may_i(self, need: Need) -> bool:
+        review = SelfSubjectAccessReview(
+            metadata=ObjectMeta(), spec=SelfSubjectAccessReviewSpec(resourceAttributes=_attributes(need))
+        )
+        with translated(f"asking whether this user may {need}", self._server):
+            answer = self._client.create(review)
+        return answer.status is not None and bool(answer.status.allowed)
+
+    def windows_kube_proxies(self) -> tuple[str, ...]:
+        """DaemonSets that run kube-proxy on Windows nodes."""
+        with translated("listing DaemonSets", self._server):
+            found = list(self._client.list(DaemonSet, namespace="*"))
+        return tuple(_full_name(d.metadata) for d in found if _is_windows_kube_proxy(d))
+
+    def calico(self) -> CalicoConf | None:
+        """Calico's settings; see the protocol."""
+        pools = self._calico_resources(_IP_POOL)
+        if pools is None:
+            return None
+        ipam = self._calico_resources(_IPAM_CONFIG) or ()
+        felix = {key: value for one in self._calico_resources(_FELIX) or () for key, value in one.items()}
+        affinity = [one["strictAffinity"] for one in ipam if "strictAffinity" in one]
+        return CalicoConf(
+            ipip_pools=tuple(str(one["name"]) for one in pools if one.get("ipipMode", "Never") != "Never"),
+            strict_affinity=bool(affinity[0]) if affinity else None,
+            vni=felix.get("vxlanVNI"),
+            port=felix.get("vxlanPort"),
+        )
+
+    def _calico_resources(self, kind: type[GenericGlobalResource]) -> list[dict[str, Any]] | None:
+        """The specs of all objects of a kind, with their names; None where the cluster does not know the kind."""
+
+        def ask() -> list[dict[str, Any]]:
+            return [
+                {**(one.get("spec") or {}), "name": _name(one.metadata)} for one in self._client.list(kind)
+            ]
+
+        return self._found(f"listing {kind.__name__}", ask)
 
     def flannel(self) -> FlannelConf | None:
         """flannel's configuration, or None where the cluster has none."""
@@ -423,6 +472,25 @@ def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
         # The library knows the beta only; what a plug-in answers is the same in both.
         config.user.exec.apiVersion = "client.authentication.k8s.io/v1beta1"
     return config
+
+
+def _attributes(need: Need) -> ResourceAttributes:
+    resource, _, subresource = need.resource.partition("/")
+    return ResourceAttributes(
+        verb=need.verb,
+        group=need.group,
+        resource=resource,
+        subresource=subresource or None,
+        namespace=need.namespace or None,
+        name=need.name or None,
+    )
+
+
+def _is_windows_kube_proxy(daemon_set: DaemonSet) -> bool:
+    """By its selector and its name, as sig-windows-tools and AKS name theirs (`kube-proxy-windows`)."""
+    pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
+    selector = (pod.nodeSelector if pod is not None else None) or {}
+    return "windows" in selector.values() and "kube-proxy" in _name(daemon_set.metadata)
 
 
 def node_facts(node: Node) -> NodeFacts:

@@ -5,6 +5,6 @@ What lies below: `winboot.drain` and `winboot.admission` (the cluster's side of 
 """
 
 from winboot.fleet import Options, PreparedNode, RunContext, prepare
-from winboot.join.story import join, survey
+from winboot.join.story import check_both_sides, join, survey
 
-__all__ = ["Options", "PreparedNode", "RunContext", "join", "prepare", "survey"]
+__all__ = ["Options", "PreparedNode", "RunContext", "check_both_sides", "join", "prepare", "survey"]

@@ -1,6 +1,6 @@
 """The story: make every machine of an inventory a Ready node of its cluster, and report on each.
 
-    look → (drain) → change, over restarts and detached runs → Ready → labels and taints → lift the startup taint
+    look → preflight → (drain) → change, over restarts and detached runs → Ready → labels and taints → lift the startup taint
 
 `survey` is the same without a change: what `winboot plan` prints.
 """
@@ -8,17 +8,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from winboot.admission import STARTUP_TAINT, Admission, expected_node
 from winboot.cluster.approver import Approver
 from winboot.cluster.base import NodeFacts
 from winboot.cluster.identity import same_machine
-from winboot.compat.platform import check_skew
 from winboot.drain import drain, held_back, needs_drain
-from winboot.errors import InvalidInput, NodeFailed, WrongMachine
+from winboot.errors import InvalidInput, WrongMachine
 from winboot.events import StepDone
 from winboot.fleet import NodeRun, Options, RunContext, run_nodes
 from winboot.join.secrets import change_secrets
+from winboot.preflight import Preflight
 from winboot.report import Report, collect
 from winboot.run import Pass
 from winboot.spec import NodeSpec, unresolved
@@ -26,7 +28,9 @@ from winboot.spec import NodeSpec, unresolved
 
 def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
     """Look at every node and say how it differs; nothing is changed anywhere."""
-    return run_nodes("plan", survey_node, specs, context, options)
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+    report = run_nodes("plan", partial(survey_node, preflight=preflight), specs, context, options)
+    return replace(report, preflight=preflight.all)
 
 
 def join(
@@ -37,7 +41,17 @@ def join(
     Raises InvalidInput while a CA or a hash is missing: nothing is downloaded that is not pinned.
     """
     refuse_unresolved(specs)
-    return run_nodes(command, join_node, specs, context, options)
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+    report = run_nodes(command, partial(join_node, preflight=preflight), specs, context, options)
+    return replace(report, preflight=preflight.all)
+
+
+def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
+    """Preflight alone: the cluster's side, and the machine's own step of that name."""
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+    only = replace(options, only=("node-preflight",))
+    report = run_nodes("preflight", partial(survey_node, preflight=preflight), specs, context, only)
+    return replace(report, preflight=preflight.all)
 
 
 def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:
@@ -51,9 +65,10 @@ def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:
         )
 
 
-def survey_node(run: NodeRun) -> None:
+def survey_node(run: NodeRun, *, preflight: Preflight) -> None:
     """Look at one node, and at its Node."""
     node = run.connect_cluster()
+    preflight.findings(run.spec)
     look = run.look(node)
     refuse_another_machine(run.name, node, look)
     admission = _admission(run)
@@ -61,12 +76,14 @@ def survey_node(run: NodeRun) -> None:
         run.step(done)
 
 
-def join_node(run: NodeRun) -> None:
-    """Bring one machine to Ready."""
+def join_node(run: NodeRun, *, preflight: Preflight) -> None:
+    """Bring one machine to Ready. Preflight is asked only where something is to be changed: a node that is right costs
+    the cluster nothing more."""
     node = run.connect_cluster()
     look = run.look(node)
     refuse_another_machine(run.name, node, look)
     if look.to_change:
+        preflight.stop_on_error(run.spec)
         _change(run, node, look)
     _admit(run)
 
@@ -83,21 +100,8 @@ def refuse_another_machine(name: str, node: NodeFacts | None, look: Pass) -> Non
     )
 
 
-def refuse_skew(run: NodeRun) -> None:
-    """A kubelet newer than the API server, or too old for it, is not installed: NodeFailed."""
-    if run.cluster is None:
-        return
-    for finding in check_skew(run.spec.kubernetes.version, run.cluster.version()):
-        raise NodeFailed(
-            f"{run.name}: {finding.about}: {finding.reason}",
-            hint=f"kubernetes.version in the profile: {finding.instead}.",
-            node=run.name,
-        )
-
-
 def _change(run: NodeRun, node: NodeFacts | None, look: Pass) -> None:
     """The change pipeline, with the node drained first where that is wanted and needed."""
-    refuse_skew(run)
     drained = _drained(run, node, look.to_change)
     with change_secrets(
         run.spec,

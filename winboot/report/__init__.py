@@ -13,6 +13,7 @@ from typing import Literal
 
 from winboot.errors import Interrupted, WinbootError
 from winboot.events import Difference, Problem, StepDone, StepState
+from winboot.report.finding import Finding
 
 Outcome = Literal["ok", "changed", "would-change", "blocked", "failed", "interrupted"]
 
@@ -105,6 +106,7 @@ class Report:
     started: str
     nodes: tuple[NodeReport, ...] = field(default=())
     seconds: float = 0.0
+    preflight: tuple[Finding, ...] = ()
 
     @property
     def changed(self) -> int:
@@ -113,13 +115,15 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 done, 2 changes found, 3 some failed, 130 stopped by somebody; the common code where every node failed
-        alike, else 1.
+        """0 done, 1 preflight found errors, 2 changes found, 3 some failed, 130 stopped by somebody; the common code where
+        every node failed alike, else 1.
         """
         codes = [node.exit_code for node in self.nodes]
         if EXIT_INTERRUPTED in codes:
             return EXIT_INTERRUPTED
         bad = [code for code in codes if code not in (EXIT_DONE, EXIT_CHANGES_FOUND)]
+        if not bad and any(one.stops for one in self.preflight):
+            return EXIT_FAILED
         if not bad:
             return EXIT_CHANGES_FOUND if EXIT_CHANGES_FOUND in codes else EXIT_DONE
         if len(bad) < len(codes):

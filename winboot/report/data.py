@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from winboot.events import Difference, Problem
 from winboot.report import NodeReport, Report, StepReport
+from winboot.report.finding import Finding
 
 
 def difference_data(difference: Difference) -> dict[str, Any]:
@@ -66,9 +67,22 @@ def node_data(node: NodeReport) -> dict[str, Any]:
     }
 
 
+def finding_data(finding: Finding) -> dict[str, Any]:
+    """One finding of preflight; `nodes` is empty where it concerns all of the cluster."""
+    return {
+        "id": finding.id,
+        "level": finding.level,
+        "reason": finding.reason,
+        "fix": finding.fix,
+        "nodes": list(finding.nodes),
+        "skipped": finding.skipped,
+    }
+
+
 def json_lines(report: Report) -> str:
-    """One object a node, and a last one for the run."""
-    lines = [json.dumps({"kind": "node", **node_data(node)}) for node in report.nodes]
+    """One object a finding of preflight, one a node, and a last one for the run."""
+    lines = [json.dumps({"kind": "preflight", **finding_data(one)}) for one in report.preflight]
+    lines += [json.dumps({"kind": "node", **node_data(node)}) for node in report.nodes]
     last = {
         "kind": "run",
         "command": report.command,
@@ -84,6 +98,14 @@ def json_lines(report: Report) -> str:
 def junit(report: Report) -> str:
     """A test suite a node, a test case a step; a failed or blocked step is a failure with its hint."""
     root = ET.Element("testsuites", name=f"winboot {report.command}")
+    if report.preflight:
+        suite = ET.SubElement(root, "testsuite", name="preflight", tests=str(len(report.preflight)))
+        for finding in report.preflight:
+            case = ET.SubElement(suite, "testcase", classname="preflight", name=finding.id)
+            if finding.stops:
+                ET.SubElement(case, "failure", message=finding.reason, type=finding.id).text = finding.fix
+            else:
+                ET.SubElement(case, "skipped", message=finding.reason)
     for node in report.nodes:
         suite = ET.SubElement(root, "testsuite", name=node.node, tests=str(len(node.steps) or 1))
         for step in node.steps:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from winboot.events import Difference
 from winboot.report import NodeReport, Report, StepReport
+from winboot.report.finding import Finding
 
 _COLOURS = {
     "ok": "green",
@@ -30,6 +31,8 @@ _FLAGS = (
 
 def print_report(report: Report, console: Console, *, differences: bool = False) -> None:
     """Write the table; with `differences`, also what each step found (as `plan` does)."""
+    for finding in report.preflight:
+        console.print(_finding(finding))
     for node in report.nodes:
         for block in _details(node, differences=differences):
             console.print(block)
@@ -76,6 +79,14 @@ def _table(report: Report) -> Table:
             f"{node.seconds:.1f}",
         )
     return table
+
+
+def _finding(finding: Finding) -> RenderableType:
+    level = "skipped" if finding.skipped else finding.level
+    colour = {"error": "red", "warning": "yellow", "skipped": "dim"}[level]
+    where = f" ({', '.join(finding.nodes)})" if finding.nodes else ""
+    head = Text.assemble("preflight: ", (f"{finding.id} {level}", colour), f"{where}: {finding.reason}")
+    return Group(head, Text(f"  next: {finding.fix}"))
 
 
 def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:

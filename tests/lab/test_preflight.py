@@ -1,0 +1,69 @@
+"""Preflight against the lab's API: what is wrong with the cluster is named before any machine is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from winboot_lab.cli.staging import Staged, stage
+from winboot_lab.cluster.kinds import kind_of
+from winboot_lab.up import Lab
+
+from winboot import cli
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Lab, Staged]]:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with Lab(nodes=1) as lab:
+        yield lab, stage(lab, tmp_path)
+
+
+def told(
+    staged: Staged, command: str, capsys: pytest.CaptureFixture[str], *more: str
+) -> tuple[int, list[dict]]:
+    """The exit code of a command, and what its JSON lines say."""
+    capsys.readouterr()
+    code = cli.run([command, "-i", str(staged.inventory), "-o", "json", *more])
+    return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def findings(rows: list[dict]) -> list[str]:
+    return [row["id"] for row in rows if row["kind"] == "preflight"]
+
+
+def test_a_lab_as_it_comes_up_is_ready_for_a_join(lab, capsys) -> None:
+    code, rows = told(lab[1], "preflight", capsys)
+
+    assert findings(rows) == []
+    assert code == 0
+    [node] = [row for row in rows if row["kind"] == "node"]
+    assert [step["step"] for step in node["steps"]] == ["node-preflight"]
+
+
+BROKEN = {
+    "flannel-config": (kind_of("configmaps"), "kube-flannel", "kube-flannel-cfg"),
+    "node-rbac": (kind_of("clusterrolebindings", RBAC), "", "winboot:flannel"),
+    "bootstrap-bindings": (kind_of("clusterrolebindings", RBAC), "", "kubeadm:node-autoapprove-bootstrap"),
+}
+
+
+@pytest.mark.parametrize("id", BROKEN)
+def test_what_is_missing_stops_a_join_before_any_change(lab, capsys, id: str) -> None:
+    here, staged = lab
+    kind, namespace, name = BROKEN[id]
+    here.cluster.store.delete(kind, namespace, name)
+    code, rows = told(staged, "preflight", capsys)
+    assert id in findings(rows)
+    assert code == 1
+    code, rows = told(staged, "join", capsys)
+    [node] = [row for row in rows if row["kind"] == "node"]
+    assert code == 1
+    assert node["failure"]["name"] == "PreflightFailed"
+    assert id in node["failure"]["message"]
+    assert {step["state"] for step in node["steps"]} <= {"ok", "would-change"}
+    assert here.nodes["win-1"].machine.services.find("kubelet") is None

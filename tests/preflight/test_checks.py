@@ -1,0 +1,298 @@
+"""Each check by itself, on a cluster that answers from fields; then the preflight of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.config.scene import a_spec
+from tests.join.fakes import FakeCluster, a_node
+from winboot.cluster import rights
+from winboot.cluster.base import CalicoConf, FlannelConf
+from winboot.errors import ClusterRefused, ClusterUnreachable, PreflightFailed, UsageError
+from winboot.preflight import CHECKS, Finding, Preflight
+from winboot.spec import NodeSpec
+
+VXLAN = "network: {cni: flannel, mode: vxlan}"
+CALICO = "network: {cni: calico}"
+FLANNEL = FlannelConf("kube-flannel/kube-flannel-cfg", "10.244.0.0/16", "vxlan", vni=4096, port=4789)
+GOOD_CALICO = CalicoConf(strict_affinity=True, vni=4096, port=4789)
+
+
+def found(cluster: FakeCluster, *specs: NodeSpec, drains: bool = False) -> tuple[Finding, ...]:
+    preflight = Preflight(specs, lambda spec: cluster, drains=drains)
+    for spec in specs:
+        preflight.findings(spec)
+    return preflight.all
+
+
+def test_a_cluster_that_is_as_the_profile_says_has_no_findings(tmp_path: Path) -> None:
+    assert found(FakeCluster(all_nodes=(a_node(),)), a_spec(tmp_path)) == ()
+
+
+# What is wrong with the cluster; the profile; the finding's id and level; a word of its reason, one of its fix.
+CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
+    "kubelet newer than the API server": (
+        {"server": "1.35.9"},
+        "",
+        "version-skew",
+        "error",
+        "newer",
+        "kubernetes.version",
+    ),
+    "kubelet too old": ({"server": "1.40.0"}, "", "version-skew", "error", "older", "kubernetes.version"),
+    "no right to approve": (
+        {"own_lacks": ("approve signers.certificates.k8s.io kubernetes.io/kubelet-serving",)},
+        "",
+        "permissions",
+        "error",
+        "approve signers",
+        "manifests operator",
+    ),
+    "no right to mint": (
+        {"own_lacks": ("create secrets in kube-system",)},
+        "",
+        "permissions",
+        "error",
+        "secrets",
+        "operator",
+    ),
+    "no right to clean up": (
+        {"own_lacks": ("list secrets in kube-system",)},
+        "",
+        "permissions",
+        "warning",
+        "killed run",
+        "operator",
+    ),
+    "tokens may not ask": (
+        {"lacks": ("create certificatesigningrequests.certificates.k8s.io",)},
+        "",
+        "bootstrap-bindings",
+        "error",
+        "bootstrap token may not create",
+        "system:node-bootstrapper",
+    ),
+    "nobody approves": (
+        {"lacks": ("create certificatesigningrequests/nodeclient.certificates.k8s.io",)},
+        "",
+        "bootstrap-bindings",
+        "error",
+        "nodeclient",
+        "client certificate",
+    ),
+    "renewal": (
+        {"lacks": ("create certificatesigningrequests/selfnodeclient.certificates.k8s.io",)},
+        "",
+        "bootstrap-bindings",
+        "warning",
+        "selfnodeclient",
+        "expires",
+    ),
+    "no node CIDRs": (
+        {"all_nodes": (a_node(name="linux-1", pod_cidrs=(), operating_system="linux"),)},
+        "",
+        "node-cidrs",
+        "error",
+        "none of the 1 Ready nodes",
+        "--allocate-node-cidrs",
+    ),
+    "no flannel": (
+        {"flannel_conf": None},
+        "",
+        "flannel-config",
+        "error",
+        "no ConfigMap",
+        "manifests flannel",
+    ),
+    "another backend": (
+        {"flannel_conf": FLANNEL},
+        "",
+        "flannel-config",
+        "error",
+        "'vxlan' in the cluster",
+        "agree",
+    ),
+    "another network": (
+        {"flannel_conf": replace(FLANNEL, network="10.99.0.0/16")},
+        VXLAN,
+        "flannel-config",
+        "error",
+        "10.99.0.0/16",
+        "agree",
+    ),
+    "flannel's own VNI": (
+        {"flannel_conf": replace(FLANNEL, vni=None)},
+        VXLAN,
+        "flannel-config",
+        "error",
+        "VNI is 1 in the cluster",
+        "restart",
+    ),
+    "flannel's own port": (
+        {"flannel_conf": replace(FLANNEL, port=None)},
+        VXLAN,
+        "flannel-config",
+        "error",
+        "port is 8472",
+        "restart",
+    ),
+    "direct routing": (
+        {"flannel_conf": replace(FLANNEL, direct_routing=True)},
+        VXLAN,
+        "flannel-config",
+        "error",
+        "DirectRouting",
+        "agree",
+    ),
+    "no Calico": ({}, CALICO, "calico-config", "warning", "no Calico resources", "Install"),
+    "IP-in-IP": (
+        {"calico_conf": replace(GOOD_CALICO, ipip_pools=("pool-1",))},
+        CALICO,
+        "calico-config",
+        "error",
+        "pool-1",
+        "vxlanMode",
+    ),
+    "borrowing": (
+        {"calico_conf": replace(GOOD_CALICO, strict_affinity=None)},
+        CALICO,
+        "calico-config",
+        "error",
+        "borrow",
+        "strictaffinity",
+    ),
+    "Calico's VNI": (
+        {"calico_conf": replace(GOOD_CALICO, vni=4097)},
+        CALICO,
+        "calico-config",
+        "error",
+        "4097",
+        "4096",
+    ),
+    "Linux DaemonSet": (
+        {"unselective": ("kube-system/agent",)},
+        "",
+        "daemonset-selectors",
+        "warning",
+        "kube-system/agent",
+        "kubectl -n kube-system patch daemonset agent",
+    ),
+    "second kube-proxy": (
+        {"kube_proxies": ("kube-system/kube-proxy-windows",)},
+        "",
+        "kube-proxy-daemonset",
+        "error",
+        "kube-proxy-windows",
+        "delete",
+    ),
+    "node in the pod network": (
+        {"all_nodes": (a_node(addresses=(("InternalIP", "10.244.7.7"),)),)},
+        "",
+        "cidr-overlap",
+        "error",
+        "10.244.7.7",
+        "correct",
+    ),
+    "a Linux node of this name": (
+        {"all_nodes": (a_node(operating_system="linux"),)},
+        "",
+        "node-name",
+        "error",
+        "runs linux",
+        "another name",
+    ),
+    "agents without rights": (
+        {"lacks": ("list services",)},
+        "",
+        "node-rbac",
+        "error",
+        "kube-proxy speaks",
+        "manifests rbac",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_wrong_is_found_by_its_id(case: str, tmp_path: Path) -> None:
+    fields, profile, id, level, reason, fix = CASES[case]
+    [one] = found(FakeCluster(**fields), a_spec(tmp_path, profile=profile))
+
+    assert (one.id, one.level) == (id, level)
+    assert reason in one.reason
+    assert fix in one.fix
+
+
+def test_every_check_is_provoked() -> None:
+    """A check that no case provokes might never say anything."""
+    assert {check.id for check in CHECKS} == {case[2] for case in CASES.values()}
+
+
+def test_a_question_that_the_api_server_refuses_is_a_warning(tmp_path: Path) -> None:
+    cluster = FakeCluster(fails={"daemonsets": ClusterRefused("listing DaemonSets: forbidden")})
+
+    [one] = found(cluster, a_spec(tmp_path))
+
+    assert (one.id, one.level) == ("daemonset-selectors", "warning")
+    assert "not checked" in one.reason
+
+
+def test_a_cluster_that_does_not_answer_is_no_finding(tmp_path: Path) -> None:
+    cluster = FakeCluster(fails={"nodes": ClusterUnreachable("no answer")})
+
+    with pytest.raises(ClusterUnreachable):
+        found(cluster, a_spec(tmp_path))
+
+
+def test_what_drains_needs_more_rights(tmp_path: Path) -> None:
+    cluster = FakeCluster(own_lacks=("create pods/eviction",))
+
+    assert found(cluster, a_spec(tmp_path)) == ()
+    assert [one.id for one in found(cluster, a_spec(tmp_path), drains=True)] == ["permissions"]
+
+
+def test_a_cluster_is_asked_once_however_many_nodes_want_to_know(tmp_path: Path) -> None:
+    cluster = FakeCluster()
+    spec = a_spec(tmp_path)
+    others = [replace(spec, node=replace(spec.node, name=f"win-{n}")) for n in range(2, 40)]
+
+    found(cluster, spec, *others)
+
+    assert [call[0] for call in cluster.calls].count("daemonsets") == 1
+    assert [call[0] for call in cluster.calls].count("nodes") == 1
+
+
+def test_a_finding_of_one_node_stops_no_other(tmp_path: Path) -> None:
+    spec = a_spec(tmp_path)
+    other = replace(spec, node=replace(spec.node, name="win-2"))
+    cluster = FakeCluster(all_nodes=(a_node(operating_system="linux"),))
+    preflight = Preflight((spec, other), lambda one: cluster)
+
+    with pytest.raises(PreflightFailed, match="node-name"):
+        preflight.stop_on_error(spec)
+    preflight.stop_on_error(other)
+
+
+def test_a_finding_that_is_skipped_stops_nobody_and_stays_in_the_report(tmp_path: Path) -> None:
+    spec = a_spec(tmp_path)
+    cluster = FakeCluster(flannel_conf=None)
+    preflight = Preflight((spec,), lambda one: cluster, skip=("flannel-config",))
+
+    preflight.stop_on_error(spec)
+
+    assert [(one.id, one.skipped) for one in preflight.all] == [("flannel-config", True)]
+
+
+def test_an_id_that_no_check_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        Preflight((a_spec(tmp_path),), lambda one: None, skip=("flanel-config",))
+
+    assert caught.value.hint == "Did you mean 'flannel-config'?"
+
+
+def test_every_right_has_its_reason() -> None:
+    for need in (*rights.JOIN, *rights.TOKENS, *rights.DRAIN, *rights.PREFLIGHT, *rights.HOUSEKEEPING):
+        assert need.why

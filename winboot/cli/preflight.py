@@ -1,0 +1,46 @@
+"""`winboot preflight`: are cluster and machines ready for a join, and may we do what a join does?"""
+
+from __future__ import annotations
+
+import typer
+
+from winboot.cli import EXIT_INTERRUPTED
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    Drain,
+    InventoryFile,
+    Limit,
+    Output,
+    OutputForm,
+    ReportFile,
+    SkipPreflight,
+    Workers,
+    words,
+)
+
+
+def preflight(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    drain: Drain = False,
+    skip_preflight: SkipPreflight = None,
+    output: OutputForm = Output.table,
+    report: ReportFile = None,
+    workers: Workers = 32,
+) -> None:
+    """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
+    from winboot.cli.output import check_report_path, progress, save, show
+    from winboot.cli.targets import load_targets, run_context
+    from winboot.join import Options, check_both_sides
+
+    check_report_path(report)
+    specs = load_targets(inventory, words(limit))
+    options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
+    with (
+        progress(output, [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (context, tuned),
+    ):
+        result = check_both_sides(specs, context, tuned(options))
+    show(result, output)
+    save(result, report)
+    raise typer.Exit(EXIT_INTERRUPTED if context.stop.requested else result.exit_code)
