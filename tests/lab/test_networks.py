@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from winboot_lab.cli.staging import stage
 from winboot_lab.cluster import ClusterPlan
-from winboot_lab.programs import hcn
+from winboot_lab.programs import calico, hcn
 from winboot_lab.programs.plugins import Azure
 from winboot_lab.windows.network import Adapter, Address, Route
 from winboot_lab.windows.programs_api import image_bytes
@@ -59,10 +59,14 @@ def _dual() -> ClusterPlan:
     )
 
 
+# What Calico takes for the node 10.0.1.11 in the lab (winboot_lab.programs.calico.block_of).
+BLOCK: Final = "10.244.66.192/26"
+
+
 def _calico_services(site: Site) -> None:
-    """What a person's Calico services do: networks and plug-ins, but no configuration; the endpoint comes with a pod."""
+    """What a person's Calico services do: networks, endpoint and plug-ins, but no configuration."""
     machine = site.machine
-    subnet = ipaddress.ip_network(site.node()["spec"]["podCIDR"])
+    subnet = calico.block_of(site.node())
     for name, prefix, gateway, vsid in (
         ("External", "192.168.255.0/30", "192.168.255.1", 9999),
         ("Calico", str(subnet), str(subnet[1]), 4096),
@@ -75,6 +79,15 @@ def _calico_services(site: Site) -> None:
             return
         if not found["ManagementIP"]:
             return
+    if hcn.endpoint(machine, calico.ENDPOINT) is None:
+        endpoint = {
+            "Name": calico.ENDPOINT,
+            "VirtualNetwork": found["ID"],
+            "IPAddress": str(subnet[2]),
+            "IsRemoteEndpoint": True,
+            "Policies": [{"Type": "PA", "PA": found["ManagementIP"]}],
+        }
+        hcn.call(machine, "POST", "/endpoints/", endpoint)
     for name in ("calico", "calico-ipam"):
         machine.files.write(rf"C:\opt\cni\bin\{name}.exe", image_bytes(name, "3.32.0"))
     machine.files.make_directory(r"C:\CalicoWindows")
@@ -157,14 +170,21 @@ SOLUTIONS: Final = (
     Solution(
         "calico",
         {"cni": "calico", "managed_by": "operator"},
-        lambda: ClusterPlan(flannel=None, calico=True),
+        lambda: ClusterPlan(flannel=None, calico=True, allocates=False),
+        pods=BLOCK,
         services=("containerd", "kubelet"),
     ),
-    Solution("calico-services", {"cni": "calico", "managed_by": "winboot"}, somebody=_calico_services),
+    Solution(
+        "calico-services",
+        {"cni": "calico", "managed_by": "winboot"},
+        pods=BLOCK,
+        somebody=_calico_services,
+    ),
     Solution(
         "calico-node",
         {"cni": "calico", "managed_by": "winboot"},
-        lambda: ClusterPlan(flannel=None, calico_nodes=True),
+        lambda: ClusterPlan(flannel=None, calico_nodes=True, allocates=False),
+        pods=BLOCK,
         wishes={"artifacts": {"calico": "3.32.0"}},
         services=("containerd", "kubelet", "calico-node", "kube-proxy"),
     ),
@@ -187,7 +207,8 @@ SOLUTIONS: Final = (
         {"cni": "none", "network_name": "Calico"},
         lambda: ClusterPlan(flannel=None, calico=True),
         # What somebody else brings, only the user can know.
-        wishes={"kube_proxy": {"config": {"winkernel": {"sourceVip": "10.244.1.2"}}}},
+        wishes={"kube_proxy": {"config": {"winkernel": {"sourceVip": "10.244.66.194"}}}},
+        pods=BLOCK,
         releases=("2022",),
     ),
 )

@@ -166,6 +166,33 @@ def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_where_t
     assert HINTS["NoPodNetwork"] in problem.hint
 
 
+def test_an_endpoint_that_hns_is_not_ready_to_attach_is_attached_some_seconds_later(
+    joined: Callable[[str], Node],
+):
+    """Right after it made the network it refuses (flannel-io/flannel#1112); flanneld tries again, too."""
+    node = joined("own network")
+    node.after(remove_network("l2bridge"))
+    node.machine.hns.busy_attachments = 3
+
+    assert node.change(STEP, "kube-proxy").states[STEP] == "ok", "after its detached run"
+
+    assert node.machine.hns.busy_attachments == 0
+    node.site.settle(60)
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def test_an_endpoint_is_made_when_hns_knows_the_machines_address(joined: Callable[[str], Node]):
+    """Before that a network is not ready (flannel hostgw_windows.go waits for ManagementIP)."""
+    node = joined("own network")
+    node.after(remove_network("l2bridge"))
+    node.machine.hns.management_delay = 12.0
+
+    assert node.change(STEP, "kube-proxy").states[STEP] == "ok", "after its detached run"
+    node.machine.hns.management_delay = 1.0
+    node.site.settle(60)
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
 def test_hns_that_refuses_is_told_with_its_own_words(joined: Callable[[str], Node]):
     node = joined("own network")
     node.undo(STEP)

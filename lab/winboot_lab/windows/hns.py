@@ -109,6 +109,8 @@ class Hns:
         self._next_error: HnsError | None = None
         # Faults: how often, and how long (lab seconds), calls of a method below a path hang.
         self._hangs: list[tuple[str, str, float]] = []
+        # A fault: so many attachments are refused, as right after a network was made (flannel-io/flannel#1112).
+        self.busy_attachments = 0
         # How long (lab seconds) it takes until a new network knows its ManagementIP.
         self.management_delay = 1.0
 
@@ -490,8 +492,11 @@ class Hns:
         )
         if str(body.get("SystemType", "Host")) != "Host":
             raise Refusal("value", str(body.get("SystemType")), "attaching to something other than the host")
+        if self.busy_attachments:
+            self.busy_attachments -= 1
+            raise HnsError(0x80070032, "The request is not supported.")
         if endpoint.get("_interface"):
-            raise HnsError(0x803B0016, "The endpoint is already attached.")
+            raise HnsError(0x803B0016, "This endpoint is already attached to the switch.")
         net = self._machine.network
         adapter = net.add_adapter(
             f"vEthernet ({endpoint['Name']})",
