@@ -2831,6 +2831,7 @@ function New-NetworkRequest {
 function Set-HostEndpoint {
     # The host's endpoint in the pod network. It gets no gateway: the host has its own way out.
     param([hashtable]$Wanted)
+    Wait-ManagementAddress -Wanted $Wanted
     $network = @(Get-HnsObject -Kind networks -Name $Wanted.name)[0]
     $address = Assert-Known -Text '<<pod_endpoint>>'
     $endpoint = $null
@@ -2846,9 +2847,36 @@ function Set-HostEndpoint {
         }
         $endpoint = New-HnsObject -Kind endpoints -Request $request
     }
-    if (Find-Address -Ip $address) { return }
+    Connect-HostEndpoint -Id $endpoint.ID -Address $address
+}
+
+function Connect-HostEndpoint {
+    # Attaches an endpoint to the host. HNS refuses for some seconds after it made the network, or attaches and says that
+    # it had been: flanneld tries again, too (flannel hostgw_windows.go; flannel-io/flannel#1112, #1391). Done is what
+    # gives the host the address.
+    param([string]$Id, [string]$Address)
     # Compartment 1 is the host's own.
-    [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$($endpoint.ID)/attach" -Request @{ SystemType = 'Host'; CompartmentId = 1 })
+    $hostSystem = @{ SystemType = 'Host'; CompartmentId = 1 }
+    $attached = {
+        if (Find-Address -Ip $Address) { return $true }
+        try { [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$Id/attach" -Request $hostSystem) } catch [InvalidOperationException] { return $false }
+        $true
+    }
+    if (Wait-Until -Test $attached -Seconds 15) { return }
+    # Once more, for its reason.
+    [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$Id/attach" -Request $hostSystem)
+}
+
+function Wait-ManagementAddress {
+    # Waits until HNS has noted the machine's address in a new network: before that it refuses endpoints (flanneld waits,
+    # too). Where it never does, the look after it says so.
+    param([hashtable]$Wanted)
+    $known = {
+        Restore-Uplink
+        $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
+        $networks.Count -gt 0 -and "$(Read-Member -Object $networks[0] -Names 'ManagementIP')" -ne ''
+    }
+    [void](Wait-Until -Test $known -Seconds 30)
 }
 
 function Get-PodNetworkDifference {
