@@ -2504,7 +2504,7 @@ function Read-NetworkSnapshot {
 
 function Read-InterfaceSnapshot {
     # One interface as a table, for JSON.
-    param([hashtable]$Own)
+    param([object]$Own)
     $adapter = $Own.adapter
     $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
     $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
@@ -2523,7 +2523,7 @@ function Read-InterfaceSnapshot {
 
 function Read-InterfaceIdentity {
     # Which interface it is, and the addresses and DNS servers that somebody set on it.
-    param([hashtable]$Own)
+    param([object]$Own)
     $guid = [string]$Own.adapter.InterfaceGuid
     $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
     @{
