@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final, Literal
 import typer
 
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
+from winboot.errors import Interrupted
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
     from winboot.spec import NodeSpec
-    from winboot.transport.base import Probe
+    from winboot.transport.base import Certificate, Probe
+    from winboot.transport.logins import Logins
 
 # Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
 CLOCK_FAILS_S: Final = 300
@@ -56,12 +58,18 @@ def ping(
     from winboot import fleet
     from winboot.cli.targets import Clusters, load_targets
     from winboot.run import Stop
+    from winboot.transport.logins import Logins
 
     specs = load_targets(inventory, words(limit))
     with closing(Clusters()) as clusters:
         clocks = _clocks(specs, clusters)
+    stop, logins = Stop(), Logins()
     results = fleet.each(
-        specs, lambda spec: _ping(spec, clocks[_cluster_of(spec)]), stop=Stop(), workers=workers
+        specs,
+        lambda spec: _ping(spec, clocks[_cluster_of(spec)], logins),
+        stop=stop,
+        workers=workers,
+        late=_left,
     )
     if output is Output.json:
         for result in results:
@@ -73,7 +81,9 @@ def ping(
     else:
         for result in results:
             _show(result)
-    raise typer.Exit(_exit_code([result.exit_code for result in results]))
+    raise typer.Exit(
+        stop.exit_code if stop.requested else _exit_code([result.exit_code for result in results])
+    )
 
 
 def _exit_code(codes: list[int]) -> int:
@@ -85,18 +95,57 @@ def _exit_code(codes: list[int]) -> int:
     return bad[0] if len(set(bad)) == 1 else 1
 
 
-def _ping(spec: NodeSpec, clock: Clock) -> Pinged:
+def _ping(spec: NodeSpec, clock: Clock, logins: Logins) -> Pinged:
     from winboot.cli.targets import open_transport
     from winboot.errors import WinbootError
 
     machine = spec.machine
     try:
-        with open_transport(spec) as transport:
+        with open_transport(spec, logins) as transport:
             found = list(judge(transport.probe(), spec, *clock))
     except WinbootError as error:
         finding = Finding("error", type(error).__name__, error.problem, error.hint)
-        return Pinged(spec.node.name, machine.address, (finding,), error.exit_code)
+        return Pinged(spec.node.name, machine.address, (finding, *_outside(spec)), error.exit_code)
     return Pinged(spec.node.name, machine.address, tuple(found), int(any(f.level == "error" for f in found)))
+
+
+def _left(spec: NodeSpec) -> Pinged:
+    """What is known of a machine that had not answered when the command was stopped."""
+    finding = Finding(
+        "error", "Interrupted", "it had not answered when the command was stopped", "Run it again."
+    )
+    return Pinged(spec.node.name, spec.machine.address, (finding,), Interrupted.exit_code)
+
+
+def _outside(spec: NodeSpec) -> Iterator[Finding]:
+    """What a machine that kept us out shows to anyone: the certificate to pin, and which logins it would take."""
+    from winboot.errors import WinbootError
+    from winboot.transport.base import look_from_outside
+
+    try:
+        seen = look_from_outside(spec.machine.connection, name=spec.node.name)
+    except WinbootError:
+        return
+    if seen is not None:
+        yield from _shown(seen.certificate, seen.offered_auth, spec)
+
+
+def _shown(certificate: Certificate | None, offered: tuple[str, ...], spec: NodeSpec) -> Iterator[Finding]:
+    if certificate is not None:
+        until = certificate.not_after.date().isoformat()
+        shown = f"{certificate.protocol}, {certificate.subject}, issued by {certificate.issuer}, valid until {until}"
+        yield Finding("ok", "TLS", f"{shown}, fingerprint sha256:{certificate.fingerprint}")
+        if certificate.not_after < datetime.now(UTC):
+            yield Finding(
+                "warning",
+                "TLS",
+                f"the certificate expired on {until}; pinned by its fingerprint it is accepted all the same",
+                "Renew it on the machine, and its fingerprint in the inventory.",
+            )
+    else:
+        yield Finding("ok", "TLS", "none: HTTP, and the login seals every message")
+    names = ", ".join(offered) or "nothing"
+    yield Finding("ok", "authentication", f"offered: {names}; used: {spec.machine.connection.auth}")
 
 
 def _cluster_of(spec: NodeSpec) -> tuple[str, str | None]:
@@ -136,14 +185,7 @@ def judge(
 
 
 def _wire(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
-    certificate = probe.certificate
-    if certificate is not None:
-        until = certificate.not_after.date().isoformat()
-        yield Finding("ok", "TLS", f"{certificate.protocol}, {certificate.subject}, valid until {until}")
-    else:
-        yield Finding("ok", "TLS", "none: HTTP, and the login seals every message")
-    offered = ", ".join(probe.offered_auth) or "nothing"
-    yield Finding("ok", "authentication", f"offered: {offered}; used: {spec.machine.connection.auth}")
+    yield from _shown(probe.certificate, probe.offered_auth, spec)
     if "basic" in (scheme.lower() for scheme in probe.offered_auth):
         yield Finding(
             "warning",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from winboot.run import Listener
     from winboot.spec import NodeSpec
     from winboot.transport.base import Transport
+    from winboot.transport.logins import Logins
 
 # SIGHUP: the terminal or the SSH session was closed. Windows has none.
 SIGNALS: Final = tuple(
@@ -64,11 +65,13 @@ def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
     return [one for one in inventory if not limit or {one.name, *one.groups} & set(limit)]
 
 
-def open_transport(spec: NodeSpec) -> Transport:
-    """A session on the node's machine; nothing is sent before it is used."""
+def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:
+    """A session on the node's machine; nothing is sent before it is used. `logins` is what a run knows of accounts."""
     from winboot.transport.base import connect
 
-    return connect(spec.machine.connection, name=spec.node.name)
+    connection, name = spec.machine.connection, spec.node.name
+    transport = connect(connection, name=name)
+    return transport if logins is None else logins.guarded(connection, transport, name=name)
 
 
 class Clusters:
@@ -110,10 +113,12 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
     from winboot.join import RunContext
     from winboot.journal import default_folder
     from winboot.run import Stop
+    from winboot.transport.logins import Logins
 
     stop, clusters = Stop(), Clusters()
+    logins = Logins()
     context = RunContext(
-        connect=open_transport,
+        connect=lambda spec: open_transport(spec, logins),
         cluster=clusters,
         listener=listener,
         journals=default_folder() / "runs",

@@ -89,6 +89,15 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """What a machine shows to anyone who asks."""
+
+    offered_auth: tuple[str, ...]
+    certificate: Certificate | None
+    host_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     """What `winboot ping` shows of a machine: facts, no judgement.
 
@@ -185,6 +194,18 @@ def connect(connection: Connection, *, name: str) -> Transport:
     from winboot.transport.tunnel import TunnelledTransport
 
     return TunnelledTransport(connection, make, name=name)
+
+
+def look_from_outside(connection: Connection, *, name: str) -> Outside | None:
+    """What a WinRM endpoint shows to anyone: its certificate and the logins it offers; None for other ways.
+
+    Nothing secret is sent. Raises TransportError.
+    """
+    if connection.transport != "winrm" or connection.tunnel is not None:
+        return None
+    from winboot.transport.probe import visible_from_outside
+
+    return visible_from_outside(_endpoint(connection, name), name)
 
 
 def _endpoint(connection: Connection, name: str) -> Endpoint:

@@ -19,9 +19,9 @@ from typing import IO, Final, Self
 
 from winboot.errors import Unreachable
 from winboot.secret import Secret
-from winboot.transport.base import Probe, nobody_waits
+from winboot.transport.base import Outside, Probe, nobody_waits
 from winboot.transport.console import ARGUMENTS, Conversation, standard_input
-from winboot.transport.probe import PROBE_SCRIPT, Outside, read_probe
+from winboot.transport.probe import PROBE_SCRIPT, read_probe
 
 # Names another program than the powershell.exe of Windows; the lab's stand-in is reached this way.
 PROGRAM_VARIABLE: Final = "WINBOOT_POWERSHELL"

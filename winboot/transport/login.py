@@ -55,9 +55,10 @@ class EagerLogin(_Login):  # type: ignore[misc]
     def _go_on(
         self, context: Any, token: bytes | None, response: requests.Response, **kwargs: Any
     ) -> requests.Response:
+        # The certificate is the connection's: the first answer shows it, while its body is still to be read.
+        bound = self._get_cbt_data(response) if self.send_cbt else None
+        bindings = GssChannelBindings(application_data=bound) if bound else None
         while token:
-            bound = self._get_cbt_data(response) if self.send_cbt else None
-            bindings = GssChannelBindings(application_data=bound) if bound else None
             reply = context.step(token, channel_bindings=bindings)
             if reply is None:
                 break

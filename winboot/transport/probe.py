@@ -6,7 +6,6 @@ import http.client
 import json
 import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives import hashes
 
 from winboot.clean import clean
 from winboot.errors import ProtocolError
-from winboot.transport.base import Certificate, Endpoint, Probe
+from winboot.transport.base import Certificate, Endpoint, Outside, Probe
 from winboot.transport.failures import LIBRARY_ERRORS, translate
 
 # Plain enough for Constrained Language, where .NET calls fail: there the answer stays null, and the mode
@@ -52,15 +51,6 @@ ConvertTo-Json -InputObject $answer -Compress
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a machine shows to anyone who asks."""
-
-    offered_auth: tuple[str, ...]
-    certificate: Certificate | None
-    host_key: str | None = None
-
-
 def visible_from_outside(endpoint: Endpoint, name: str) -> Outside:
     """Which logins the endpoint offers and which certificate it shows, trusted or not. Nothing secret is
     sent.
@@ -90,7 +80,7 @@ def _ask(endpoint: Endpoint) -> Outside:
         answer = connection.getresponse()
         answer.read()
         offers = answer.headers.get_all("WWW-Authenticate") or []
-        return Outside(tuple(offer.split(" ")[0] for offer in offers), certificate)
+        return Outside(tuple(clean(offer.split(" ")[0]) for offer in offers), certificate)
     finally:
         connection.close()
 
@@ -102,8 +92,8 @@ def _certificate(sock: ssl.SSLSocket) -> Certificate | None:
     certificate = x509.load_der_x509_certificate(der)
     return Certificate(
         fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
-        subject=certificate.subject.rfc4514_string(),
-        issuer=certificate.issuer.rfc4514_string(),
+        subject=clean(certificate.subject.rfc4514_string()),
+        issuer=clean(certificate.issuer.rfc4514_string()),
         names=_names(certificate),
         not_after=certificate.not_valid_after_utc,
         protocol=sock.version() or "",

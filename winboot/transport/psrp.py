@@ -31,6 +31,7 @@ from pypsrp.powershell import Fragment, PowerShell, RunspacePool
 from pypsrp.serializer import TaggedValue
 from pypsrp.shell import CommandState, SignalCode
 from pypsrp.wsman import NAMESPACES, SelectorSet, WSManAction
+from spnego.exceptions import SpnegoError
 
 from winboot.errors import (
     Busy,
@@ -390,7 +391,11 @@ class PsrpTransport:
             if connection.wire.answered:
                 raise
             # It took the connection and then said nothing: for the caller that is a machine out of reach.
-            raise Unreachable(error.problem, hint=error.hint, node=self._name) from error
+            raise Unreachable(
+                error.problem,
+                hint="Is WinRM on there? 5985 is plain HTTP, 5986 is HTTPS: does `connection` say which?",
+                node=self._name,
+            ) from error
         connection.wire.patience = float(timeouts.resume)
         return pool
 
@@ -400,7 +405,7 @@ class PsrpTransport:
             pool.open()
         except (TransportError, *LIBRARY_ERRORS) as error:
             # The machine may have made the session although we do not know of it; its id is ours.
-            if isinstance(error, ConnectionLost) or pool.shell.opened:
+            if isinstance(error, ConnectionLost | SpnegoError | ElementTree.ParseError) or pool.shell.opened:
                 self._delete(connection, pool)
             raise translate(error, self._name, self._endpoint.user) from error
         return pool

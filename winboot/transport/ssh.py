@@ -49,9 +49,9 @@ from winboot.inventory import Connection, Jump
 from winboot.profile import Reference
 from winboot.retry import again
 from winboot.secret import Secret
-from winboot.transport.base import Probe, Timeouts, nobody_waits
+from winboot.transport.base import Outside, Probe, Timeouts, nobody_waits
 from winboot.transport.console import AGAIN, Conversation, command_line, standard_input
-from winboot.transport.probe import PROBE_SCRIPT, Outside, read_probe
+from winboot.transport.probe import PROBE_SCRIPT, read_probe
 
 # Without a handler, logging prints paramiko's tracebacks to standard error.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import logging
 import ssl
+import time
 from typing import Any, Final
 from xml.etree import ElementTree
 
@@ -26,13 +27,18 @@ from pypsrp.exceptions import WinRMError, WinRMTransportError
 from pypsrp.wsman import SelectorSet, WSMan, _TransportHTTP
 from requests.adapters import BaseAdapter, HTTPAdapter
 
-from winboot.errors import Busy, ConnectionLost, Unreachable, WinbootError
+from winboot.errors import Busy, ConnectionLost, ProtocolError, TransportError, Unreachable, WinbootError
 from winboot.retry import again
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.dial import lead_through
 from winboot.transport.failures import LIBRARY_ERRORS, translate
 from winboot.transport.login import EagerLogin
 
+# MaxEnvelopeSizekb is 500 by default, and what is asked for is less; sealed and in base64 it is half as much again.
+LARGEST_ANSWER: Final = 4 << 20
+# A whole answer may take so many read timeouts.
+WHOLE_READS: Final = 3
+_PIECE: Final = 1 << 16
 _QUIET: Final = ("pypsrp", "requests", "urllib3", "spnego")
 
 
@@ -111,6 +117,9 @@ class Wire(_TransportHTTP):
             return self._sealed_once(message, timeout) if self.wrap_required else self._send(message, timeout)
         except WinRMTransportError as error:
             if error.code == 503:
+                # A login that was not finished must not be gone on with: the next one begins anew.
+                if self.wrap_required and self.encryption is None:
+                    self.forget()
                 raise translate(error, self._name, self._user) from error
             raise
         except LIBRARY_ERRORS as error:
@@ -166,8 +175,9 @@ class Wire(_TransportHTTP):
         if self._via is not None:
             lead_through(plain, self._via)
             lead_through(secure, self._via)
-        session.mount("https://", _Whole(secure))
-        session.mount("http://", _Whole(plain))
+        seconds = WHOLE_READS * float(self.read_timeout)
+        session.mount("https://", _Whole(secure, self._name, seconds))
+        session.mount("http://", _Whole(plain, self._name, seconds))
         return session
 
 
@@ -199,11 +209,18 @@ class Connection(WSMan):
 
 
 class _Whole(BaseAdapter):
-    """Refuses an answer that ends within its header, which http.client takes for a short but valid one."""
+    """Reads answers whole, and refuses those that no WinRM gives.
 
-    def __init__(self, inner: BaseAdapter) -> None:
+    An answer that ends within its header is taken by http.client for a short but valid one. A redirect would be followed
+    with a new login, to another machine and out of TLS. A packed answer, one of any size or one that drips would take
+    memory and time of ours from all other machines. What answers a sealed request is sealed.
+    """
+
+    def __init__(self, inner: BaseAdapter, name: str, seconds: float) -> None:
         super().__init__()
         self._inner = inner
+        self._name = name
+        self._seconds = seconds
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         answer = self._inner.send(request, *args, **kwargs)
@@ -212,10 +229,62 @@ class _Whole(BaseAdapter):
         if "content-length" not in answer.headers and "transfer-encoding" not in answer.headers:
             answer.close()
             raise requests.ConnectionError("the answer was cut off")
+        try:
+            self._refuse_strange(request, answer)
+            self._refuse_promised(answer)
+            if answer.status_code == 401 and "content-length" in answer.headers:
+                # The login reads the certificate off the open answer, for its channel binding (RFC 5929).
+                return answer
+            body = self._body(answer)
+        except (TransportError, *LIBRARY_ERRORS):
+            answer.close()
+            raise
+        # requests keeps what it has read of an answer in these two.
+        vars(answer).update(_content=body, _content_consumed=True)
         return answer
+
+    def _refuse_strange(self, request: requests.PreparedRequest, answer: requests.Response) -> None:
+        if 300 <= answer.status_code < 400:
+            where = answer.headers.get("location", "nowhere")
+            raise self._error(f"it redirects to {where} (HTTP {answer.status_code}), which is not followed")
+        packing = answer.headers.get("content-encoding", "identity")
+        if packing.lower() != "identity":
+            raise self._error(f"its answer is packed ({packing}), which nobody asked for")
+        sealed = _is_sealed(request.headers.get("content-type", ""))
+        if sealed and answer.status_code == 200 and not _is_sealed(answer.headers.get("content-type", "")):
+            raise self._error("it answered a sealed message with one that is not sealed")
+
+    def _refuse_promised(self, answer: requests.Response) -> None:
+        promised = answer.headers.get("content-length", "0")
+        if not promised.isdecimal() or int(promised) > LARGEST_ANSWER:
+            raise self._error(f"its answer is larger than {LARGEST_ANSWER >> 20} MiB")
+
+    def _body(self, answer: requests.Response) -> bytes:
+        deadline, body = time.monotonic() + self._seconds, bytearray()
+        while piece := answer.raw.read1(_PIECE, decode_content=False):
+            body += piece
+            if len(body) > LARGEST_ANSWER:
+                raise self._error(f"its answer is larger than {LARGEST_ANSWER >> 20} MiB")
+            if time.monotonic() > deadline:
+                raise self._error(f"its answer took longer than {self._seconds:.0f} s to come in")
+        # Unless it is given back, the next request opens another connection, and logs in again.
+        answer.raw.release_conn()
+        return bytes(body)
+
+    def _error(self, what: str) -> ProtocolError:
+        return ProtocolError(
+            f"{self._name}: {what}",
+            hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+            node=self._name,
+        )
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _is_sealed(content_type: str | bytes) -> bool:
+    text = content_type.decode("latin-1") if isinstance(content_type, bytes) else content_type
+    return text.lower().startswith(("multipart/encrypted", "multipart/x-multi-encrypted"))
 
 
 class _TlsAdapter(HTTPAdapter):
