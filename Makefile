@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 
-.PHONY: help demo test check lint conformance real fuzz bench bench-peer lock clean docs
+.PHONY: help demo test check lint conformance real fuzz matrix bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -40,6 +40,9 @@ real: ## the library and the golden scripts on a real PowerShell (PWSH=path; 69 
 fuzz: $(STAMP) ## the long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $$(grep -rl '@given' tests --include='test_*.py')
+
+matrix: $(STAMP) ## every combination of machines, and cuts at every place: hours
+	$(BIN)/python -m pytest -m matrix -n auto --maxprocesses 8
 
 bench: $(STAMP) ## ratios against a floor or a peer measured in the same run
 	$(BIN)/python -m benchmarks

@@ -219,3 +219,66 @@ def test_one_that_an_older_profile_brought_is_left_to_a_person(node: Node):
     assert (problem.id, problem.message) == ("NetworkLeft", "the HNS network cbr0 is still there")
     assert "Remove-HnsNetwork" in problem.hint
     node.change("dynamic-ports")
+
+
+def test_an_agent_whose_run_failed_makes_no_switch_alone_when_the_cause_goes_away(node: Node):
+    """The static address would go with it, and nobody would watch."""
+    answering = node.file(r"C:\k\flanneld.kubeconfig")
+    assert answering is not None
+    node.undo(STEP)
+    node.after(stop("flanneld"), replace(r"C:\k\flanneld.kubeconfig", "10.0.0.10", "10.9.9.9"))
+    assert node.change(STEP).problem(STEP).id == "DetachedFailed"
+
+    node.write(r"C:\k\flanneld.kubeconfig", answering)
+    node.site.settle(600)
+    node.machine.reboot()
+    node.site.settle(600)
+
+    assert node.machine.reachable()
+    assert node.machine.services.need("flanneld").status == "Stopped"
+    assert "cbr0" not in {one["Name"] for one in node.machine.hns.networks.values()}
+    assert "service flanneld: kept from starting" in node.look(STEP).differences(STEP)
+    assert node.change(STEP).states == {STEP: "ok"}
+    assert node.registry(r"SYSTEM\CurrentControlSet\Services\flanneld", "Start") == 2
+    assert node.machine.reachable()
+
+
+def test_an_api_server_that_is_away_is_no_reason_to_remove_a_network(node: Node):
+    node.after(replace(r"C:\k\flanneld.kubeconfig", "10.0.0.10", "10.9.9.9"), forwarding_off("10.0.1.11"))
+    before = set(node.machine.hns.networks)
+
+    node.change(STEP)
+
+    assert set(node.machine.hns.networks) == before
+    assert node.machine.services.need("flanneld").status == "Running"
+
+
+def test_a_network_that_hns_does_not_remove_does_not_keep_the_machine_from_its_address(
+    joined: Callable[[str], Node],
+):
+    """Each call has a limit of its own, and what hangs is named."""
+    node = joined("own network").after(network(other_address, "l2bridge"))
+    node.machine.hns.hang("DELETE", "/networks/")
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert "HNS has not answered DELETE /networks/" in problem.message
+    assert HINTS["HnsHangs"] in problem.hint
+    assert node.machine.reachable()
+
+
+def test_a_run_that_is_killed_is_taken_back_by_the_second_line(joined: Callable[[str], Node]):
+    node = joined("own network")
+    node.undo(STEP)
+    node.machine.hns.hang("GET", "/networks/", seconds=50, times=100)
+    assert node.run(STEP).ended == "detached"
+    node.site.machine.settle(30)
+    (task,) = [one for one in node.machine.tasks.all() if one.running is not None]
+    id_ = task.name.removeprefix("detached-")
+    node.machine.tasks.stop(task)
+    node.machine.hns.forget_hangs()
+    node.site.settle(3000)
+
+    assert node.state(rf"detached\{id_}.json")["state"] == "failed"
+    assert node.machine.reachable()
+    assert not [one.name for one in node.machine.tasks.all() if one.name.startswith("detached-")]

@@ -143,6 +143,10 @@ class Hns:
         """
         self._hangs += [(method, path, seconds)] * times
 
+    def forget_hangs(self) -> None:
+        """The fault is over."""
+        self._hangs.clear()
+
     def hanging(self, method: str, path: str) -> float:
         """How long this call takes; 0 where nothing is wrong."""
         # "requires the hns policy list to be removed before network" (AgentBaker, cleanupnetwork.ps1, of 17763.1554).

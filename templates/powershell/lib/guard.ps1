@@ -1,20 +1,16 @@
 # Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
 
 function Get-GuardDifference {
-    # Nothing to guard with DHCP, or where the network stands; else the task of the startup has to be running.
+    # Nothing to guard where no adapter has a setting of somebody's, or where the network stands; else the task of the startup
+    # has to be running.
     param($Wanted)
-    $address = Get-NodeAddress
-    if (-not $address -or -not (Test-StaticAddress $address.ip)) { return }
-    if (-not (Test-OperatorAwaited $Wanted)) { return }
+    $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity $_ } | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
+    if ($own.Count -eq 0 -or -not (Test-OperatorAwaited $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
-    New-Difference -Key 'guard' -What "guard of the static address $($address.ip)" -Is 'nobody' -Want 'the startup task'
-}
-
-function Test-StaticAddress {
-    # Whether somebody set this address by hand.
-    param([string]$Ip)
-    @(Find-Address $Ip | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' }).Count -gt 0
+    $addresses = @($own | ForEach-Object { $_.addresses } | ForEach-Object { $_.ip })
+    $what = if ($addresses.Count -gt 0) { "guard of the static address $($addresses -join ', ')" } else { "guard of the settings of $($own[0].name)" }
+    New-Difference -Key 'guard' -What $what -Is 'nobody' -Want 'the startup task'
 }
 
 function Test-OperatorAwaited {

@@ -1,0 +1,102 @@
+"""Machines as they stand in server rooms: several adapters, several addresses, DHCP with DNS servers set by hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from winboot_lab.windows.network import Address
+
+from tests.lab.site import NodePlan, Site
+from tests.lab.test_networks import BY_NAME, SOLUTIONS, _watch
+
+NODE: Final = "10.0.1.11"
+SECOND: Final = "10.0.1.99"
+DNS: Final = ["10.0.0.53"]
+
+Addressing = Literal["static", "dhcp", "dhcp and DNS by hand"]
+
+
+@dataclass(frozen=True)
+class Room:
+    """One machine: its solution, how many adapters it has (storage is the first that Windows lists), how the node's one
+    gets its address, how many it has, and its release."""
+
+    solution: str
+    adapters: int
+    addressing: Addressing
+    addresses: int
+    release: str
+
+    def __str__(self) -> str:
+        return f"{self.solution}-{self.adapters} adapters-{self.addressing}-{self.addresses} addresses-{self.release}"
+
+    def site(self, folder: Path) -> Site:
+        """The bare machine and its cluster."""
+        solution = BY_NAME[self.solution]
+        site = Site(
+            folder,
+            NodePlan("win-1", self.release, NODE),  # type: ignore[arg-type]
+            cluster=solution.cluster(),
+            wishes={**solution.wishes, "network": {"mode": None, **solution.network}},
+            prepare=self._furnish,
+        )
+        if solution.somebody is not None:
+            _watch(site, solution.somebody)
+        return site
+
+    @property
+    def _theirs(self) -> bool:
+        return self.solution.startswith("none") or self.solution in ("calico", "calico-services")
+
+    def _furnish(self, site: Site) -> None:
+        network = site.machine.network
+        uplink = network.management()
+        assert uplink is not None
+        if self.addressing != "static":
+            uplink.served = True
+            network.set_dhcp(uplink, True)
+            uplink.dns = list(DNS) if self.addressing == "dhcp and DNS by hand" else []
+        if self.addresses == 2:
+            network.add_address(uplink, Address(SECOND, 16, skip_as_source=True))
+        for name, address in (("Storage", "172.20.0.5"), ("Backup", "172.21.0.5"))[: self.adapters - 1]:
+            # Whoever makes a network beside winboot names its adapter, or not (Calico: VXLAN_ADAPTER): that is theirs.
+            network.plug_in_another(name, address, first=name == "Storage" and not self._theirs)
+        network.publish(uplink)
+        site.settle(30)
+
+
+def rooms() -> list[Room]:
+    """Every combination that Windows allows: beside a leased address there can be no second one."""
+    return [
+        Room(solution.name, adapters, addressing, addresses, release)
+        for solution in SOLUTIONS
+        for adapters, addressing, addresses, release in itertools.product(
+            (1, 2, 3), ("static", "dhcp", "dhcp and DNS by hand"), (1, 2), solution.releases
+        )
+        if addresses == 1 or addressing == "static"
+    ]
+
+
+def pairwise(every: list[Room]) -> Iterator[Room]:
+    """A few of them, in which every two values of two properties but the solution's meet that meet anywhere."""
+    left = {pair for room in every for pair in _pairs(room)}
+    while left:
+        # The solutions take turns as far as they add the same.
+        best = max(every, key=lambda room: len(left & _pairs(room)))
+        yield best
+        left -= _pairs(best)
+        every = [room for room in every if room.solution != best.solution] or every
+
+
+def _pairs(room: Room) -> set[tuple[str, object, str, object]]:
+    values: list[tuple[str, object]] = [
+        ("adapters", room.adapters),
+        ("addressing", room.addressing),
+        ("addresses", room.addresses),
+        ("release", room.release),
+    ]
+    return {(a, x, b, y) for (a, x), (b, y) in itertools.combinations(values, 2)}

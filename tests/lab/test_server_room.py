@@ -1,0 +1,110 @@
+"""The machine is reached by every address it had: during a join, after it, and after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from winboot_lab.windows.network import Adapter
+
+from tests.lab.server_room import DNS, NODE, SECOND, Room, pairwise, rooms
+from tests.lab.site import Site, differences, only, problems
+
+SAMPLE = list(pairwise(rooms()))
+
+
+def reached(site: Site) -> set[str]:
+    """The addresses that somebody reaches the machine by."""
+    network = site.machine.network
+    return {ip for ip in network.own_addresses() if network.reachable(ip)}
+
+
+def carrier(site: Site, ip: str = NODE) -> Adapter:
+    """The interface that has an address."""
+    found = site.machine.network.holder(ip)
+    assert found is not None, ip
+    return found
+
+
+def holds(room: Room, folder: Path) -> None:
+    """A join, another one, and a restart leave the machine its addresses and what was set by hand."""
+    site = room.site(folder)
+    before, dns = reached(site), list(carrier(site).dns)
+    assert len(before) == room.adapters + room.addresses - 1
+
+    report = site.join()
+    assert (problems(report), only(report).ready) == ([], True)
+    site.settle(200)
+    assert reached(site) == before
+    assert (carrier(site).dns, differences(site.join())) == (dns, {})
+    site.machine.reboot()
+    site.settle(600)
+
+    assert reached(site) == before
+    assert carrier(site).dns == dns
+    assert (differences(site.join()), site.refusals) == ({}, [])
+
+
+@pytest.mark.parametrize("room", SAMPLE, ids=str)
+def test_a_sample_of_rooms_in_which_every_two_properties_meet(room: Room, tmp_path: Path) -> None:
+    print(f"of {len(rooms())} rooms this is {room}; `make matrix` runs them all")
+    holds(room, tmp_path)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("room", [one for one in rooms() if one not in SAMPLE], ids=str)
+def test_every_room(room: Room, tmp_path: Path) -> None:
+    holds(room, tmp_path)
+
+
+def test_the_switch_of_flannel_is_made_on_the_adapter_of_the_nodes_address(tmp_path: Path) -> None:
+    """HNS would take the storage adapter, which Windows lists first."""
+    site = Room("flannel-host-gw", 2, "static", 2, "2022").site(tmp_path)
+    report = site.join()
+    assert (problems(report), only(report).ready) == ([], True)
+
+    networks = site.machine.hns.networks.values()
+    assert {(one["Name"], one["NetworkAdapterName"]) for one in networks} == {
+        ("External", "Ethernet"),
+        ("cbr0", "Ethernet"),
+    }
+    assert {NODE, SECOND, "172.20.0.5"} <= reached(site)
+    (second,) = [one for one in carrier(site).addresses if one.ip == SECOND]
+    assert second.skip_as_source
+
+
+def test_a_node_whose_management_adapter_is_another_one_keeps_it(tmp_path: Path) -> None:
+    """Remote management comes in by the adapter that Windows lists first, and the node's address is on the other."""
+    room = Room("flannel-host-gw", 2, "static", 1, "2022")
+    site = room.site(tmp_path)
+    losses: list[set[str]] = []
+    site.machine.watch(lambda signal: losses.append(reached(site)))
+
+    report = site.join()
+
+    assert (problems(report), only(report).ready) == ([], True)
+    assert all("172.20.0.5" in one for one in losses if NODE in one or one), "never cut off"
+    site.machine.reboot()
+    site.settle(300)
+    assert "172.20.0.5" in reached(site)
+
+
+@pytest.mark.parametrize("solution", ["flannel-host-gw", "azure", "calico"])
+def test_what_an_operator_changes_on_a_node_survives_its_restarts(solution: str, tmp_path: Path) -> None:
+    """Another address and gateway, other DNS servers, category, MTU, IPv6."""
+    site = Room(solution, 1, "static", 1, "2022").site(tmp_path)
+    assert problems(site.join()) == []
+    site.settle(300)
+    network, uplink = site.machine.network, carrier(site)
+    (address,) = [one for one in uplink.addresses if one.ip == NODE]
+    address.ip = "10.0.1.77"
+    uplink.dns, uplink.category, uplink.mtu, uplink.ipv6 = list(DNS), "Private", 1400, False
+    (route,) = [one for one in network.routes if one.prefix == "0.0.0.0/0"]
+    route.next_hop = "10.0.0.254"
+    network.publish(uplink)
+    before = network.tree()
+
+    site.machine.reboot()
+    site.settle(900)
+
+    assert network.tree() == before
