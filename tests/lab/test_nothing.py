@@ -22,8 +22,11 @@ from tests.steps.test_library import answer, with_library
 FLANNEL = ("flannel-host-gw", "flannel-vxlan")
 # The call itself, and the function's answer for a file that is not there: either alone would be enough today.
 SUBNET = (
-    ('"$(Read-FileText $Path)"', "(Read-FileText $Path)"),
-    ("if (-not [IO.File]::Exists($Path)) { return $null }", "if (-not [IO.File]::Exists($Path)) { return }"),
+    ('[regex]::Match("$(Read-FileText -Path $Path)"', "[regex]::Match((Read-FileText -Path $Path)"),
+    (
+        "{ return $null }\n    [Text.Encoding]::UTF8.GetString($bytes)",
+        "{ return }\n    [Text.Encoding]::UTF8.GetString($bytes)",
+    ),
 )
 TOKEN = ("\"$(Read-Member $User 'token')\"", "([string](Read-Member $User 'token'))")
 BOOT = ("$stamp = Get-BootStamp", "return [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')")

@@ -12,7 +12,7 @@ import pytest
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import ParseErrors
 
-RECORDINGS = sorted((Path(__file__).parent.parent / "conformance").glob("*.jsonl"))
+RECORDINGS = sorted((Path(__file__).parents[2] / "lab" / "conformance").glob("*.jsonl"))
 
 
 def cases(path: Path) -> Iterator[dict[str, Any]]:
