@@ -8,7 +8,7 @@ from typing import Any
 from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import PSCustomObject
 
-from tests.steps.bench import Bench
+from tests.steps.bench import Rig
 from winboot import script
 
 
@@ -21,7 +21,7 @@ class Answer:
     message: str = ""
 
 
-def call(bench: Bench, expression: str) -> Answer:
+def call(bench: Rig, expression: str) -> Answer:
     """Evaluate an expression with the library functions it names, as the step `files` of a run."""
     library = script._library_text(script._closure(expression))
     text = (

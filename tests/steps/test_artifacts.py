@@ -1,6 +1,7 @@
 """Download the programs, check their hashes and put them in their places."""
 
 import hashlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -166,3 +167,30 @@ def test_without_a_hash_nothing_is_downloaded(site: Site):
     assert problem.message.startswith("no sha256 is known for ")
     assert "winboot init" in problem.hint
     assert site.mirror.log == []
+
+
+def test_a_download_that_dribbles_is_tried_again_and_then_named(site: Site):
+    """A timeout for each read does not help against a server that always sends a little."""
+    url = site.spec.artifacts[0].url
+    site.world.slow(url, 100.0)
+    site.world.damage(url, b"x" * 500_000)
+    began = site.machine.time.seconds
+
+    problem = site.run(STEP).problem(STEP)
+
+    assert problem.id == "DownloadFailed"
+    assert url in problem.message
+    assert "came within a minute" in problem.message
+    assert site.machine.time.seconds - began < 600
+
+
+def test_a_long_download_gives_signs_of_life(site: Site):
+    url = site.spec.artifacts[0].url
+    site.world.slow(url, 20_000)
+    site.world.damage(url, b"x" * 500_000)
+    site.run(STEP)
+    lines = (site.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode().splitlines()
+
+    told = [one["event"] for one in map(json.loads, lines) if one["event"]["event"] == "download"]
+    assert len(told) >= 2
+    assert told[0]["url"] == url

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.lab.hands import SERVICES, Hand, delete, replace, sc, write
@@ -93,7 +95,7 @@ def test_a_service_that_does_not_start_is_told_with_what_windows_said(node: Node
     problem = node.change(STEP).problem(STEP)
 
     assert problem.id == "ServiceState"
-    assert problem.message.startswith("service containerd does not start: ")
+    assert re.match(r"service containerd does not start \((its own )?exit code \d+\): ", problem.message)
     assert "log" in problem.hint
 
 

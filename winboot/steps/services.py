@@ -95,7 +95,11 @@ def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
         or None,
     }
     if service.name == "containerd":
-        # Its shims hold the pods; they live on while containerd is started anew.
+        # The shims hold the pods and live on while containerd is restarted: containerd starts them without a process group
+        # or console of their own (getSysProcAttr of its pkg/shim/util_windows.go), so the Ctrl-C that NSSM begins with
+        # (kill_console of its process.cpp) would end them. Without it NSSM ends containerd alone, which is as safe as a
+        # crash of it.
+        parameters["AppStopMethodSkip"] = 1
         parameters["AppKillProcessTree"] = 0
     return {"command_line": spec.paths.nssm, "parameters": parameters}
 

@@ -140,7 +140,8 @@ programs and processes:
   program.find  name, directories=None
       -> one or none: str full path (PATH and PATHEXT of the session)
   program.run  command_line, working_directory=None, environment=None, stdin=b'', timeout_ms=-1
-      -> Record {exit_code, stdout: bytes, stderr: bytes, pid, timed_out}. The command line is raw; its
+      -> Record {exit_code, stdout: bytes, stderr: bytes, pid, timed_out, took_ms, open_until (uptime at which its
+         pipes close: what it started may keep them)}. The command line is raw; its
          first word (quoted or not) is the full path of the program. Win32Exception 2 when it is absent, 193
          when it is no program, 5 when it may not be read
   program.start  command_line, working_directory=None, environment=None
@@ -176,7 +177,8 @@ network:
   socket.close  handle
       -> nothing
   http.get  url, headers={}, proxy=None, milliseconds=100000, method='GET', body=b''
-      -> Record {status, reason, headers: dict, content: bytes, complete: bool}. complete False: the
+      -> Record {status, reason, headers: dict, content: bytes, complete: bool, pace: float}. pace: bytes a
+         second, 0 for all at once. complete False: the
          connection broke after `content`. WebException (status in `target`: ConnectFailure,
          NameResolutionFailure, Timeout, TrustFailure, ProxyNameResolutionFailure)
 certificates (store: 'LocalMachine\\Root', 'LocalMachine\\My' ...):

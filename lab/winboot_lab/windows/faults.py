@@ -3,6 +3,8 @@
 machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
 machine.faults.before_command("Register-ScheduledTask", machine.power_off)
 machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
+machine.faults.times_out("containerd", times=1)             a service that the manager gives up on (error 1053)
+machine.faults.starts_slowly("containerd", 20)              a service that is StartPending for so long
 machine.faults.disk_full(free=1_000_000)  .disk_slow(0.2)   a full disk, a slow disk
 machine.faults.hold(path, 0.3, share="Read")                a file that another program has open for so long
 machine.faults.scan(40, 0.3, share="Read")                  the same, for whatever the 40th file operation touches
@@ -72,6 +74,8 @@ class Faults:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._deaths: dict[str, _Death] = {}
+        self._silent: dict[str, int] = {}
+        self._slow: dict[str, float] = {}
         self._statements: list[_Ambush] = []
         self._commands: list[_Ambush] = []
         self._scans: list[_Scan] = []
@@ -95,6 +99,14 @@ class Faults:
     def dies(self, service: str, *, times: int, after: float = 0.0) -> None:
         """The service's process dies the next `times` it is started, `after` seconds later."""
         self._deaths[service.lower()] = _Death(times, after)
+
+    def times_out(self, service: str, *, times: int = 1) -> None:
+        """The next `times` the service is started it does not answer the manager within its 30 seconds."""
+        self._silent[service.lower()] = times
+
+    def starts_slowly(self, service: str, seconds: float) -> None:
+        """Each start of the service is pending for so long: it has answered the manager, and is not done."""
+        self._slow[service.lower()] = seconds
 
     def disk_full(self, drive: str = "C:", *, free: int = 0) -> None:
         """Leave only `free` bytes on the drive."""
@@ -191,6 +203,16 @@ class Faults:
             if ambush.left <= 0:
                 ambushes.remove(ambush)
                 ambush.strike()
+
+    def silent(self, service: Service) -> bool:
+        """Whether the service that is being started does not answer this time."""
+        left = self._silent.get(service.name.lower(), 0)
+        self._silent[service.name.lower()] = left - 1
+        return left > 0
+
+    def pending(self, service: Service) -> float:
+        """How long the service that is being started is pending."""
+        return self._slow.get(service.name.lower(), 0.0)
 
     def starting(self, service: Service, process: Process) -> None:
         """A service's process was created."""

@@ -31,11 +31,12 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a console program ended."""
+    """How a console program ended. `lingers`: for so many seconds a program that it started keeps its pipes open."""
 
     code: int = 0
     stdout: bytes = b""
     stderr: bytes = b""
+    lingers: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ class ServiceControl:
         self.environment: dict[str, str] = {}
         # Grows with every service that comes or goes.
         self.changes = 0
+        # What could not be started in this boot, while the automatic services are being started.
+        self._given_up: set[str] = set()
         # Services of Windows itself: they run without a program of the lab behind them.
         self.in_box: set[str] = set()
 
@@ -313,7 +315,12 @@ class ServiceControl:
             raise service_failure(1056)
         if service.start == DISABLED:
             raise service_failure(1058)
-        self._start_dependencies(service)
+        try:
+            self._start_dependencies(service)
+        except Failure as failed:
+            # `sc query` shows it as WIN32_EXIT_CODE : 1068 (0x42c).
+            service.exit_code = failed.win32
+            raise
         token = self._logon(service)
         service.status = "StartPending"
         try:
@@ -327,9 +334,13 @@ class ServiceControl:
             needed = self.find(name)
             if needed is None or needed.deleted:
                 raise service_failure(1075)
+            if needed.status == "StartPending":
+                self._machine.wait(10.0**9, until=lambda needed=needed: needed.status != "StartPending")
             if needed.status == "Running":
                 continue
             try:
+                if needed.name.lower() in self._given_up:
+                    raise service_failure(1068)
                 if needed.status == "Stopped":
                     self.start(needed)
             except Failure as failed:
@@ -376,7 +387,8 @@ class ServiceControl:
             raise self._start_error(service, failed.win32) from failed
         words = split_arguments(command_line)
         program = machine.processes.program(process)
-        if not isinstance(program, LongLived) or not program.is_service(words):
+        answers = isinstance(program, LongLived) and program.is_service(words)
+        if not answers or machine.faults.silent(service):
             # It never calls the dispatcher: the manager waits, gives up, and ends the process.
             machine.wait(_START_TIMEOUT)
             machine.processes.kill(process.pid)
@@ -386,7 +398,15 @@ class ServiceControl:
         machine.faults.starting(service, process)
         if process.running:
             machine.processes.serve(process)
-        if process.running:
+        pending = machine.faults.pending(service)
+        if process.running and pending:
+            machine.after(pending, lambda: self._runs_now(service, process))
+        elif process.running:
+            self._runs(service)
+
+    def _runs_now(self, service: Service, process: Process) -> None:
+        # Its start was pending until now.
+        if service.process is process and service.status == "StartPending":
             self._runs(service)
 
     def _host(self, service: Service, command_line: str) -> Process:
@@ -568,8 +588,11 @@ class ServiceControl:
     def start_automatic(self) -> None:
         """Boot: automatic services in the order of their dependencies; the delayed ones later."""
         automatic = [s for s in self.all() if s.start == AUTO]
+        self._given_up.clear()
         for service in self._start_order([s for s in automatic if not s.delayed]):
             self._start_quietly(service)
+        # Each is tried once; only later somebody's start tries what it depends on again.
+        self._given_up.clear()
         late = self._start_order([s for s in automatic if s.delayed])
         if late:
             self._machine.after(DELAY_OF_DELAYED, lambda: self._start_all(late))
@@ -585,6 +608,7 @@ class ServiceControl:
             self.start(service)
         except Failure:
             # It stands in the event log; boot goes on.
+            self._given_up.add(service.name.lower())
             return
 
     def _start_order(self, services: list[Service]) -> list[Service]:

@@ -10,7 +10,7 @@ import http.client
 import ipaddress
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -45,13 +45,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer. `complete` False: the connection broke after `content`."""
+    """The answer. `complete` False: the connection broke after `content`. `pace`: bytes a second, 0 for all at once."""
 
     status: int
     content: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     complete: bool = True
+    pace: float = 0.0
 
 
 Handler = Callable[[Request], Response]
@@ -75,6 +76,7 @@ class World:
         self.servers: dict[tuple[str, int], Server] = {}
         self._damaged: dict[str, bytes] = {}
         self._broken: dict[str, int] = {}
+        self._slow: dict[str, float] = {}
         # Hosts that are only reached through a proxy.
         self.behind_proxy: set[str] = set()
 
@@ -114,6 +116,10 @@ class World:
         """The next download of the URL breaks off after so many bytes."""
         self._broken[url] = count
 
+    def slow(self, url: str, pace: float) -> None:
+        """The downloads of the URL dribble: so many bytes a second."""
+        self._slow[url] = pace
+
     def address(self, host: str) -> str | None:
         """What a name resolves to; an address is itself."""
         try:
@@ -146,7 +152,7 @@ class World:
             return Response(
                 response.status, response.content[:limit], response.headers, response.reason, False
             )
-        return response
+        return replace(response, pace=self._slow.get(request.url, 0.0))
 
 
 def _ranged(request: Request, content: bytes) -> Response:

@@ -99,23 +99,57 @@ function Receive-Rest {
     $protocol = [Net.ServicePointManager]::SecurityProtocol
     if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
     $request = [Net.WebRequest]::Create($Url)
-    $request.Timeout = 60000
-    $request.ReadWriteTimeout = 60000
     if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
     if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
     try {
-        $response = $request.GetResponse()
+        $response = Wait-Task $request.GetResponseAsync() -Seconds 60
         try {
             # 206: the server goes on where we ask.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
-            $body = $response.GetResponseStream()
-            $file = Open-FlushedFile $Path $mode
-            try { $body.CopyTo($file) } finally { $file.Dispose() }
+            $file = [IO.File]::Open($Path, $mode, 'Write')
+            try { Save-Body -Url $Url -Body $response.GetResponseStream() -Target $file } finally { $file.Dispose() }
         }
-        finally { $response.Close() }
+        finally {
+            # To close it alone would wait for what is still to come.
+            $request.Abort()
+            $response.Close()
+        }
     }
     catch {
         if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
         Start-Sleep -Seconds 2
     }
+}
+
+function Save-Body {
+    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt goes on where this
+    # one ends. The journal has a sign of life every 10 seconds.
+    param([string]$Url, $Body, $Target)
+    $buffer = [byte[]]::new(81920)
+    $minute = [Diagnostics.Stopwatch]::StartNew()
+    $told = [Diagnostics.Stopwatch]::StartNew()
+    $total = 0L
+    $before = 0L
+    while (($count = Wait-Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
+        $Target.Write($buffer, 0, $count)
+        $total += $count
+        if ($told.Elapsed.TotalSeconds -ge 10) {
+            [void](New-EventLine @{ event = 'download'; url = $Url; bytes = $total })
+            $told.Restart()
+        }
+        if ($minute.Elapsed.TotalSeconds -lt 60) { continue }
+        if ($total - $before -lt 512KB) { throw [TimeoutException]::new("$($total - $before) bytes came within a minute") }
+        $before = $total
+        $minute.Restart()
+    }
+}
+
+function Wait-Task {
+    # The result of a .NET task. It is waited for in slices: a stop of this script is not heard within a call into .NET.
+    param($Task, [int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    while (-not $Task.Wait(500)) {
+        if ($watch.Elapsed.TotalSeconds -gt $Seconds) { throw [TimeoutException]::new("no answer within $Seconds seconds") }
+    }
+    $Task.Result
 }

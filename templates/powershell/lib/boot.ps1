@@ -51,6 +51,7 @@ function Invoke-Boot {
     Invoke-BootWork '' { Restore-Hold }
     Invoke-BootWork '' { Clear-OldFile }
     foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
+    Invoke-BootWork '' { Watch-OwnService -Seconds 600 }
     Invoke-BootWork '' { Remove-StrayTask }
 }
 
@@ -59,4 +60,83 @@ function Invoke-BootWork {
     param([string]$Name, $Work)
     try { [void]@(& $Work) }
     catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+}
+
+function Watch-OwnService {
+    # For Seconds after a boot: starts those of our services that the control manager gave up on. It has 30 seconds of
+    # patience with a service, and containerd reports itself only when it has looked at what every pod left behind (see
+    # pkg/shim/util_windows.go of containerd); what depends on it is given up as well, and recovery actions do not help a
+    # service that never ran. Ends when all run for a minute.
+    param([int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $calm = [Diagnostics.Stopwatch]::StartNew()
+    while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
+        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
+        Start-Sleep -Seconds 10
+    }
+    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState $_)$(Get-ServiceEnd $_)" })
+    if ($late) { [void](New-EventLine @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds }) }
+}
+
+function Start-FallenService {
+    # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is told in
+    # the journal once.
+    $awaited = @(Get-AwaitedService)
+    $awaited
+    if ($awaited.Count -eq 0) { return }
+    # Whoever works on this machine starts services itself, in its own order and with a guard.
+    $lock = Wait-Mutex -Seconds 0
+    if (-not $lock) { return }
+    try {
+        foreach ($name in $awaited) {
+            # What it depends on comes first.
+            if (-not (Test-ServiceFallen $name) -or @((Read-Service $name).depends | Where-Object { $awaited -contains $_ })) { continue }
+            if (-not $script:Run.ContainsKey("Fallen $name")) {
+                $script:Run["Fallen $name"] = $true
+                [void](New-EventLine @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd $name).Trim() })
+            }
+            Start-Unawaited (Get-SystemProgram 'sc.exe') @('start', $name)
+        }
+    }
+    finally { Exit-Run $lock }
+}
+
+function Start-Unawaited {
+    # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
+    param([string]$Path, [string[]]$Arguments)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument $Arguments); UseShellExecute = $false; CreateNoWindow = $true
+    }
+    [Diagnostics.Process]::Start($start).Dispose()
+}
+
+function Get-AwaitedService {
+    # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
+    # that was rolled back; one that a person stopped has no such exit code.
+    foreach ($name in Get-OwnService) {
+        if (@('auto', 'delayed-auto') -notcontains (Read-Service $name).start) { continue }
+        if ((Get-ServiceState $name) -eq 'StartPending' -or (Test-ServiceFallen $name)) { $name }
+    }
+}
+
+function Test-ServiceFallen {
+    # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
+    # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
+    param([string]$Name)
+    if ((Get-ServiceState $Name) -ne 'Stopped') { return $false }
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
+    $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
+}
+
+function Get-OwnService {
+    # The services that winboot made or changed, in the order of their steps: those that have a note.
+    if (-not $script:Run.ContainsKey('OwnServices')) {
+        $current = $script:Run.Step
+        $script:Run.OwnServices = @(foreach ($step in $script:Run.Steps) {
+                $script:Run.Step = $step.Name
+                foreach ($line in Get-FormerLine) { if ($line.kind -eq 'Service') { $line.key } }
+            })
+        $script:Run.Step = $current
+    }
+    $script:Run.OwnServices
 }

@@ -54,7 +54,7 @@ function Set-Credential {
     Stop-RunningService 'kubelet'
     # It is the kubelet's, and goes with its credentials.
     Save-CreatedFile $Credential.kubeconfig
-    Remove-OldFile $Credential.kubeconfig
+    Remove-File $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
     }

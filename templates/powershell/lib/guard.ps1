@@ -136,6 +136,8 @@ function Protect-Address {
             if (-not (Get-MissingAddress @{ adapters = $moved })) { $known = Update-Snapshot $known }
         }
         elseif ($round % 5 -eq 0) {
+            # What makes the network may be what did not start.
+            [void]@(Start-FallenService)
             $script:Run.Cache = @{}
             $waiting = & $Awaited
             $known = Update-Snapshot $known

@@ -37,9 +37,7 @@ function Read-ParameterTree {
     if (-not $key) { return }
     try {
         foreach ($name in $key.GetValueNames()) {
-            $value = Read-Registry $Path $name
-            if ($value -is [byte[]]) { $value = [int[]]$value }
-            @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
+            Read-RegistryNote $Path $name
         }
         foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
     }

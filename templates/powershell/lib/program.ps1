@@ -10,27 +10,93 @@ function Join-Argument {
 }
 
 function Invoke-Program {
+    # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
+    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
+    # call into .NET.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
         FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        # As kubectl and crictl write; texts of Windows' own programs are never read.
-        StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+        StandardOutputEncoding = (Get-ProgramEncoding $Path); StandardErrorEncoding = (Get-ProgramEncoding $Path)
     }
+    $watch = [Diagnostics.Stopwatch]::StartNew()
     $process = [Diagnostics.Process]::Start($start)
+    $over = $false
     try {
         # Both at once: a program that fills one while we read the other would hang.
         $output = $process.StandardOutput.ReadToEndAsync()
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
-        if (-not $process.WaitForExit($Seconds * 1000)) {
-            $process.Kill()
-            Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
+        while (-not $process.WaitForExit(500)) {
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds" }
         }
-        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+        $code = $process.ExitCode
+        foreach ($reading in @($output, $errorOutput)) {
+            while (-not $reading.Wait(500)) {
+                if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                    Stop-Step 'ProgramHangs' "$Path ended, but what it started kept its output open for $Seconds seconds"
+                }
+            }
+        }
+        $over = $true
+        [pscustomobject]@{ ExitCode = $code; Output = $output.Result; ErrorOutput = $errorOutput.Result }
     }
-    finally { $process.Dispose() }
+    finally {
+        # Also when this script is stopped: nothing goes on behind its back.
+        if (-not $over) { Stop-StartedProcess $process }
+        $process.Dispose()
+    }
+}
+
+function Get-ProgramEncoding {
+    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
+    param([string]$Path)
+    $page = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
+    [Text.UTF8Encoding]::new($false)
+}
+
+function Stop-StartedProcess {
+    # Ends a process that we started, and what that started.
+    param([Diagnostics.Process]$Process)
+    $tree = @(Get-ProcessTree $Process.Id)
+    if (-not $Process.HasExited) { $Process.Kill() }
+    Stop-ProcessTree $tree
+}
+
+function Get-ProcessTree {
+    # A process and all below it, as id and start time; the process itself may have ended, then its children are told. A
+    # shim of containerd is left out: it holds a pod, and outlives whoever started it.
+    param([int]$Id)
+    $all = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'Name', 'ProcessId', 'ParentProcessId', 'CreationDate')
+    $found = @($all | Where-Object { $_.ProcessId -eq $Id } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } })
+    if ($found.Count -eq 0) { $found = @(@{ Id = $Id; Started = [DateTime]::MinValue }) }
+    for ($index = 0; $index -lt $found.Count; $index++) {
+        $parent = $found[$index]
+        # Windows gives ids again: a child is younger than its parent.
+        $children = @($all | Where-Object {
+                $_.ParentProcessId -eq $parent.Id -and $_.ProcessId -ne $parent.Id -and $_.CreationDate -ge $parent.Started -and
+                $_.Name -notlike 'containerd-shim*'
+            })
+        foreach ($child in $children) { $found += @{ Id = [int]$child.ProcessId; Started = $child.CreationDate } }
+    }
+    $found
+}
+
+function Get-LivingProcess {
+    # Those of a tree (see Get-ProcessTree) that still run.
+    param($Tree)
+    foreach ($one in $Tree) {
+        $now = Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$($one.Id)" -Property 'ProcessId', 'CreationDate'
+        if ($now -and $now.CreationDate -eq $one.Started) { $one }
+    }
+}
+
+function Stop-ProcessTree {
+    # Ends those of a tree that still run.
+    param($Tree)
+    foreach ($one in @(Get-LivingProcess $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {

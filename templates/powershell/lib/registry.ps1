@@ -28,13 +28,18 @@ function Read-RegistryKind {
     finally { $key.Dispose() }
 }
 
+function Read-RegistryNote {
+    # A value as a note keeps it: path, name, value (bytes as numbers) and kind; value and kind are null when it is absent.
+    param([string]$Path, [string]$Name)
+    $value = Read-Registry $Path $Name
+    if ($value -is [byte[]]) { $value = [int[]]$value }
+    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind $Path $Name) }
+}
+
 function Set-RegistryValue {
+    # Writes a value below HKEY_LOCAL_MACHINE and notes what was there.
     param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
-    $former = Read-Registry $Path $Name
-    if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-    Save-FormerValue 'Registry' "$Path\$Name" @{
-        path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
-    }
+    Save-FormerValue 'Registry' "$Path\$Name" (Read-RegistryNote $Path $Name)
     Write-Registry $Path $Name -Value $Value -Kind $Kind
 }
 

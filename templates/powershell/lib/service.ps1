@@ -8,7 +8,7 @@ function Get-ServicePath {
 function Get-ServiceDifference {
     param($Service)
     $name = $Service.name
-    $flags = @{ Disrupts = (Test-RestartDisruption $name) }
+    $flags = @{ Disrupts = (Test-RestartDisruption $name); Disturbs = (Test-StopEndsPod $name) }
     $is = Read-Service $name
     $what = "service ${name}:"
     Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
@@ -32,6 +32,14 @@ function Test-RestartDisruption {
     # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
     (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
+}
+
+function Test-StopEndsPod {
+    # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
+    # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
+    param([string]$Name)
+    if ($Name -ne 'containerd' -or (Get-ServiceState $Name) -ne 'Running' -or -not (Test-NssmService $Name)) { return $false }
+    1 -ne (Read-ServiceParameter $Name 'AppStopMethodSkip') -or (Test-RestartNeed $Name)
 }
 
 function Read-Service {
@@ -87,15 +95,17 @@ function Set-ServiceDefinition {
     if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
     # Else its process goes on.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
-    $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
+    # Automatic comes last: what is half made is not started at a boot.
+    $create = if (Test-RegistryKey (Get-ServicePath $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
-    Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-        'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
+    Invoke-ServiceControl ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList $Service.depends),
+            'obj=', 'LocalSystem', 'DisplayName=', $Service.display))
     Invoke-ServiceControl @('description', $name, $Service.description)
     Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $name, '0')
     Write-ServiceEnvironment $name $Service.environment
     Set-ServiceParameter $Service
+    Invoke-ServiceControl @('config', $name, 'start=', $Service.start)
 }
 
 function ConvertTo-DependList {
@@ -134,48 +144,96 @@ function Test-RestartNeed {
 }
 
 function Start-CurrentService {
+    # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
     # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
     if ((Get-ServiceState $Name) -ne 'Running') {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
-        if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
+        if ($refused.Count -gt 0) {
+            Stop-Step 'ServiceState' "service $Name does not start$(Get-ServiceEnd $Name): $($refused[0].Exception.GetBaseException().Message)"
+        }
     }
     Wait-ServiceState $Name 'Running' -Seconds 60
     Remove-File (Get-StatePath "restart-$Name.json")
 }
 
 function Wait-ServiceState {
+    # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
     if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name)$(Get-ServiceEnd $Name) and not $State after $Seconds seconds"
+}
+
+function Get-ServiceEnd {
+    # How a stopped service ended, for a message: " (exit code 1067)". Nothing of one that runs.
+    param([string]$Name)
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'State', 'ExitCode', 'ServiceSpecificExitCode'
+    if (-not $found -or $found.State -ne 'Stopped' -or $found.ExitCode -eq 0) { return '' }
+    # 1066: the service has a code of its own.
+    if ($found.ExitCode -eq 1066) { return " (its own exit code $($found.ServiceSpecificExitCode))" }
+    " (exit code $($found.ExitCode))"
 }
 
 function Stop-RunningService {
+    # Stops a service, after those that depend on it. Each has Seconds to stop and as many for its process to end.
     param([string]$Name, [int]$Seconds = 60)
-    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-    $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
-    $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-    if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+    foreach ($service in Get-Service -Name $Name -ErrorAction SilentlyContinue) {
+        foreach ($dependent in $service.DependentServices) { Stop-OneService $dependent.Name -Seconds $Seconds }
+        Stop-OneService $Name -Seconds $Seconds
+    }
+}
+
+function Stop-OneService {
+    # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
+    param([string]$Name, [int]$Seconds)
+    # One that is starting takes no stop (error 1061).
+    [void](Wait-Until { (Get-ServiceState $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
+    $stopped = { (Get-ServiceState $Name) -eq 'Stopped' }
+    if (& $stopped) { return }
+    $tree = @(Get-ServiceProcess $Name)
+    $code = (Invoke-Program (Get-SystemProgram 'sc.exe') @('stop', $Name)).ExitCode
+    # 1061: it is stopping already; 1062: it has stopped meanwhile.
+    $accepted = @(0, 1061, 1062) -contains $code
+    if (-not $accepted -or -not (Wait-Until $stopped -Seconds $Seconds -Pause 500)) {
+        Stop-ProcessTree $tree
+        if (-not (Wait-Until $stopped -Seconds 10 -Pause 500)) {
+            Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and does not stop: sc.exe stop ended with code $code"
+        }
+    }
+    # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
+    if (-not (Wait-Until { -not (Get-LivingProcess $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree $tree }
+}
+
+function Get-ServiceProcess {
+    # The process of a service and all below it, as id and start time. Nothing of one that shares its process with others.
+    param([string]$Name)
+    if (([int](Read-Registry (Get-ServicePath $Name) 'Type') -band 0x10) -eq 0) { return }
+    $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+    if ($id -ne 0) { Get-ProcessTree $id }
 }
 
 function Read-FormerService {
+    # How a service is, as far as winboot changes it: the definition, and as they stand in the registry the values that
+    # sc.exe cannot write back (actions of recovery that run a command or restart the machine, texts from a resource).
     param([string]$Name)
     $path = Get-ServicePath $Name
     $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
     if ($former.exists) {
         $former.definition = Read-Service $Name
         $former.display = Read-Registry $path 'DisplayName'
-        $former.description = Read-Registry $path 'Description'
+        $former.groups = @((Read-Registry $path 'DependOnGroup') | Where-Object { $_ })
+        $former.values = @(foreach ($value in @('Description', 'FailureActions', 'FailureActionsOnNonCrashFailures', 'DelayedAutostart')) {
+                Read-RegistryNote $path $value
+            })
         $former.parameters = @(Read-ParameterTree "$path\Parameters")
     }
     $former
 }
 
 function Restore-Service {
+    # Puts a service back as it was, or deletes the one that was not there. Automatic comes last.
     param([object]$Former)
     Stop-RunningService $Former.name
     $path = Get-ServicePath $Former.name
@@ -187,22 +245,15 @@ function Restore-Service {
     $display = Read-Member $Former 'display'
     # A service without a display name is shown by its name.
     if (-not $display) { $display = $Former.name }
-    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
-        'depend=', (ConvertTo-DependList $was.depends), 'DisplayName=', $display)
-    Invoke-ServiceControl @('description', $Former.name, "$(Read-Member $Former 'description')")
-    $actions = ''
-    $reset = '0'
-    # Kind 0 is "take no action", which sc.exe reads from an empty word: restart/15000//0. A command or a restart of
-    # the machine (kinds 2 and 3) is not put back: what it ran and said was not noted.
-    if ($was.recovery -match '^((?:(?:restart|0)/\d+ )+)reset=(-1|\d+)$') {
-        $actions = ($Matches[1].Trim() -replace '(^| )0/', '$1/').Replace(' ', '/')
-        $reset = $Matches[2].Replace('-1', 'INFINITE')
-    }
-    Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
-    Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
+    # sc.exe knows a group by the plus before it.
+    $depends = @($was.depends) + @((Read-Item $Former 'groups') | ForEach-Object { "+$_" })
+    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList $depends), 'DisplayName=', $display)
     # Windows forgot the password of any other account.
     if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
     Write-ServiceEnvironment $Former.name $was.environment
     Restore-ServiceParameter $Former
-    if ($Former.running) { Start-Service -Name $Former.name }
+    Invoke-ServiceControl @('config', $Former.name, 'start=', $was.start)
+    # The control manager reads these from the registry when it needs them.
+    foreach ($value in (Read-Item $Former 'values')) { Write-Registry $value.path $value.name -Value $value.value -Kind "$($value.kind)" }
+    if ($Former.running) { Start-CurrentService $Former.name }
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from winboot_lab.engine.door import ask_one
+from winboot_lab.engine.door import ask, ask_one
 from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet, named
 from winboot_lab.engine.exceptions import (
+    AggregateException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
+    DotNetException,
     IOException,
     NotSupportedException,
     WebException,
@@ -90,8 +93,8 @@ for _name, _type, _attribute in (
     )
 HTTP_REQUEST.prop("RequestUri", "uri", lambda self: self.address)
 HTTP_REQUEST.refuses(
-    "Accept Headers Credentials UseDefaultCredentials GetRequestStream GetResponseAsync BeginGetResponse ContentLength "
-    "ContentType CookieContainer KeepAlive Host IfModifiedSince Referer ServicePoint ClientCertificates Abort "
+    "Accept Headers Credentials UseDefaultCredentials GetRequestStream BeginGetResponse ContentLength "
+    "ContentType CookieContainer KeepAlive Host IfModifiedSince Referer ServicePoint ClientCertificates "
     "AutomaticDecompression ServerCertificateValidationCallback PreAuthenticate Pipelined ProtocolVersion"
 )
 
@@ -126,6 +129,35 @@ def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
     return response
 
 
+class Answered(Instance):
+    """A Task whose work is done when somebody waits for it: `work` gets the milliseconds, and gives None for "not yet"."""
+
+    def __init__(self, work: Callable[[Runtime, int], Value]) -> None:
+        self.work = work
+        self.value: Value = None
+
+    def wait(self, runtime: Runtime, milliseconds: int) -> bool:
+        """Whether it is done; AggregateException when it failed."""
+        if self.value is None:
+            try:
+                self.value = self.work(runtime, milliseconds)
+            except DotNetException as failure:
+                raise AggregateException("One or more errors occurred.", failure) from failure
+        return self.value is not None
+
+
+TASK = dotnet("System.Threading.Tasks.Task`1[System.Object]", Answered)
+TASK.method("Wait(int millisecondsTimeout)", effect=True)(lambda runtime, self, ms: self.wait(runtime, ms))
+TASK.prop("Result", "object", lambda self: self.value)
+TASK.refuses(
+    "Status IsCompleted IsFaulted IsCanceled GetAwaiter ContinueWith Exception Id AsyncState Dispose"
+)
+HTTP_REQUEST.method("GetResponseAsync()")(
+    lambda self: Answered(lambda runtime, _milliseconds: _get_response(runtime, self))
+)
+HTTP_REQUEST.method("void Abort()")(lambda self: None)
+
+
 def _phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
@@ -143,14 +175,23 @@ class HttpResponse(Instance):
         self.headers = {str(k).lower(): str(v) for k, v in dict(record["headers"]).items()}
         self.content = bytes(record["content"])
         self.complete = bool(record["complete"])
+        self.pace = float(record["pace"])
 
 
 class BodyStream(MemoryStream):
     """The body as it arrives; one that broke off fails where it ends."""
 
-    def __init__(self, content: bytes, *, complete: bool) -> None:
+    def __init__(self, content: bytes, *, complete: bool, pace: float) -> None:
         super().__init__(content, writable=False)
         self.complete = complete
+        self.pace = pace
+
+    def soon(self, runtime: Runtime, milliseconds: int, count: int) -> bytes | None:
+        """What has come after so long, at most `count` bytes; None when that is nothing yet."""
+        if not self.pace:
+            return self.read(runtime, count)
+        ask(runtime, "clock.sleep", milliseconds=milliseconds)
+        return self.read(runtime, min(count, int(self.pace * milliseconds / 1000))) or None
 
     def read(self, runtime: Runtime, count: int) -> bytes:
         """Up to `count` bytes; raises where the connection was lost."""
@@ -161,6 +202,20 @@ class BodyStream(MemoryStream):
 
 
 BODY = dotnet("System.Net.ConnectStream", BodyStream, base=STREAM)
+
+
+@BODY.method("ReadAsync(byte[] buffer, int offset, int count)")
+def _read_async(self: BodyStream, buffer: Value, offset: int, count: int) -> Answered:
+    def work(runtime: Runtime, milliseconds: int) -> Value:
+        piece = self.soon(runtime, milliseconds, count)
+        if piece is None:
+            return None
+        buffer[offset : offset + len(piece)] = piece
+        return len(piece)
+
+    return Answered(work)
+
+
 RESPONSE = dotnet("System.Net.WebResponse", kind="abstract")
 HTTP_RESPONSE = dotnet("System.Net.HttpWebResponse", HttpResponse, base=RESPONSE)
 
@@ -174,7 +229,9 @@ HTTP_RESPONSE.prop("StatusDescription", "string", lambda self: self.reason)
 HTTP_RESPONSE.prop("ContentLength", "long", lambda self: Int64(int(self.headers.get("content-length", -1))))
 HTTP_RESPONSE.prop("ContentType", "string", lambda self: self.headers.get("content-type", ""))
 HTTP_RESPONSE.prop("ResponseUri", "uri", lambda self: self.address)
-HTTP_RESPONSE.method("GetResponseStream()")(lambda self: BodyStream(self.content, complete=self.complete))
+HTTP_RESPONSE.method("GetResponseStream()")(
+    lambda self: BodyStream(self.content, complete=self.complete, pace=self.pace)
+)
 HTTP_RESPONSE.method("GetResponseHeader(string headerName)")(
     lambda self, name: self.headers.get(name.lower(), "")
 )

@@ -158,6 +158,9 @@ def _start(call: Call, service: Service) -> None:
             problem = replace(problem, inner=replace(reason, inner=failed.problem))
             call.fail(problem)
             return
+    if service.status == "StartPending":
+        # The cmdlet waits while the start is pending, however long.
+        call.machine.wait(10.0**9, call.session.alive, lambda: service.status != "StartPending")
     if service.status != "Running":
         message = f"Failed to start service '{service.display} ({service.name})'."
         call.fail(_error(call, "StartServiceFailed", "OpenError", message, service.name))

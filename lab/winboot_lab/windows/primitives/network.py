@@ -107,6 +107,7 @@ def get(
                 "headers": answered,
                 "content": response.content,
                 "complete": response.complete,
+                "pace": response.pace,
             },
         ),
     )

@@ -10,7 +10,7 @@ from winboot_lab.windows.cmdlets.services import call_service
 from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.failure import failure
 from winboot_lab.windows.processes import Process
-from winboot_lab.windows.programs_api import LongLived
+from winboot_lab.windows.programs_api import Exit, LongLived
 from winboot_lab.windows.session import Session
 
 Objects = tuple[Plain, ...]
@@ -85,6 +85,7 @@ def run(
     session.alive()
     took = session.machine.time.seconds - began
     timed_out = timeout_ms >= 0 and took * 1000 > timeout_ms
+    _leave_children(session, process, ended)
     return (
         Record(
             "exit",
@@ -94,9 +95,22 @@ def run(
                 "stderr": ended.stderr,
                 "pid": process.pid,
                 "timed_out": timed_out,
+                "took_ms": took * 1000,
+                "open_until": session.machine.uptime() + ended.lingers,
             },
         ),
     )
+
+
+def _leave_children(session: Session, process: Process, ended: Exit) -> None:
+    # A program that it started lives on with the ends of its pipes.
+    if ended.lingers <= 0:
+        return
+    machine = session.machine
+    child = machine.processes.add(
+        "child", process.path, process.command_line, session.token, parent=process.pid
+    )
+    machine.after(ended.lingers, lambda: machine.processes.kill(child.pid))
 
 
 @primitive("program.start")

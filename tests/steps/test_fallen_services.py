@@ -1,0 +1,120 @@
+"""After a restart the node comes back by itself: services that Windows gave up on are started by the startup task."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.lab.hands import sc
+from tests.steps.library import call
+from tests.steps.nodes import Node
+
+SERVICES = ("containerd", "kubelet", "flanneld", "kube-proxy")
+JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
+
+
+def states(node: Node) -> dict[str, str]:
+    """How winboot's services run."""
+    found = [node.machine.services.find(name) for name in SERVICES]
+    return {one.name: one.status for one in found if one is not None}
+
+
+def journal(node: Node, kind: str) -> list[dict]:
+    """The events of one kind in the node's journal."""
+    lines = node.machine.files.text(JOURNAL).splitlines()
+    return [event for event in (json.loads(line)["event"] for line in lines) if event["event"] == kind]
+
+
+def restart(node: Node, seconds: float = 10) -> None:
+    """A restart, and so long after it."""
+    node.machine.reboot(seconds=1)
+    node.site.settle(seconds)
+
+
+def test_services_that_windows_gave_up_on_are_started(node: Node):
+    """containerd did not answer in 30 seconds; what depends on it was given up as well."""
+    node.spoiled = True
+    node.machine.faults.times_out("containerd", times=1)
+    restart(node, 100)
+
+    assert set(states(node).values()) == {"Running"}
+    assert {event["service"] for event in journal(node, "service-fallen")} == set(SERVICES)
+    node.site.settle(240)
+    assert node.site.plan().exit_code == 0
+
+
+def test_a_service_that_stays_down_is_told(node: Node):
+    node.spoiled = True
+    node.machine.faults.times_out("containerd", times=1000)
+    restart(node, 1100)
+
+    (told,) = journal(node, "services-down")
+    assert len(told["services"]) == len(SERVICES)
+    assert "containerd: Stopped (exit code 1053)" in told["services"]
+
+
+def test_a_service_that_a_person_stopped_stays_stopped(node: Node):
+    node.spoiled = True
+    restart(node, 12)
+    node.after(sc("stop", "kube-proxy"))
+    node.site.settle(300)
+
+    assert states(node)["kube-proxy"] == "Stopped"
+
+
+def test_a_service_that_is_disabled_stays_down(node: Node):
+    node.spoiled = True
+    node.after(sc("config", "kubelet", "start=", "disabled"))
+    node.machine.faults.times_out("containerd", times=1)
+    restart(node, 300)
+
+    assert states(node)["kubelet"] == "Stopped"
+    assert states(node)["containerd"] == "Running"
+
+
+START = """
+$script:Run = New-Run -Mode Boot -Id r -Steps @(@{ Name = 'kube-proxy' }) -Secrets @{} -Facts @{} -Text ''
+Start-FallenService
+"""
+
+
+def test_nothing_is_started_while_somebody_works_on_the_machine(node: Node):
+    """It starts services itself, the network's agent only under its guard."""
+    node.spoiled = True
+    node.after(sc("stop", "kube-proxy"))
+    node.machine.services.need("kube-proxy").exit_code = 1053
+    with node.machine.session("Administrator") as session:
+        handle = session.invoke("mutex.create", {"name": r"Global\winboot"}).objects[0]["handle"]
+        session.invoke("mutex.wait", {"handle": handle, "milliseconds": 0})
+        assert call(node, START).objects == ["kube-proxy"]
+        assert states(node)["kube-proxy"] == "Stopped"
+
+    assert call(node, START).objects == ["kube-proxy"]
+    assert states(node)["kube-proxy"] == "Running"
+
+
+def test_a_service_that_is_starting_is_waited_for_before_it_is_stopped(node: Node):
+    node.spoiled = True
+    node.after(
+        sc("stop", "kube-proxy"), sc("stop", "flanneld"), sc("stop", "kubelet"), sc("stop", "containerd")
+    )
+    node.machine.faults.starts_slowly("containerd", 40)
+    node.after(sc("start", "containerd"))
+    assert states(node)["containerd"] == "StartPending"
+
+    assert node.undo("containerd").step("containerd")["state"] == "changed"
+
+
+@pytest.mark.parametrize("name", ["containerd", "kubelet"])
+def test_why_a_service_died_is_in_the_problem(node: Node, name: str):
+    node.spoiled = True
+    node.after(
+        sc("stop", "kube-proxy"), sc("stop", "flanneld"), sc("stop", "kubelet"), sc("stop", "containerd")
+    )
+    node.machine.faults.times_out(name, times=9)
+
+    problem = node.change(name).problem(name)
+
+    assert problem.id == "ServiceState"
+    assert "(exit code 1053)" in problem.message
