@@ -335,7 +335,7 @@ class ServiceControl:
             if needed is None or needed.deleted:
                 raise service_failure(1075)
             if needed.status == "StartPending":
-                self._machine.wait(10.0**9, until=lambda needed=needed: needed.status != "StartPending")
+                self._wait_started(needed)
             if needed.status == "Running":
                 continue
             try:
@@ -357,6 +357,9 @@ class ServiceControl:
                     "failed to start.",
                 )
                 raise service_failure(1068)
+
+    def _wait_started(self, service: Service) -> None:
+        self._machine.wait(10.0**9, until=lambda: service.status != "StartPending")
 
     def _logon(self, service: Service) -> Token:
         account = service.account.lower()

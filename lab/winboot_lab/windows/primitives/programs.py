@@ -110,7 +110,11 @@ def _leave_children(session: Session, process: Process, ended: Exit) -> None:
     child = machine.processes.add(
         "child", process.path, process.command_line, session.token, parent=process.pid
     )
-    machine.after(ended.lingers, lambda: machine.processes.kill(child.pid))
+
+    def end() -> None:
+        machine.processes.kill(child.pid)
+
+    machine.after(ended.lingers, end)
 
 
 @primitive("program.start")
