@@ -1904,27 +1904,93 @@ function Join-Argument {
 }
 
 function Invoke-Program {
+    # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
+    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
+    # call into .NET.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
         FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        # As kubectl and crictl write; texts of Windows' own programs are never read.
-        StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+        StandardOutputEncoding = (Get-ProgramEncoding $Path); StandardErrorEncoding = (Get-ProgramEncoding $Path)
     }
+    $watch = [Diagnostics.Stopwatch]::StartNew()
     $process = [Diagnostics.Process]::Start($start)
+    $over = $false
     try {
         # Both at once: a program that fills one while we read the other would hang.
         $output = $process.StandardOutput.ReadToEndAsync()
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
-        if (-not $process.WaitForExit($Seconds * 1000)) {
-            $process.Kill()
-            Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
+        while (-not $process.WaitForExit(500)) {
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds" }
         }
-        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+        $code = $process.ExitCode
+        foreach ($reading in @($output, $errorOutput)) {
+            while (-not $reading.Wait(500)) {
+                if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                    Stop-Step 'ProgramHangs' "$Path ended, but what it started kept its output open for $Seconds seconds"
+                }
+            }
+        }
+        $over = $true
+        [pscustomobject]@{ ExitCode = $code; Output = $output.Result; ErrorOutput = $errorOutput.Result }
     }
-    finally { $process.Dispose() }
+    finally {
+        # Also when this script is stopped: nothing goes on behind its back.
+        if (-not $over) { Stop-StartedProcess $process }
+        $process.Dispose()
+    }
+}
+
+function Get-ProgramEncoding {
+    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
+    param([string]$Path)
+    $page = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
+    [Text.UTF8Encoding]::new($false)
+}
+
+function Stop-StartedProcess {
+    # Ends a process that we started, and what that started.
+    param([Diagnostics.Process]$Process)
+    $tree = @(Get-ProcessTree $Process.Id)
+    if (-not $Process.HasExited) { $Process.Kill() }
+    Stop-ProcessTree $tree
+}
+
+function Get-ProcessTree {
+    # A process and all below it, as id and start time; the process itself may have ended, then its children are told. A
+    # shim of containerd is left out: it holds a pod, and outlives whoever started it.
+    param([int]$Id)
+    $all = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'Name', 'ProcessId', 'ParentProcessId', 'CreationDate')
+    $found = @($all | Where-Object { $_.ProcessId -eq $Id } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } })
+    if ($found.Count -eq 0) { $found = @(@{ Id = $Id; Started = [DateTime]::MinValue }) }
+    for ($index = 0; $index -lt $found.Count; $index++) {
+        $parent = $found[$index]
+        # Windows gives ids again: a child is younger than its parent.
+        $children = @($all | Where-Object {
+                $_.ParentProcessId -eq $parent.Id -and $_.ProcessId -ne $parent.Id -and $_.CreationDate -ge $parent.Started -and
+                $_.Name -notlike 'containerd-shim*'
+            })
+        foreach ($child in $children) { $found += @{ Id = [int]$child.ProcessId; Started = $child.CreationDate } }
+    }
+    $found
+}
+
+function Get-LivingProcess {
+    # Those of a tree (see Get-ProcessTree) that still run.
+    param($Tree)
+    foreach ($one in $Tree) {
+        $now = Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$($one.Id)" -Property 'ProcessId', 'CreationDate'
+        if ($now -and $now.CreationDate -eq $one.Started) { $one }
+    }
+}
+
+function Stop-ProcessTree {
+    # Ends those of a tree that still run.
+    param($Tree)
+    foreach ($one in @(Get-LivingProcess $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {
@@ -2066,23 +2132,85 @@ function Save-RestartNeed {
     if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
 }
 
+function Test-RestartNeed {
+    param([string]$Name)
+    $noted = Read-StateJson "restart-$Name.json"
+    $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
+}
+
+function Start-CurrentService {
+    # Starts a service, or starts it again when what it was started with has changed since.
+    param([string]$Name)
+    # NSSM calls paused what dies at once, and that cannot be started.
+    if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
+    if ((Get-ServiceState $Name) -ne 'Running') {
+        $refused = @()
+        Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
+        if ($refused.Count -gt 0) {
+            Stop-Step 'ServiceState' "service $Name does not start$(Get-ServiceEnd $Name): $($refused[0].Exception.GetBaseException().Message)"
+        }
+    }
+    Wait-ServiceState $Name 'Running' -Seconds 60
+    Remove-File (Get-StatePath "restart-$Name.json")
+}
+
 function Wait-ServiceState {
+    # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
     if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name)$(Get-ServiceEnd $Name) and not $State after $Seconds seconds"
+}
+
+function Get-ServiceEnd {
+    # How a stopped service ended, for a message: " (exit code 1067)". Nothing of one that runs.
+    param([string]$Name)
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'State', 'ExitCode', 'ServiceSpecificExitCode'
+    if (-not $found -or $found.State -ne 'Stopped' -or $found.ExitCode -eq 0) { return '' }
+    # 1066: the service has a code of its own.
+    if ($found.ExitCode -eq 1066) { return " (its own exit code $($found.ServiceSpecificExitCode))" }
+    " (exit code $($found.ExitCode))"
 }
 
 function Stop-RunningService {
+    # Stops a service, after those that depend on it. Each has Seconds to stop and as many for its process to end.
     param([string]$Name, [int]$Seconds = 60)
-    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-    $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
-    $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-    if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+    foreach ($service in Get-Service -Name $Name -ErrorAction SilentlyContinue) {
+        foreach ($dependent in $service.DependentServices) { Stop-OneService $dependent.Name -Seconds $Seconds }
+        Stop-OneService $Name -Seconds $Seconds
+    }
+}
+
+function Stop-OneService {
+    # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
+    param([string]$Name, [int]$Seconds)
+    # One that is starting takes no stop (error 1061).
+    [void](Wait-Until { (Get-ServiceState $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
+    $stopped = { (Get-ServiceState $Name) -eq 'Stopped' }
+    if (& $stopped) { return }
+    $tree = @(Get-ServiceProcess $Name)
+    $code = (Invoke-Program (Get-SystemProgram 'sc.exe') @('stop', $Name)).ExitCode
+    # 1061: it is stopping already; 1062: it has stopped meanwhile.
+    $accepted = @(0, 1061, 1062) -contains $code
+    if (-not $accepted -or -not (Wait-Until $stopped -Seconds $Seconds -Pause 500)) {
+        Stop-ProcessTree $tree
+        if (-not (Wait-Until $stopped -Seconds 10 -Pause 500)) {
+            Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and does not stop: sc.exe stop ended with code $code"
+        }
+    }
+    # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
+    if (-not (Wait-Until { -not (Get-LivingProcess $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree $tree }
+}
+
+function Get-ServiceProcess {
+    # The process of a service and all below it, as id and start time. Nothing of one that shares its process with others.
+    param([string]$Name)
+    if (([int](Read-Registry (Get-ServicePath $Name) 'Type') -band 0x10) -eq 0) { return }
+    $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+    if ($id -ne 0) { Get-ProcessTree $id }
 }
 
 function Restore-Service {
+    # Puts a service back as it was, or deletes the one that was not there. Automatic comes last.
     param([object]$Former)
     Stop-RunningService $Former.name
     $path = Get-ServicePath $Former.name
@@ -2094,24 +2222,17 @@ function Restore-Service {
     $display = Read-Member $Former 'display'
     # A service without a display name is shown by its name.
     if (-not $display) { $display = $Former.name }
-    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'start=', $was.start,
-        'depend=', (ConvertTo-DependList $was.depends), 'DisplayName=', $display)
-    Invoke-ServiceControl @('description', $Former.name, "$(Read-Member $Former 'description')")
-    $actions = ''
-    $reset = '0'
-    # Kind 0 is "take no action", which sc.exe reads from an empty word: restart/15000//0. A command or a restart of
-    # the machine (kinds 2 and 3) is not put back: what it ran and said was not noted.
-    if ($was.recovery -match '^((?:(?:restart|0)/\d+ )+)reset=(-1|\d+)$') {
-        $actions = ($Matches[1].Trim() -replace '(^| )0/', '$1/').Replace(' ', '/')
-        $reset = $Matches[2].Replace('-1', 'INFINITE')
-    }
-    Invoke-ServiceControl @('failure', $Former.name, 'reset=', $reset, 'actions=', $actions)
-    Invoke-ServiceControl @('failureflag', $Former.name, [string]$was.failure_flag)
+    # sc.exe knows a group by the plus before it.
+    $depends = @($was.depends) + @((Read-Item $Former 'groups') | ForEach-Object { "+$_" })
+    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList $depends), 'DisplayName=', $display)
     # Windows forgot the password of any other account.
     if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
     Write-ServiceEnvironment $Former.name $was.environment
     Restore-ServiceParameter $Former
-    if ($Former.running) { Start-Service -Name $Former.name }
+    Invoke-ServiceControl @('config', $Former.name, 'start=', $was.start)
+    # The control manager reads these from the registry when it needs them.
+    foreach ($value in (Read-Item $Former 'values')) { Write-Registry $value.path $value.name -Value $value.value -Kind "$($value.kind)" }
+    if ($Former.running) { Start-CurrentService $Former.name }
 }
 
 function Restore-PowerPlan {

@@ -327,25 +327,59 @@ function Receive-Rest {
     $protocol = [Net.ServicePointManager]::SecurityProtocol
     if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
     $request = [Net.WebRequest]::Create($Url)
-    $request.Timeout = 60000
-    $request.ReadWriteTimeout = 60000
     if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
     if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
     try {
-        $response = $request.GetResponse()
+        $response = Wait-Task $request.GetResponseAsync() -Seconds 60
         try {
             # 206: the server goes on where we ask.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
-            $body = $response.GetResponseStream()
-            $file = Open-FlushedFile $Path $mode
-            try { $body.CopyTo($file) } finally { $file.Dispose() }
+            $file = [IO.File]::Open($Path, $mode, 'Write')
+            try { Save-Body -Url $Url -Body $response.GetResponseStream() -Target $file } finally { $file.Dispose() }
         }
-        finally { $response.Close() }
+        finally {
+            # To close it alone would wait for what is still to come.
+            $request.Abort()
+            $response.Close()
+        }
     }
     catch {
         if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
         Start-Sleep -Seconds 2
     }
+}
+
+function Save-Body {
+    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt goes on where this
+    # one ends. The journal has a sign of life every 10 seconds.
+    param([string]$Url, $Body, $Target)
+    $buffer = [byte[]]::new(81920)
+    $minute = [Diagnostics.Stopwatch]::StartNew()
+    $told = [Diagnostics.Stopwatch]::StartNew()
+    $total = 0L
+    $before = 0L
+    while (($count = Wait-Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
+        $Target.Write($buffer, 0, $count)
+        $total += $count
+        if ($told.Elapsed.TotalSeconds -ge 10) {
+            [void](New-EventLine @{ event = 'download'; url = $Url; bytes = $total })
+            $told.Restart()
+        }
+        if ($minute.Elapsed.TotalSeconds -lt 60) { continue }
+        if ($total - $before -lt 512KB) { throw [TimeoutException]::new("$($total - $before) bytes came within a minute") }
+        $before = $total
+        $minute.Restart()
+    }
+}
+
+function Wait-Task {
+    # The result of a .NET task. It is waited for in slices: a stop of this script is not heard within a call into .NET.
+    param($Task, [int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    while (-not $Task.Wait(500)) {
+        if ($watch.Elapsed.TotalSeconds -gt $Seconds) { throw [TimeoutException]::new("no answer within $Seconds seconds") }
+    }
+    $Task.Result
 }
 
 # The task at each start of the machine.
@@ -394,6 +428,7 @@ function Invoke-Boot {
     Invoke-BootWork '' { Restore-Hold }
     Invoke-BootWork '' { Clear-OldFile }
     foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
+    Invoke-BootWork '' { Watch-OwnService -Seconds 600 }
     Invoke-BootWork '' { Remove-StrayTask }
 }
 
@@ -402,6 +437,85 @@ function Invoke-BootWork {
     param([string]$Name, $Work)
     try { [void]@(& $Work) }
     catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+}
+
+function Watch-OwnService {
+    # For Seconds after a boot: starts those of our services that the control manager gave up on. It has 30 seconds of
+    # patience with a service, and containerd reports itself only when it has looked at what every pod left behind (see
+    # pkg/shim/util_windows.go of containerd); what depends on it is given up as well, and recovery actions do not help a
+    # service that never ran. Ends when all run for a minute.
+    param([int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $calm = [Diagnostics.Stopwatch]::StartNew()
+    while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
+        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
+        Start-Sleep -Seconds 10
+    }
+    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState $_)$(Get-ServiceEnd $_)" })
+    if ($late) { [void](New-EventLine @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds }) }
+}
+
+function Start-FallenService {
+    # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is told in
+    # the journal once.
+    $awaited = @(Get-AwaitedService)
+    $awaited
+    if ($awaited.Count -eq 0) { return }
+    # Whoever works on this machine starts services itself, in its own order and with a guard.
+    $lock = Wait-Mutex -Seconds 0
+    if (-not $lock) { return }
+    try {
+        foreach ($name in $awaited) {
+            # What it depends on comes first.
+            if (-not (Test-ServiceFallen $name) -or @((Read-Service $name).depends | Where-Object { $awaited -contains $_ })) { continue }
+            if (-not $script:Run.ContainsKey("Fallen $name")) {
+                $script:Run["Fallen $name"] = $true
+                [void](New-EventLine @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd $name).Trim() })
+            }
+            Start-Unawaited (Get-SystemProgram 'sc.exe') @('start', $name)
+        }
+    }
+    finally { Exit-Run $lock }
+}
+
+function Start-Unawaited {
+    # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
+    param([string]$Path, [string[]]$Arguments)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument $Arguments); UseShellExecute = $false; CreateNoWindow = $true
+    }
+    [Diagnostics.Process]::Start($start).Dispose()
+}
+
+function Get-AwaitedService {
+    # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
+    # that was rolled back; one that a person stopped has no such exit code.
+    foreach ($name in Get-OwnService) {
+        if (@('auto', 'delayed-auto') -notcontains (Read-Service $name).start) { continue }
+        if ((Get-ServiceState $name) -eq 'StartPending' -or (Test-ServiceFallen $name)) { $name }
+    }
+}
+
+function Test-ServiceFallen {
+    # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
+    # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
+    param([string]$Name)
+    if ((Get-ServiceState $Name) -ne 'Stopped') { return $false }
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
+    $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
+}
+
+function Get-OwnService {
+    # The services that winboot made or changed, in the order of their steps: those that have a note.
+    if (-not $script:Run.ContainsKey('OwnServices')) {
+        $current = $script:Run.Step
+        $script:Run.OwnServices = @(foreach ($step in $script:Run.Steps) {
+                $script:Run.Step = $step.Name
+                foreach ($line in Get-FormerLine) { if ($line.kind -eq 'Service') { $line.key } }
+            })
+        $script:Run.Step = $current
+    }
+    $script:Run.OwnServices
 }
 
 function Read-PemCertificate {
@@ -460,7 +574,7 @@ function Set-Credential {
     Stop-RunningService 'kubelet'
     # It is the kubelet's, and goes with its credentials.
     Save-CreatedFile $Credential.kubeconfig
-    Remove-OldFile $Credential.kubeconfig
+    Remove-File $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
     }
@@ -1758,6 +1872,8 @@ function Protect-Address {
             if (-not (Get-MissingAddress @{ adapters = $moved })) { $known = Update-Snapshot $known }
         }
         elseif ($round % 5 -eq 0) {
+            # What makes the network may be what did not start.
+            [void]@(Start-FallenService)
             $script:Run.Cache = @{}
             $waiting = & $Awaited
             $known = Update-Snapshot $known
@@ -2356,9 +2472,7 @@ function Read-ParameterTree {
     if (-not $key) { return }
     try {
         foreach ($name in $key.GetValueNames()) {
-            $value = Read-Registry $Path $name
-            if ($value -is [byte[]]) { $value = [int[]]$value }
-            @{ path = $Path; name = $name; value = $value; kind = $key.GetValueKind($name).ToString() }
+            Read-RegistryNote $Path $name
         }
         foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
     }
@@ -3296,27 +3410,93 @@ function Join-Argument {
 }
 
 function Invoke-Program {
+    # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
+    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
+    # call into .NET.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
         FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        # As kubectl and crictl write; texts of Windows' own programs are never read.
-        StandardOutputEncoding = [Text.UTF8Encoding]::new($false)
+        StandardOutputEncoding = (Get-ProgramEncoding $Path); StandardErrorEncoding = (Get-ProgramEncoding $Path)
     }
+    $watch = [Diagnostics.Stopwatch]::StartNew()
     $process = [Diagnostics.Process]::Start($start)
+    $over = $false
     try {
         # Both at once: a program that fills one while we read the other would hang.
         $output = $process.StandardOutput.ReadToEndAsync()
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
-        if (-not $process.WaitForExit($Seconds * 1000)) {
-            $process.Kill()
-            Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds"
+        while (-not $process.WaitForExit(500)) {
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds" }
         }
-        [pscustomobject]@{ ExitCode = $process.ExitCode; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+        $code = $process.ExitCode
+        foreach ($reading in @($output, $errorOutput)) {
+            while (-not $reading.Wait(500)) {
+                if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                    Stop-Step 'ProgramHangs' "$Path ended, but what it started kept its output open for $Seconds seconds"
+                }
+            }
+        }
+        $over = $true
+        [pscustomobject]@{ ExitCode = $code; Output = $output.Result; ErrorOutput = $errorOutput.Result }
     }
-    finally { $process.Dispose() }
+    finally {
+        # Also when this script is stopped: nothing goes on behind its back.
+        if (-not $over) { Stop-StartedProcess $process }
+        $process.Dispose()
+    }
+}
+
+function Get-ProgramEncoding {
+    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
+    param([string]$Path)
+    $page = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
+    [Text.UTF8Encoding]::new($false)
+}
+
+function Stop-StartedProcess {
+    # Ends a process that we started, and what that started.
+    param([Diagnostics.Process]$Process)
+    $tree = @(Get-ProcessTree $Process.Id)
+    if (-not $Process.HasExited) { $Process.Kill() }
+    Stop-ProcessTree $tree
+}
+
+function Get-ProcessTree {
+    # A process and all below it, as id and start time; the process itself may have ended, then its children are told. A
+    # shim of containerd is left out: it holds a pod, and outlives whoever started it.
+    param([int]$Id)
+    $all = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'Name', 'ProcessId', 'ParentProcessId', 'CreationDate')
+    $found = @($all | Where-Object { $_.ProcessId -eq $Id } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } })
+    if ($found.Count -eq 0) { $found = @(@{ Id = $Id; Started = [DateTime]::MinValue }) }
+    for ($index = 0; $index -lt $found.Count; $index++) {
+        $parent = $found[$index]
+        # Windows gives ids again: a child is younger than its parent.
+        $children = @($all | Where-Object {
+                $_.ParentProcessId -eq $parent.Id -and $_.ProcessId -ne $parent.Id -and $_.CreationDate -ge $parent.Started -and
+                $_.Name -notlike 'containerd-shim*'
+            })
+        foreach ($child in $children) { $found += @{ Id = [int]$child.ProcessId; Started = $child.CreationDate } }
+    }
+    $found
+}
+
+function Get-LivingProcess {
+    # Those of a tree (see Get-ProcessTree) that still run.
+    param($Tree)
+    foreach ($one in $Tree) {
+        $now = Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$($one.Id)" -Property 'ProcessId', 'CreationDate'
+        if ($now -and $now.CreationDate -eq $one.Started) { $one }
+    }
+}
+
+function Stop-ProcessTree {
+    # Ends those of a tree that still run.
+    param($Tree)
+    foreach ($one in @(Get-LivingProcess $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {
@@ -3364,13 +3544,18 @@ function Read-RegistryKind {
     finally { $key.Dispose() }
 }
 
+function Read-RegistryNote {
+    # A value as a note keeps it: path, name, value (bytes as numbers) and kind; value and kind are null when it is absent.
+    param([string]$Path, [string]$Name)
+    $value = Read-Registry $Path $Name
+    if ($value -is [byte[]]) { $value = [int[]]$value }
+    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind $Path $Name) }
+}
+
 function Set-RegistryValue {
+    # Writes a value below HKEY_LOCAL_MACHINE and notes what was there.
     param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
-    $former = Read-Registry $Path $Name
-    if ($null -ne $former -and $former -is [byte[]]) { $former = [int[]]$former }
-    Save-FormerValue 'Registry' "$Path\$Name" @{
-        path = $Path; name = $Name; value = $former; kind = (Read-RegistryKind $Path $Name)
-    }
+    Save-FormerValue 'Registry' "$Path\$Name" (Read-RegistryNote $Path $Name)
     Write-Registry $Path $Name -Value $Value -Kind $Kind
 }
 
@@ -3410,7 +3595,7 @@ function Get-ServicePath {
 function Get-ServiceDifference {
     param($Service)
     $name = $Service.name
-    $flags = @{ Disrupts = (Test-RestartDisruption $name) }
+    $flags = @{ Disrupts = (Test-RestartDisruption $name); Disturbs = (Test-StopEndsPod $name) }
     $is = Read-Service $name
     $what = "service ${name}:"
     Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
@@ -3434,6 +3619,14 @@ function Test-RestartDisruption {
     # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
     (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
+}
+
+function Test-StopEndsPod {
+    # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
+    # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
+    param([string]$Name)
+    if ($Name -ne 'containerd' -or (Get-ServiceState $Name) -ne 'Running' -or -not (Test-NssmService $Name)) { return $false }
+    1 -ne (Read-ServiceParameter $Name 'AppStopMethodSkip') -or (Test-RestartNeed $Name)
 }
 
 function Read-Service {
@@ -3489,15 +3682,17 @@ function Set-ServiceDefinition {
     if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
     # Else its process goes on.
     if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
-    $verb = if (Test-RegistryKey (Get-ServicePath $name)) { 'config' } else { 'create' }
+    # Automatic comes last: what is half made is not started at a boot.
+    $create = if (Test-RegistryKey (Get-ServicePath $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
-    Invoke-ServiceControl @($verb, $name, 'binPath=', $Service.command_line, 'start=', $Service.start,
-        'depend=', (ConvertTo-DependList $Service.depends), 'obj=', 'LocalSystem', 'DisplayName=', $Service.display)
+    Invoke-ServiceControl ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList $Service.depends),
+            'obj=', 'LocalSystem', 'DisplayName=', $Service.display))
     Invoke-ServiceControl @('description', $name, $Service.description)
     Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl @('failureflag', $name, '0')
     Write-ServiceEnvironment $name $Service.environment
     Set-ServiceParameter $Service
+    Invoke-ServiceControl @('config', $name, 'start=', $Service.start)
 }
 
 function ConvertTo-DependList {
@@ -3536,42 +3731,89 @@ function Test-RestartNeed {
 }
 
 function Start-CurrentService {
+    # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
     # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
     if ((Get-ServiceState $Name) -ne 'Running') {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
-        if ($refused.Count -gt 0) { Stop-Step 'ServiceState' "service $Name does not start: $($refused[0].Exception.GetBaseException().Message)" }
+        if ($refused.Count -gt 0) {
+            Stop-Step 'ServiceState' "service $Name does not start$(Get-ServiceEnd $Name): $($refused[0].Exception.GetBaseException().Message)"
+        }
     }
     Wait-ServiceState $Name 'Running' -Seconds 60
     Remove-File (Get-StatePath "restart-$Name.json")
 }
 
 function Wait-ServiceState {
+    # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
     if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and not $State after $Seconds seconds"
+    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name)$(Get-ServiceEnd $Name) and not $State after $Seconds seconds"
+}
+
+function Get-ServiceEnd {
+    # How a stopped service ended, for a message: " (exit code 1067)". Nothing of one that runs.
+    param([string]$Name)
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'State', 'ExitCode', 'ServiceSpecificExitCode'
+    if (-not $found -or $found.State -ne 'Stopped' -or $found.ExitCode -eq 0) { return '' }
+    # 1066: the service has a code of its own.
+    if ($found.ExitCode -eq 1066) { return " (its own exit code $($found.ServiceSpecificExitCode))" }
+    " (exit code $($found.ExitCode))"
 }
 
 function Stop-RunningService {
+    # Stops a service, after those that depend on it. Each has Seconds to stop and as many for its process to end.
     param([string]$Name, [int]$Seconds = 60)
-    if (@('Running', 'Paused', 'StartPending') -notcontains (Get-ServiceState $Name)) { return }
-    $process = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    Stop-Service -Name $Name -Force -NoWait
-    Wait-ServiceState $Name 'Stopped' -Seconds $Seconds
-    $gone = { $process -eq 0 -or $null -eq (Get-Process -Id $process -ErrorAction SilentlyContinue) }
-    if (-not (Wait-Until $gone -Seconds $Seconds -Pause 300)) { Stop-Process -Id $process -Force }
+    foreach ($service in Get-Service -Name $Name -ErrorAction SilentlyContinue) {
+        foreach ($dependent in $service.DependentServices) { Stop-OneService $dependent.Name -Seconds $Seconds }
+        Stop-OneService $Name -Seconds $Seconds
+    }
+}
+
+function Stop-OneService {
+    # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
+    param([string]$Name, [int]$Seconds)
+    # One that is starting takes no stop (error 1061).
+    [void](Wait-Until { (Get-ServiceState $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
+    $stopped = { (Get-ServiceState $Name) -eq 'Stopped' }
+    if (& $stopped) { return }
+    $tree = @(Get-ServiceProcess $Name)
+    $code = (Invoke-Program (Get-SystemProgram 'sc.exe') @('stop', $Name)).ExitCode
+    # 1061: it is stopping already; 1062: it has stopped meanwhile.
+    $accepted = @(0, 1061, 1062) -contains $code
+    if (-not $accepted -or -not (Wait-Until $stopped -Seconds $Seconds -Pause 500)) {
+        Stop-ProcessTree $tree
+        if (-not (Wait-Until $stopped -Seconds 10 -Pause 500)) {
+            Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and does not stop: sc.exe stop ended with code $code"
+        }
+    }
+    # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
+    if (-not (Wait-Until { -not (Get-LivingProcess $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree $tree }
+}
+
+function Get-ServiceProcess {
+    # The process of a service and all below it, as id and start time. Nothing of one that shares its process with others.
+    param([string]$Name)
+    if (([int](Read-Registry (Get-ServicePath $Name) 'Type') -band 0x10) -eq 0) { return }
+    $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
+    if ($id -ne 0) { Get-ProcessTree $id }
 }
 
 function Read-FormerService {
+    # How a service is, as far as winboot changes it: the definition, and as they stand in the registry the values that
+    # sc.exe cannot write back (actions of recovery that run a command or restart the machine, texts from a resource).
     param([string]$Name)
     $path = Get-ServicePath $Name
     $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
     if ($former.exists) {
         $former.definition = Read-Service $Name
         $former.display = Read-Registry $path 'DisplayName'
-        $former.description = Read-Registry $path 'Description'
+        $former.groups = @((Read-Registry $path 'DependOnGroup') | Where-Object { $_ })
+        $former.values = @(foreach ($value in @('Description', 'FailureActions', 'FailureActionsOnNonCrashFailures', 'DelayedAutostart')) {
+                Read-RegistryNote $path $value
+            })
         $former.parameters = @(Read-ParameterTree "$path\Parameters")
     }
     $former
