@@ -35,6 +35,13 @@ HINTS: Final[Mapping[str, str]] = {
     "FileInUse": (
         "A virus scanner, a backup or a log shipper holds it: exclude the folder there, and run the same command again."
     ),
+    "ForeignAgent": (
+        "Remove it with its own tool (rke2-uninstall.ps1, k0s reset, the operator), then run the same command again."
+    ),
+    "ForeignNode": (
+        "If winboot shall take it over, drain it, delete its old Node, and run the same command with --adopt: "
+        "services, kubeconfigs and keys are noted first and come back with an undo."
+    ),
     "FolderIsLink": (
         "See who made the link (dir /AL /Q), move what it leads to into a real folder, and run the same command again."
     ),
@@ -43,6 +50,9 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "FormerLost": (
         r"Restore the file from your backup, then delete the step's notes in C:\ProgramData\winboot\former."
+    ),
+    "LayerLeft": (
+        "A container still uses them: restart the machine, which ends all, and run the same command again."
     ),
     "HashMismatch": (
         "This is not the file that the profile describes: check version, mirror and proxy, "

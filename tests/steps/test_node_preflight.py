@@ -224,3 +224,75 @@ def test_a_32_bit_powershell_sees_another_windows(bench: Bench):
     text = bench.text().replace("[Environment]::Is64BitProcess", "$false")
 
     assert bench.run_text(text, mode="Look").problem("node-preflight").id == "Not64Bit"
+
+
+def adopting(bench: Bench, *names: str) -> Any:
+    return bench.run(*names, mode="Look", facts={"Adopt": True}).step("node-preflight")
+
+
+@pytest.mark.parametrize("name", ["kubelet", "containerd"])
+def test_a_service_that_winboot_did_not_make_is_named_and_left_alone(bench: Bench, name: str):
+    bench.machine.services.create(name, rf"C:\old\{name}.exe --foo", display="By hand")
+    before = bench.machine.snapshot()
+
+    told = bench.run("directories", facts={"Adopt": False})
+
+    assert told.states == {"node-preflight": "failed", "directories": "blocked"}
+    assert told.problem("node-preflight").id == "ForeignNode"
+    assert f"the service {name}" in told.problem("node-preflight").message
+    ours = ("winboot", "events", "processes")
+    changed = [
+        line for line in diff(before, bench.machine.snapshot()) if not any(word in line for word in ours)
+    ]
+    assert changed == []
+    assert adopting(bench)["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        r"C:\var\lib\kubelet\kubeadm-flags.env",
+        r"C:\etc\kubernetes\kubelet.conf",
+        r"C:\AzureData\CustomDataSetupScript.ps1",
+        r"C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1",
+    ],
+)
+def test_what_another_tool_leaves_is_named(bench: Bench, path: str):
+    bench.write(path, b"x")
+    found = bench.run(mode="Look", facts={"Adopt": False}).problem("node-preflight")
+
+    assert found.id == "ForeignNode"
+    assert path in found.message
+    assert adopting(bench)["state"] == "ok"
+
+
+def test_a_kubeconfig_of_another_cluster_is_named(bench: Bench):
+    bench.write(r"C:\k\kubeconfig", b"clusters:\n- cluster:\n    server: https://other.example:6443\n")
+    found = bench.run(mode="Look", facts={"Adopt": False}).problem("node-preflight")
+
+    assert found.id == "ForeignNode"
+    assert r"C:\k\kubeconfig of https://other.example:6443" in found.message
+    assert adopting(bench)["state"] == "ok"
+
+
+@pytest.mark.parametrize("name", ["rke2", "k3s", "k0sworker", "windows-instance-config-daemon"])
+def test_an_agent_that_runs_a_kubelet_of_its_own_cannot_be_adopted(bench: Bench, name: str):
+    bench.machine.services.create(name, rf"C:\x\{name}.exe")
+
+    assert bench.run(mode="Look", facts={"Adopt": True}).problem("node-preflight").id == "ForeignAgent"
+
+
+def test_a_service_that_winboot_has_adopted_is_its_own_from_then_on(bench: Bench):
+    bench.write(
+        r"C:\ProgramData\winboot\former\kubelet.jsonl", b'\n{"kind":"Service","key":"kubelet","value":null}\n'
+    )
+    bench.machine.services.create("kubelet", r"C:\old\kubelet.exe --foo")
+
+    assert bench.run(mode="Look", facts={"Adopt": False}).step("node-preflight")["state"] == "ok"
+
+
+def test_a_service_of_winboot_is_known_when_its_notes_are_lost(bench: Bench):
+    description = bench.spec.services["kubelet"].description
+    bench.machine.services.create("kubelet", r"C:\k\kubelet.exe", description=description)
+
+    assert bench.run(mode="Look", facts={"Adopt": False}).step("node-preflight")["state"] == "ok"

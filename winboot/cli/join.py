@@ -10,6 +10,7 @@ import typer
 
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
+    Adopt,
     Drain,
     InventoryFile,
     Limit,
@@ -36,6 +37,7 @@ def join(
     skip: Skip = None,
     drain: Drain = False,
     take_over: TakeOver = False,
+    adopt: Adopt = False,
     skip_preflight: SkipPreflight = None,
     output: OutputForm = Output.table,
     report: ReportFile = None,
@@ -49,6 +51,7 @@ def join(
         skip=words(skip),
         drain=drain,
         take_over=take_over,
+        adopt=adopt,
         skip_preflight=words(skip_preflight),
         workers=workers,
     )
@@ -62,6 +65,7 @@ def repair(
     skip: Skip = None,
     drain: Drain = False,
     take_over: TakeOver = False,
+    adopt: Adopt = False,
     skip_preflight: SkipPreflight = None,
     output: OutputForm = Output.table,
     report: ReportFile = None,
@@ -75,6 +79,7 @@ def repair(
         skip=words(skip),
         drain=drain,
         take_over=take_over,
+        adopt=adopt,
         skip_preflight=words(skip_preflight),
         workers=workers,
     )

@@ -55,6 +55,12 @@ TakeOver = Annotated[
         "--take-over", help="Take a node over from a run that still holds it; that run ends as superseded."
     ),
 ]
+Adopt = Annotated[
+    bool,
+    typer.Option(
+        "--adopt", help="Take over a machine that another tool made a node; how it was is noted first."
+    ),
+]
 SkipPreflight = Annotated[
     list[str] | None,
     typer.Option(

@@ -6,6 +6,7 @@ import typer
 
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
+    Adopt,
     InventoryFile,
     Limit,
     Only,
@@ -25,6 +26,7 @@ def plan(
     only: Only = None,
     skip: Skip = None,
     skip_preflight: SkipPreflight = None,
+    adopt: Adopt = False,
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
@@ -37,7 +39,11 @@ def plan(
     check_report_path(report)
     specs = load_targets(inventory, words(limit))
     options = Options(
-        only=words(only), skip=words(skip), skip_preflight=words(skip_preflight), workers=workers
+        only=words(only),
+        skip=words(skip),
+        skip_preflight=words(skip_preflight),
+        adopt=adopt,
+        workers=workers,
     )
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,

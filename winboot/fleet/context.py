@@ -23,6 +23,7 @@ class Options:
     skip: tuple[str, ...] = ()
     drain: bool = False
     take_over: bool = False
+    adopt: bool = False
     skip_preflight: tuple[str, ...] = ()
     workers: int = 32
     ready: float = 300.0

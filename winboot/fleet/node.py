@@ -132,6 +132,7 @@ class NodeRun:
             "NodeIsLive": self.is_live(node),
             "Drained": drained,
             "TakeOver": self.options.take_over,
+            "Adopt": self.options.adopt,
             "Holder": self.context.holder,
             "Steps": self.plan.selection,
         }

@@ -10,7 +10,7 @@ from winboot.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"service": service_table(spec, "containerd")}
+    return {"service": service_table(spec, "containerd"), "root": spec.paths.containerd_root}
 
 
 CONTAINERD = Step(

@@ -17,6 +17,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}
             for one in spec.bad_updates
         ],
+        # How a service that winboot has made is known when its notes are lost.
+        "services": {one.name: one.description for one in spec.services.all},
+        "server": spec.cluster.server,
         "own_macs": spec.network.solution.pods_own_macs,
     }
 

@@ -214,8 +214,33 @@ class Containerd(Daemon):
     def import_image(self, reference: str, builds: tuple[int, ...]) -> str:
         """Take an image in; gives its id."""
         identity = "sha256:" + hashlib.sha256(reference.encode("utf-8")).hexdigest()
+        if reference not in self.images():
+            self._unpack(reference)
         self._keep("images", {**self.images(), reference: {"id": identity, "builds": list(builds)}})
         return identity
+
+    def _unpack(self, reference: str) -> None:
+        # One layer for an image: the snapshotter counts in its own records, and CreateLayer wants no folder there.
+        number = int(self._kept("layers") or 0) + 1
+        path = self._layer(number)
+        if self.machine.files.exists(path):
+            message = "Cannot create a file when that file already exists."
+            raise GoError(f'failed to extract layer of "{reference}": mkdir {path}\\Files: {message}')
+        self.machine.files.make_layer(path)
+        self._keep("layers", number)
+        self._keep("layer_of", {**(self._kept("layer_of") or {}), reference: number})
+
+    def _layer(self, number: int) -> str:
+        return self.run.path(rf"{self.config.root}\io.containerd.snapshotter.v1.windows\snapshots\{number}")
+
+    def remove_image(self, reference: str) -> None:
+        """Forget an image, and have its layer removed by the host compute service."""
+        layers = dict(self._kept("layer_of") or {})
+        number = layers.pop(reference, None)
+        if number is not None and self.machine.files.exists(self._layer(number)):
+            self.machine.files.destroy_layer(self._layer(number))
+        self._keep("layer_of", layers)
+        self._keep("images", {name: one for name, one in self.images().items() if name != reference})
 
     def pull(self, reference: str) -> str:
         """Pull an image; GoError as containerd words it. Gives its id."""

@@ -43,7 +43,7 @@ DEFAULT: Final = "npipe:////./pipe/containerd-containerd"
 
 
 class Crictl:
-    """crictl: version, info, images, pull, pods, stopp, rmp."""
+    """crictl: version, info, images, pull, rmi, pods, stopp, rmp."""
 
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
@@ -86,6 +86,12 @@ class Crictl:
                 return go_text(f"Image is up to date for {runtime.pull(names[0])}")
             case "pods":
                 return _pods(runtime, flags)
+            case "rmi":
+                known = sorted(runtime.images())
+                chosen = known if flags.flag("all") or flags.flag("a") else [i for i in names if i in known]
+                for image in chosen:
+                    runtime.remove_image(image)
+                return go_text(*(f"Deleted: {image}" for image in chosen))
             case "stopp" | "rmp":
                 return self._remove(runtime, verb, names, everything=flags.flag("all") or flags.flag("a"))
         raise run.refuse(verb or "without a command")

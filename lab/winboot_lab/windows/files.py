@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from winboot_lab.windows import acl, paths
 from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM_TOKEN, Token
 from winboot_lab.windows.acl import Acl
-from winboot_lab.windows.failure import failure, io_failure
+from winboot_lab.windows.failure import Failure, failure, io_failure
 from winboot_lab.windows.snapshot import Tree, show_bytes
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Node:
     children: dict[str, Entry] = field(default_factory=dict)
     link: tuple[LinkKind, str] | None = None
     names: int = 1
+    # A container layer: only the host compute service removes it (k3s-io/k3s#9296, microsoft/hcsshim#166).
+    layer: bool = False
     # Processes whose image this is: the file may be renamed, but neither written nor deleted.
     images: set[int] = field(default_factory=set)
     opened: list[OpenFile] = field(default_factory=list)
@@ -423,7 +425,7 @@ class Files:
         self._unlink(spelled)
 
     def _may_delete(self, path: str, node: Node, token: Token) -> None:
-        if node.attributes & READ_ONLY and not node.directory:
+        if node.layer or (node.attributes & READ_ONLY and not node.directory):
             raise io_failure(5, path)
         if not node.acl.allows(token, acl.DELETE):
             self._allow(self.folder(path), token, acl.DELETE_CHILD, path)
@@ -442,12 +444,7 @@ class Files:
         if node.link is None and node.children:
             if not recurse:
                 raise io_failure(0x91, path)
-            for entry in list(node.children.values()):
-                below = paths.join(spelled, entry.name)
-                if entry.node.directory:
-                    self.delete_directory(below, token, recurse=True)
-                else:
-                    self.delete(below, token)
+            self._delete_below(spelled, node, token)
         if node.attributes & READ_ONLY:
             raise failure(
                 "System.IO.IOException",
@@ -457,6 +454,35 @@ class Files:
             )
         self._may_delete(spelled, node, token)
         self._unlink(spelled)
+
+    def _delete_below(self, path: str, node: Node, token: Token) -> None:
+        """All that can be deleted; then the first failure (referencesource: io/directory.cs, DeleteHelper)."""
+        failed: Failure | None = None
+        for entry in list(node.children.values()):
+            below = paths.join(path, entry.name)
+            try:
+                if entry.node.directory:
+                    self.delete_directory(below, token, recurse=True)
+                else:
+                    self.delete(below, token)
+            except Failure as caught:
+                failed = failed or caught
+        if failed is not None:
+            raise failed
+
+    def make_layer(self, path: str) -> None:
+        """A folder of the host compute service, with a file of an image in it."""
+        self.make_directory(rf"{path}\Files")
+        self.write(rf"{path}\Files\license.txt", b"layer")
+        for below in (path, rf"{path}\Files", rf"{path}\Files\license.txt"):
+            self.need(below)[1].layer = True
+
+    def destroy_layer(self, path: str) -> None:
+        """What HcsDestroyLayer does: folder and content are gone."""
+        self.need(path)[1].layer = False
+        for _, node in self.walk(path):
+            node.layer = False
+        self.delete_directory(path, recurse=True)
 
     def _unlink(self, path: str) -> None:
         folder = self.folder(path)

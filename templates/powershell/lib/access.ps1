@@ -121,6 +121,15 @@ function Save-FormerAccess {
     Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
 }
 
+function Save-SecretFile {
+    # Notes a file that will hold a secret of ours: that there was none, or its text and access rules, kept where only SYSTEM
+    # and Administrators can read them.
+    param([string]$Path)
+    if (Test-FormerNote 'File' $Path) { return }
+    if ([IO.File]::Exists($Path)) { Save-FormerAccess $Path }
+    Save-FormerFile $Path
+}
+
 function Restore-Access {
     # Puts owner and access rules back on what is still there.
     param([object]$Former)

@@ -24,12 +24,17 @@ function Test-CurrentCertificate {
     $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
+function Read-KubeconfigServer {
+    # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
+    param([string]$Path)
+    [regex]::Match("$(Read-FileText $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+}
+
 function Get-CredentialFault {
     param($Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
-    if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    if ((Read-KubeconfigServer $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew.
     $ca = Get-PathHash $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
@@ -52,14 +57,18 @@ function Set-Credential {
     param($Credential)
     if ($null -eq (Get-CredentialFault $Credential)) { return }
     Stop-RunningService 'kubelet'
-    # It is the kubelet's, and goes with its credentials.
-    Save-CreatedFile $Credential.kubeconfig
+    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it.
+    $foreign = [IO.File]::Exists($Credential.kubeconfig) -and -not (Test-FormerNote 'File' $Credential.kubeconfig)
+    if ($foreign -and [IO.Directory]::Exists($Credential.pki)) {
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile $path }
+    }
+    Save-SecretFile $Credential.kubeconfig
     Remove-File $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
     }
     $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
-    Save-CreatedFile $Credential.bootstrap_path
+    Save-SecretFile $Credential.bootstrap_path
     Write-FileText $Credential.bootstrap_path $text -Private
     $script:Run['Bootstrapped'] = $true
 }
@@ -120,6 +129,6 @@ function Set-Kubeconfig {
     param($Wanted, [string]$Service)
     if (-not (Get-KubeconfigDifference $Wanted)) { return }
     Save-RestartNeed $Service
-    Save-CreatedFile $Wanted.path
+    Save-SecretFile $Wanted.path
     Write-FileText $Wanted.path (Read-Secret $Wanted.secret) -Private
 }

@@ -41,18 +41,13 @@ function Set-HostsFile {
     param($Registry)
     $login = [Text.UTF8Encoding]::new($false).GetBytes("$($Registry.user):$(Read-Secret $Registry.secret)")
     $text = $Registry.text + (Get-LoginText $Registry ([Convert]::ToBase64String($login)))
-    Save-CreatedFile $Registry.path
+    Save-SecretFile $Registry.path
     Write-FileText $Registry.path $text -Private
 }
 
 function Get-LoginText {
     param($Registry, [string]$Login)
     -join @(foreach ($url in $Registry.authorize) { "`n[host.`"$url`".header]`n  authorization = `"Basic $Login`"`n" })
-}
-
-function Save-CreatedFile {
-    param([string]$Path)
-    Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {

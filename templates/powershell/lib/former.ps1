@@ -1,12 +1,16 @@
 # How a thing was before winboot first changed it.
 
 function Get-FormerPath {
-    Get-StatePath "former\$($script:Run.Step).jsonl"
+    # The file with the notes of a step, the current one unless it is named.
+    param([string]$Step = $script:Run.Step)
+    Get-StatePath "former\$Step.jsonl"
 }
 
 function Get-FormerLine {
-    # The notes of the current step: kind, key and value each. What has another shape is none of ours.
-    foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
+    # The notes of a step, the current one unless it is named: kind, key and value each. What has another
+    # shape is none of ours.
+    param([string]$Step = $script:Run.Step)
+    foreach ($line in "$(Read-FileText (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}')) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
@@ -15,9 +19,9 @@ function Get-FormerLine {
 }
 
 function Test-FormerNote {
-    # Whether the current step has a note of this thing.
-    param([string]$Kind, [string]$Key)
-    foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
+    # Whether a step, the current one unless it is named, has a note of this thing.
+    param([string]$Kind, [string]$Key, [string]$Step = $script:Run.Step)
+    foreach ($line in Get-FormerLine -Step $Step) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
     $false
 }
 

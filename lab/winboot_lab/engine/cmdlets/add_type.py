@@ -5,9 +5,9 @@ from __future__ import annotations
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import cmdlet
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.types import hcn, hns
+from winboot_lab.engine.types import hcn, hns, layer
 
-_KNOWN = {hns.DECLARATION: hns.HNS, hcn.DECLARATION: hcn.HCN}
+_KNOWN = {hns.DECLARATION: hns.HNS, hcn.DECLARATION: hcn.HCN, layer.DECLARATION: layer.LAYER}
 
 
 @cmdlet(
@@ -34,5 +34,5 @@ def add_type(call: Call) -> None:
     """Compile C#: known text is recognised, unknown text cannot be run here."""
     known = _KNOWN.get(hns.digest(str(call["TypeDefinition"])))
     if known is None:
-        raise Refusal("command", "Add-Type with C# other than winboot's own two declarations")
+        raise Refusal("command", "Add-Type with C# other than winboot's own declarations")
     call.session.types[known.name.lower()] = known

@@ -359,6 +359,18 @@ def hns_call(
     return (session.machine.hns.call(method, path, request),)
 
 
+@primitive("hcs.destroy-layer")
+def hcs_destroy_layer(session: Session, path: str) -> Objects:
+    """computestorage.dll: HcsDestroyLayer. Gives its HRESULT; a layer that a container uses is in use."""
+    machine = session.machine
+    if not machine.files.is_directory(path):
+        return (-0x7FF8FFFD,)
+    if machine.processes.named("containerd-shim-runhcs-v1"):
+        return (-0x7FF8FFE0,)
+    machine.files.destroy_layer(path)
+    return (0,)
+
+
 @primitive("hcn.query")
 def hcn_query(session: Session, id: str, query: str) -> Objects:
     """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties."""

@@ -1,0 +1,44 @@
+# A node that somebody else made: it is named before the first write, and left alone unless it is to be adopted.
+
+function Test-ForeignNode {
+    # Faults for what makes this machine a node that is not winboot's. Services is a table of names and descriptions, as
+    # winboot gives them; Server is the API server of the cluster to join.
+    param($Services, [string]$Server)
+    $agents = @(Get-ForeignAgent)
+    # It starts its own kubelet again and again: there is nothing to adopt while it runs.
+    foreach ($agent in $agents) { New-Fault 'ForeignAgent' "the service $agent makes this machine a node of another cluster" }
+    if ($script:Run.Facts.Adopt -or $agents) { return }
+    $found = @(
+        foreach ($name in $Services.Keys | Sort-Object) { if (Test-ForeignService $name $Services[$name]) { "the service $name" } }
+        Get-ForeignTrace $Server
+    )
+    if ($found) { New-Fault 'ForeignNode' "this machine is a node that winboot did not make: $($found -join ', ')" }
+}
+
+function Get-ForeignAgent {
+    # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
+    # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows, openshift/windows-machine-config-operator
+    foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
+        if (Get-ServiceState $name) { $name }
+    }
+}
+
+function Test-ForeignService {
+    # Whether a service of that name is there which winboot has neither made nor adopted.
+    param([string]$Name, [string]$Description)
+    $path = Get-ServicePath $Name
+    if (-not (Test-RegistryKey $path) -or (Read-Registry $path 'Description') -ceq $Description) { return $false }
+    -not (Test-FormerNote 'Service' $Name -Step $Name)
+}
+
+function Get-ForeignTrace {
+    # What kubeadm, AKS and EKS leave, and a kubeconfig of another cluster that winboot did not write.
+    param([string]$Server)
+    foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\etc\kubernetes\kubelet.conf', 'C:\AzureData\CustomDataSetupScript.ps1',
+            'C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1')) {
+        if ([IO.File]::Exists($path) -and -not (Test-FormerNote 'Service' 'kubelet' -Step 'kubelet')) { $path }
+    }
+    $kubeconfig = $script:Node.kubeconfig
+    $is = Read-KubeconfigServer $kubeconfig
+    if ($is -and $is -cne $Server -and -not (Test-FormerNote 'File' $kubeconfig -Step 'kubelet-credentials')) { "$kubeconfig of $is" }
+}

@@ -1,0 +1,57 @@
+# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
+# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
+# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
+
+function Save-FormerLayer {
+    # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
+    param([string]$Root)
+    if (-not [IO.Directory]::Exists((Get-LayerStore $Root))) { Save-FormerValue 'Layer' $Root @{ root = $Root } }
+}
+
+function Get-LayerStore {
+    # Where containerd's snapshotter for Windows has a folder for each layer.
+    param([string]$Root)
+    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
+}
+
+function Restore-Layer {
+    # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
+    param([object]$Former)
+    [void](Invoke-Crictl @('rmp', '--all', '--force') -Seconds 300)
+    [void](Invoke-Crictl @('rmi', '--all') -Seconds 600)
+    Stop-RunningService 'containerd'
+    $store = Get-LayerStore $Former.root
+    if (-not [IO.Directory]::Exists($store)) { return }
+    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer $layer })
+    if ($failed) { Stop-Step 'LayerLeft' "layers of container images cannot be removed: $($failed -join ', ')" }
+}
+
+function Remove-Layer {
+    # Removes one layer; gives its path with the reason if that fails. 0x80070002 and 3: it is gone.
+    param([string]$Path)
+    if (-not ('Winboot.Layer' -as [type])) { Add-Type -TypeDefinition (Get-LayerDeclaration) -Language CSharp }
+    $result = '{0:x8}' -f [Winboot.Layer]::Destroy($Path)
+    if (@('00000000', '80070002', '80070003') -notcontains $result) { "$Path (0x$result)" }
+}
+
+function Get-LayerDeclaration {
+    # The C# that calls computestorage.dll, which is part of Windows Server 2019 and later
+    # (learn.microsoft.com/virtualization/api/hcs/reference/hcsdestroylayer; microsoft/hcsshim computestorage/storage.go).
+    @'
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Layer
+        {
+            [DllImport("computestorage.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcsDestroyLayer(string layerPath);
+
+            public static int Destroy(string layerPath)
+            {
+                return HcsDestroyLayer(layerPath);
+            }
+        }
+    }
+'@
+}

@@ -1,0 +1,108 @@
+"""A machine that another tool made a node is as it was before once a join with --adopt has been undone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from winboot_lab.windows.acl import FULL, Rule
+from winboot_lab.windows.snapshot import diff, without_chance
+
+from tests.steps.bench import Bench
+
+TOKEN = "abcdef.0123456789abcdef"
+STATE = r"C:\ProgramData\winboot"
+CREDENTIALS = "kubelet-credentials"
+THEIRS = {
+    r"C:\k\kubeconfig": b"clusters:\n- cluster:\n    server: https://other.example:6443\nusers: [{user: {token: theirs}}]\n",
+    r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem": b"their certificate and key",
+    r"C:\var\lib\kubelet\pki\kubelet.key": b"their key",
+    r"C:\etc\cni\net.d\10-theirs.conflist": b"{}",
+    r"C:\opt\cni\bin\theirs.exe": b"theirs",
+}
+
+
+@pytest.fixture
+def foreign(bench: Bench) -> Bench:
+    """Files, owners, rules and audit entries of an administrator with a mind of his own, and of an ordinary user."""
+    bench.machine.accounts.add("alice", administrator=False)
+    alice = bench.machine.accounts.token("alice")
+    files = bench.machine.files
+    files.make_directory(r"C:\opt", alice)
+    for path, content in THEIRS.items():
+        bench.write(path, content)
+    kept = files.need(r"C:\k")[1].acl
+    kept.protected, kept.audit = True, "(AU;OICISAFA;FA;;;WD)"
+    kept.explicit = [
+        Rule("S-1-5-18", FULL, inheritance=3),
+        Rule("S-1-5-32-544", FULL, inheritance=3),
+        Rule(alice.sid, FULL, inheritance=3),
+        Rule("S-1-5-32-546", 0x1200A9, "Deny"),
+    ]
+    kept.inherited = []
+    files.need(r"C:\k\kubeconfig")[1].acl.explicit.append(Rule(alice.sid, 0x1200A9))
+    files.need(r"C:\etc\cni")[1].acl.owner = alice.sid
+    files.need(r"C:\opt\cni\bin\theirs.exe")[1].acl.audit = "(AU;SA;FW;;;BU)"
+    # What was set is handed down, as Windows does.
+    for path in (r"C:\opt", r"C:\k", r"C:\etc\cni"):
+        files.set_acl(path, files.need(path)[1].acl)
+    files.write(r"C:\opt\cni\00-alice.conf", b"hers", alice)
+    return bench
+
+
+def rules(bench: Bench) -> dict[str, str]:
+    """Owner, rules and audit entries of everything that is not Windows' own or winboot's, by path."""
+    return {
+        path: node.acl.sddl()
+        for path, node in bench.machine.files.walk("C:\\")
+        if not path.startswith((r"C:\Windows", STATE))
+    }
+
+
+def test_files_owners_rules_and_audit_entries_are_as_before(foreign: Bench):
+    steps = ("directories", CREDENTIALS)
+    before, tree = rules(foreign), foreign.machine.snapshot()
+
+    told = foreign.run(*steps, secrets={"bootstrap-token": TOKEN})
+    assert {told.states[step] for step in steps} == {"changed"}, told.events
+    assert foreign.run(*steps, secrets={"bootstrap-token": TOKEN}).states["directories"] == "ok"
+    assert rules(foreign) != before
+    assert set(foreign.undo(*steps).states.values()) == {"changed"}
+
+    assert rules(foreign) == before
+    ours = ("files/C:\\ProgramData\\winboot", "events/")
+    left = [
+        line
+        for line in diff(without_chance(tree), without_chance(foreign.machine.snapshot()))
+        if not any(part in line for part in ours)
+    ]
+    assert left == []
+
+
+def test_keys_and_kubeconfigs_of_others_are_kept_where_nobody_else_reads_them(foreign: Bench):
+    foreign.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+
+    assert foreign.file(r"C:\k\kubeconfig") is None
+    assert foreign.file(r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem") is None
+    notes = [
+        json.loads(line)
+        for line in (foreign.file(rf"{STATE}\former\{CREDENTIALS}.jsonl") or b"").split(b"\n")
+        if line
+    ]
+    assert {r"C:\k\kubeconfig", r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem"} <= {
+        note["key"] for note in notes
+    }
+    alice = foreign.machine.accounts.token("alice")
+    for path, node in foreign.machine.files.walk(STATE):
+        assert not node.acl.allows(alice, 1), path
+
+
+def test_keys_of_our_own_kubelet_are_not_noted(bench: Bench):
+    bench.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+    bench.write(r"C:\k\kubeconfig", b"ours, expired")
+    bench.write(r"C:\var\lib\kubelet\pki\kubelet-client-current.pem", b"ours, expired")
+    bench.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+    bench.undo("directories", CREDENTIALS)
+
+    assert bench.file(r"C:\k\kubeconfig") is None
+    assert bench.file(r"C:\var\lib\kubelet\pki\kubelet-client-current.pem") is None

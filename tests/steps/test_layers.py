@@ -1,0 +1,74 @@
+"""The undo of containerd removes layers of images as Windows wants it, and a new containerd begins anew."""
+
+from __future__ import annotations
+
+import pytest
+from winboot_lab.engine.types import hns, layer
+from winboot_lab.windows.failure import Failure
+
+from tests.steps.nodes import Node
+from winboot import script
+
+ROOT = r"C:\ProgramData\containerd\root"
+STORE = rf"{ROOT}\io.containerd.snapshotter.v1.windows\snapshots"
+RECORDS = rf"{ROOT}\io.containerd.metadata.v1.bolt\meta.db"
+
+
+def layers(node: Node) -> list[str]:
+    files = node.machine.files
+    return [entry.name for entry in files.list(STORE)] if files.exists(STORE) else []
+
+
+def test_the_lab_knows_the_declaration_by_its_text():
+    text = script._library()["Get-LayerDeclaration"].text
+    source = text.partition("@'\n")[2].partition("\n'@")[0]
+
+    assert hns.digest(source) == layer.DECLARATION
+
+
+def test_a_layer_cannot_be_deleted_like_a_folder(node: Node):
+    assert layers(node)
+    with pytest.raises(Failure):
+        node.machine.files.delete_directory(STORE, recurse=True)
+    node.spoiled = True
+
+    assert layers(node)
+
+
+def test_an_undo_removes_pods_images_and_layers_before_containerd_goes(node: Node):
+    node.spoiled = True
+
+    assert node.undo("containerd").step("containerd")["state"] == "changed"
+    assert layers(node) == []
+    assert node.machine.services.find("containerd") is None
+
+
+def test_layers_that_the_runtime_leaves_are_removed_by_the_host_compute_service(node: Node):
+    node.spoiled = True
+    node.machine.files.make_layer(rf"{STORE}\rm-77")
+
+    assert node.undo("containerd").step("containerd")["state"] == "changed"
+    assert layers(node) == []
+
+
+def test_layers_in_use_are_named_and_the_records_of_them_stay(node: Node):
+    node.spoiled = True
+    shim = r"C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe"
+    node.machine.processes.spawn(f'"{shim}" -namespace moby')
+    node.machine.files.make_layer(rf"{STORE}\77")
+
+    problem = node.undo("containerd").problem("containerd")
+
+    assert problem.id == "LayerLeft"
+    assert rf"{STORE}\77 (0x80070020)" in problem.message
+    assert "restart" in problem.hint
+    assert node.file(RECORDS) is not None
+
+
+def test_a_join_after_it_pulls_its_images_again(node: Node):
+    node.spoiled = True
+    node.undo("containerd")
+    node.change("containerd", "pause-image")
+
+    assert node.look("containerd", "pause-image").states == {"containerd": "ok", "pause-image": "ok"}
+    assert layers(node)
