@@ -94,7 +94,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'c2e164ea3cc296afc8ed1cba4414f046c6d05b95840eb0792246c84338f81f36'
+    Digest  = 'ab18b22486c1bec8185b2da9a742aa188553615c276bd6bbb61087eb980d780f'
 }
 
 # What most steps have to know of this node.
@@ -229,6 +229,14 @@ function Restore-CalicoNetwork {
     # The service is gone by now, and the switch below stays.
     param([object]$Former)
     if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
+}
+
+function Invoke-Crictl {
+    param([string[]]$Arguments, [int]$Seconds = 30)
+    if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
+    if ((Get-ServiceState 'containerd') -ne 'Running') { return }
+    $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+    if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 # Exclusions from Defender's scans, where the profile asks for them.
@@ -524,7 +532,7 @@ function Wait-Until {
 
 function New-Run {
     param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
@@ -1026,12 +1034,16 @@ function Restore-Folder {
 # How a thing was before winboot first changed it.
 
 function Get-FormerPath {
-    Get-StatePath "former\$($script:Run.Step).jsonl"
+    # The file with the notes of a step, the current one unless it is named.
+    param([string]$Step = $script:Run.Step)
+    Get-StatePath "former\$Step.jsonl"
 }
 
 function Get-FormerLine {
-    # The notes of the current step: kind, key and value each. What has another shape is none of ours.
-    foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
+    # The notes of a step, the current one unless it is named: kind, key and value each. What has another
+    # shape is none of ours.
+    param([string]$Step = $script:Run.Step)
+    foreach ($line in "$(Read-FileText (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}')) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
@@ -1399,6 +1411,58 @@ function Complete-Text {
     $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
     $filled
+}
+
+# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
+# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
+# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
+
+function Get-LayerStore {
+    # Where containerd's snapshotter for Windows has a folder for each layer.
+    param([string]$Root)
+    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
+}
+
+function Restore-Layer {
+    # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
+    param([object]$Former)
+    [void](Invoke-Crictl @('rmp', '--all', '--force') -Seconds 300)
+    [void](Invoke-Crictl @('rmi', '--all') -Seconds 600)
+    Stop-RunningService 'containerd'
+    $store = Get-LayerStore $Former.root
+    if (-not [IO.Directory]::Exists($store)) { return }
+    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer $layer })
+    if ($failed) { Stop-Step 'LayerLeft' "layers of container images cannot be removed: $($failed -join ', ')" }
+}
+
+function Remove-Layer {
+    # Removes one layer; gives its path with the reason if that fails. 0x80070002 and 3: it is gone.
+    param([string]$Path)
+    if (-not ('Winboot.Layer' -as [type])) { Add-Type -TypeDefinition (Get-LayerDeclaration) -Language CSharp }
+    $result = '{0:x8}' -f [Winboot.Layer]::Destroy($Path)
+    if (@('00000000', '80070002', '80070003') -notcontains $result) { "$Path (0x$result)" }
+}
+
+function Get-LayerDeclaration {
+    # The C# that calls computestorage.dll, which is part of Windows Server 2019 and later
+    # (learn.microsoft.com/virtualization/api/hcs/reference/hcsdestroylayer; microsoft/hcsshim computestorage/storage.go).
+    @'
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Layer
+        {
+            [DllImport("computestorage.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcsDestroyLayer(string layerPath);
+
+            public static int Destroy(string layerPath)
+            {
+                return HcsDestroyLayer(layerPath);
+            }
+        }
+    }
+'@
 }
 
 function Restore-LogTask {

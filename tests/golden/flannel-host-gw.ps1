@@ -95,7 +95,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'c2e164ea3cc296afc8ed1cba4414f046c6d05b95840eb0792246c84338f81f36'
+    Digest  = 'ab18b22486c1bec8185b2da9a742aa188553615c276bd6bbb61087eb980d780f'
 }
 
 # What most steps have to know of this node.
@@ -224,6 +224,15 @@ function Save-FormerAccess {
     # Notes owner and access rules, before they are changed.
     param([string]$Path)
     Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
+}
+
+function Save-SecretFile {
+    # Notes a file that will hold a secret of ours: that there was none, or its text and access rules, kept where only SYSTEM
+    # and Administrators can read them.
+    param([string]$Path)
+    if (Test-FormerNote 'File' $Path) { return }
+    if ([IO.File]::Exists($Path)) { Save-FormerAccess $Path }
+    Save-FormerFile $Path
 }
 
 function Get-ArtifactDifference {
@@ -544,12 +553,17 @@ function Test-CurrentCertificate {
     $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
+function Read-KubeconfigServer {
+    # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
+    param([string]$Path)
+    [regex]::Match("$(Read-FileText $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+}
+
 function Get-CredentialFault {
     param($Credential)
     $kubeconfig = Read-FileText $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    $server = [regex]::Match($kubeconfig, '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
-    if ($server -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    if ((Read-KubeconfigServer $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew.
     $ca = Get-PathHash $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
@@ -572,14 +586,18 @@ function Set-Credential {
     param($Credential)
     if ($null -eq (Get-CredentialFault $Credential)) { return }
     Stop-RunningService 'kubelet'
-    # It is the kubelet's, and goes with its credentials.
-    Save-CreatedFile $Credential.kubeconfig
+    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it.
+    $foreign = [IO.File]::Exists($Credential.kubeconfig) -and -not (Test-FormerNote 'File' $Credential.kubeconfig)
+    if ($foreign -and [IO.Directory]::Exists($Credential.pki)) {
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile $path }
+    }
+    Save-SecretFile $Credential.kubeconfig
     Remove-File $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
     }
     $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
-    Save-CreatedFile $Credential.bootstrap_path
+    Save-SecretFile $Credential.bootstrap_path
     Write-FileText $Credential.bootstrap_path $text -Private
     $script:Run['Bootstrapped'] = $true
 }
@@ -604,11 +622,6 @@ function Install-Image {
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
     $ended = Invoke-Program $script:Node.crictl $arguments -Seconds 620
     if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
-}
-
-function Save-CreatedFile {
-    param([string]$Path)
-    Save-FormerValue 'File' $Path @{ path = $Path; bytes = $null; kept = $null }
 }
 
 function Wait-Containerd {
@@ -961,7 +974,7 @@ function Wait-Until {
 
 function New-Run {
     param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
+    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
@@ -1721,15 +1734,64 @@ function Remove-StrangeEntry {
     Remove-OldFile -Path $Entry.path
 }
 
+# A node that somebody else made: it is named before the first write, and left alone unless it is to be adopted.
+
+function Test-ForeignNode {
+    # Faults for what makes this machine a node that is not winboot's. Services is a table of names and descriptions, as
+    # winboot gives them; Server is the API server of the cluster to join.
+    param($Services, [string]$Server)
+    $agents = @(Get-ForeignAgent)
+    # It starts its own kubelet again and again: there is nothing to adopt while it runs.
+    foreach ($agent in $agents) { New-Fault 'ForeignAgent' "the service $agent makes this machine a node of another cluster" }
+    if ($script:Run.Facts.Adopt -or $agents) { return }
+    $found = @(
+        foreach ($name in $Services.Keys | Sort-Object) { if (Test-ForeignService $name $Services[$name]) { "the service $name" } }
+        Get-ForeignTrace $Server
+    )
+    if ($found) { New-Fault 'ForeignNode' "this machine is a node that winboot did not make: $($found -join ', ')" }
+}
+
+function Get-ForeignAgent {
+    # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
+    # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows, openshift/windows-machine-config-operator
+    foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
+        if (Get-ServiceState $name) { $name }
+    }
+}
+
+function Test-ForeignService {
+    # Whether a service of that name is there which winboot has neither made nor adopted.
+    param([string]$Name, [string]$Description)
+    $path = Get-ServicePath $Name
+    if (-not (Test-RegistryKey $path) -or (Read-Registry $path 'Description') -ceq $Description) { return $false }
+    -not (Test-FormerNote 'Service' $Name -Step $Name)
+}
+
+function Get-ForeignTrace {
+    # What kubeadm, AKS and EKS leave, and a kubeconfig of another cluster that winboot did not write.
+    param([string]$Server)
+    foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\etc\kubernetes\kubelet.conf', 'C:\AzureData\CustomDataSetupScript.ps1',
+            'C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1')) {
+        if ([IO.File]::Exists($path) -and -not (Test-FormerNote 'Service' 'kubelet' -Step 'kubelet')) { $path }
+    }
+    $kubeconfig = $script:Node.kubeconfig
+    $is = Read-KubeconfigServer $kubeconfig
+    if ($is -and $is -cne $Server -and -not (Test-FormerNote 'File' $kubeconfig -Step 'kubelet-credentials')) { "$kubeconfig of $is" }
+}
+
 # How a thing was before winboot first changed it.
 
 function Get-FormerPath {
-    Get-StatePath "former\$($script:Run.Step).jsonl"
+    # The file with the notes of a step, the current one unless it is named.
+    param([string]$Step = $script:Run.Step)
+    Get-StatePath "former\$Step.jsonl"
 }
 
 function Get-FormerLine {
-    # The notes of the current step: kind, key and value each. What has another shape is none of ours.
-    foreach ($line in "$(Read-FileText (Get-FormerPath))".Split("`n")) {
+    # The notes of a step, the current one unless it is named: kind, key and value each. What has another
+    # shape is none of ours.
+    param([string]$Step = $script:Run.Step)
+    foreach ($line in "$(Read-FileText (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}')) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
@@ -1738,9 +1800,9 @@ function Get-FormerLine {
 }
 
 function Test-FormerNote {
-    # Whether the current step has a note of this thing.
-    param([string]$Kind, [string]$Key)
-    foreach ($line in Get-FormerLine) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
+    # Whether a step, the current one unless it is named, has a note of this thing.
+    param([string]$Kind, [string]$Key, [string]$Step = $script:Run.Step)
+    foreach ($line in Get-FormerLine -Step $Step) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
     $false
 }
 
@@ -2372,6 +2434,22 @@ function Wait-KubeProxy {
     Start-CurrentService -Name $Name
     if (Wait-Until -Test { (Read-HttpStatus -Url $Health) -eq 200 } -Seconds $Seconds) { return }
     Stop-Step -Id 'KubeProxyUnwell' -Message "kube-proxy runs but does not serve: $Health answers $(Read-HttpStatus -Url $Health)"
+}
+
+# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
+# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
+# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
+
+function Save-FormerLayer {
+    # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
+    param([string]$Root)
+    if (-not [IO.Directory]::Exists((Get-LayerStore $Root))) { Save-FormerValue 'Layer' $Root @{ root = $Root } }
+}
+
+function Get-LayerStore {
+    # Where containerd's snapshotter for Windows has a folder for each layer.
+    param([string]$Root)
+    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
 }
 
 function Invoke-LogRotation {
@@ -4173,6 +4251,8 @@ Look = {
         Test-Session
         Test-Space 20
         Test-Addressing
+        Test-ForeignNode -Services @{ containerd = 'Runs containers for Kubernetes. Managed by winboot.'; kubelet = 'Kubernetes kubelet. Managed by winboot.'
+        flanneld = 'flannel network agent. Managed by winboot.'; 'kube-proxy' = 'Kubernetes kube-proxy. Managed by winboot.' } -Server 'https://10.0.0.10:6443'
     )
     Get-PreflightNotice $bad
     # Told once, before the first join.
@@ -4418,6 +4498,7 @@ Look = {
 }
 Change = {
     Set-ServiceDefinition -Service $service
+    Save-FormerLayer -Root 'C:\ProgramData\containerd\root'
     Start-CurrentService -Name $service.name
     Wait-Containerd
 }
