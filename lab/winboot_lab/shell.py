@@ -1,8 +1,11 @@
 """`winboot-lab-powershell`: powershell.exe of a lab machine as a program of this host.
 
 Where `WINBOOT_LAB_CONSOLE` names the address (host:port) of a console that a running lab serves, the command runs on that
-lab's machine; else on a bare machine of its own that is gone afterwards. It is what `transport: local` starts in a
-rehearsal, and what a real sshd starts: as a forced command it takes the words of SSH_ORIGINAL_COMMAND.
+lab's machine; else on a bare machine of its own that is gone afterwards. Such a machine has a copy of the folder that
+`WINBOOT_LAB_FOLDER` names (default: the folder of the script after -File): scripts and JSON, nothing hidden.
+
+It is what `transport: local` starts in a rehearsal, and what a real sshd starts: as a forced command it takes the words of
+SSH_ORIGINAL_COMMAND.
 """
 
 from __future__ import annotations
@@ -13,9 +16,16 @@ import socket
 import struct
 import subprocess
 import sys
-from typing import Final, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
 
 CONSOLE_VARIABLE: Final = "WINBOOT_LAB_CONSOLE"
+FOLDER_VARIABLE: Final = "WINBOOT_LAB_FOLDER"
+GUEST_FOLDER: Final = r"C:\host"
+_BROUGHT: Final = frozenset({".ps1", ".psm1", ".psd1", ".json", ".txt"})
 HEAD: Final = struct.Struct(">cI")  # what follows (o output, e error, x exit code), and its length in bytes
 
 
@@ -36,9 +46,33 @@ def _here(command: str, given: bytes) -> int:
     # The engine takes a second to import, which a rehearsal would pay for each script.
     from winboot_lab.console import run_command
     from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import split_arguments
     from winboot_lab.windows.session import StandardStreams
 
-    return run_command(Machine(), command, StandardStreams(given, _output, _error))
+    machine, words = Machine(), split_arguments(command)
+    at = next((n for n, word in enumerate(words) if word.lower() == "-file"), len(words)) + 1
+    if at < len(words) and Path(words[at]).is_file():
+        script = Path(words[at]).resolve()
+        folder = Path(os.environ.get(FOLDER_VARIABLE) or script.parent).resolve()
+        _bring(machine, folder)
+        words[at] = _guest_path(script, folder)
+        command = subprocess.list2cmdline(words)
+    return run_command(machine, command, StandardStreams(given, _output, _error))
+
+
+def _bring(machine: Machine, folder: Path) -> None:
+    """Copy what scripts read of a folder of this host to the machine."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if Path(name).suffix.lower() in _BROUGHT:
+                file = Path(place) / name
+                machine.files.make_directory(_guest_path(file.parent, folder))
+                machine.files.write(_guest_path(file, folder), file.read_bytes())
+
+
+def _guest_path(path: Path, folder: Path) -> str:
+    return "\\".join((GUEST_FOLDER, *path.relative_to(folder).parts))
 
 
 def _elsewhere(address: str, command: str, given: bytes) -> int:

@@ -13,6 +13,7 @@ from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.session import StandardStreams
 
 from tests.steps.builders import ROOT
+from tests.transport.test_shells import stand_in
 
 REAL = ROOT / "tests" / "real"
 CALL = r"powershell.exe -NoProfile -File C:\w\tests\real\run.ps1 -NoAnalyzer"
@@ -85,7 +86,24 @@ def test_the_runner_calls_the_powershell_that_it_is_given(tmp_path: Path) -> Non
     shell.chmod(0o755)
 
     ended = subprocess.run(
-        ["sh", str(REAL / "run.sh"), str(shell)], capture_output=True, text=True, check=False
+        ["sh", str(REAL / "run.sh"), str(shell), "-NoAnalyzer"], capture_output=True, text=True, check=False
     )
 
-    assert (ended.returncode, ended.stdout.strip()) == (7, f"-NoProfile -NonInteractive -File {REAL}/run.ps1")
+    assert (ended.returncode, ended.stdout.strip()) == (
+        7,
+        f"-NoProfile -NonInteractive -File {REAL}/run.ps1 -NoAnalyzer",
+    )
+
+
+def test_the_stand_in_of_the_lab_takes_the_place_of_pwsh(tmp_path: Path) -> None:
+    """`make real PWSH=winboot-lab-powershell`: -File with a path of this host."""
+    shell = stand_in(tmp_path)
+    ended = subprocess.run(
+        ["sh", str(REAL / "run.sh"), str(shell), "-NoAnalyzer"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert (ended.returncode, "0 differences" in ended.stdout) == (0, True), ended.stdout + ended.stderr
