@@ -18,6 +18,10 @@
         ClusterUnreachable           exit 69   worth retrying
         ClusterConflict              exit 69   somebody else changed the object meanwhile
         ClusterRefused               exit 77   401 or 403, with the verb and resource
+      CloudError                     exit 69
+        CloudUnreachable             exit 69   the cloud's API does not answer or says "slower"; worth retrying
+        CloudRefused                 exit 77   no credentials, or not the right to do this
+        NoSuchHost                   exit 69   the cloud has no such machine (any more)
       NodeFailed                     exit 1    a step failed on the node
         PreflightFailed              exit 1    the cluster or the machine is not ready for a join; nothing was changed
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
@@ -147,6 +151,28 @@ class ClusterRefused(ClusterError):
     """The API server said 401 or 403; the problem names the verb and the resource."""
 
     exit_code = 77
+
+
+class CloudError(WinbootError):
+    """A cloud's API did not do what was asked; the problem names provider and call."""
+
+    exit_code = 69
+
+
+class CloudUnreachable(CloudError):
+    """The cloud's API does not answer, or answers that it is asked too often."""
+
+    worth_retrying = True
+
+
+class CloudRefused(CloudError):
+    """There are no credentials, they are over, or they lack a right; the problem names the call."""
+
+    exit_code = 77
+
+
+class NoSuchHost(CloudError):
+    """The cloud has no machine of this id (any more)."""
 
 
 class NodeFailed(WinbootError):

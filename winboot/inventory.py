@@ -23,7 +23,7 @@ from winboot.errors import InvalidInput
 from winboot.model import LocalPath, Model, OneOrMany, build, expanded, is_file
 from winboot.profile import Profile, Reference, facts_of, profile_from
 from winboot.profile.values import Address as IpAddress
-from winboot.profile.values import Fingerprint, Host, HostKey, Ip, NameOrAddress, node_name
+from winboot.profile.values import Fingerprint, Host, HostKey, Ip, NameOrAddress, ProviderId, node_name
 from winboot.source import (
     Complaint,
     Entry,
@@ -44,7 +44,7 @@ Os = Literal["2019", "2022", "2025"]
 
 SECTIONS: Final = tuple(name for name in Profile.model_fields if name != "name")
 _MACHINE_KEYS: Final = ("os", "connection")
-_HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names")
+_HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names", "provider_id")
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 # A group is named on the command line (--limit a,b), in reports and in comments of the script.
 _GROUP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -162,6 +162,9 @@ class HostKeys(Model):
     certificate_names: tuple[NameOrAddress, ...] = Field(
         default=(), description="names and addresses beside its own that its serving certificate may have"
     )
+    provider_id: ProviderId | None = Field(
+        default=None, description="the machine's id in its cloud: aws:///ZONE/INSTANCE, azure:///…"
+    )
     connection: Connection = Field(default=Connection(), description="how to reach it")
 
 
@@ -182,6 +185,7 @@ class Machine:
     groups: tuple[str, ...] = ()
     profile_file: Path = Path()
     certificate_names: tuple[str, ...] = ()
+    provider_id: str | None = None
 
     @property
     def build(self) -> int:
@@ -409,6 +413,7 @@ class _Reader:
             # _profile has found exactly one.
             profile_file=next(group.profile for group in host.groups if group.profile),
             certificate_names=keys.certificate_names,
+            provider_id=keys.provider_id,
         )
 
     def _profile(self, host: _Host, layers: tuple[Table, ...]) -> Profile | None:
@@ -585,7 +590,7 @@ class _Reader:
     def _refuse_twins(self, machines: tuple[Machine, ...], hosts: list[_Host]) -> None:
         """No two nodes on one machine."""
         places = {host.name: host.place for host in hosts}
-        for key in ("address", "computer_name", "node_ip"):
+        for key in ("address", "computer_name", "node_ip", "provider_id"):
             seen: dict[str, str] = {}
             for machine in machines:
                 # Machines on loopback share an address and differ by their port.

@@ -359,3 +359,32 @@ def test_a_file_that_is_missing_is_a_warning_at_its_place(tmp_path: Path) -> Non
     assert len(warned) == 1
     assert "inventory.yaml:2:" in warned[0]
     assert "there is no file" in warned[0]
+
+
+def test_a_provider_id_goes_into_the_kubelets_configuration(tmp_path: Path) -> None:
+    """The cloud's controller manager finds the machine by it, and so does `winboot hook`."""
+    from winboot.spec import resolve
+
+    text = "groups: {{p: {{profile: profile.yaml, os: '2022', hosts: {{win-1: {host}}}}}}}"
+    cloud = load_inventory(
+        an_inventory(tmp_path, text.format(host="{provider_id: 'aws:///eu-west-1a/i-0a'}"))
+    )
+    metal = load_inventory(an_inventory(tmp_path, text.format(host="{}")))
+
+    assert (
+        resolve(cloud["win-1"].profile, cloud["win-1"]).kubelet.config["providerID"]
+        == "aws:///eu-west-1a/i-0a"
+    )
+    assert "providerID" not in resolve(metal["win-1"].profile, metal["win-1"]).kubelet.config
+
+
+def test_a_provider_id_names_provider_and_machine_and_no_two_hosts_have_one(tmp_path: Path) -> None:
+    hosts = "groups: {{p: {{profile: profile.yaml, os: '2022', hosts: {{{hosts}}}}}}}"
+
+    wrong = _errors(tmp_path, hosts.format(hosts="win-1: {provider_id: i-0a}"))
+    twins = _errors(
+        tmp_path, hosts.format(hosts="win-1: {provider_id: 'a://1'}, win-2: {provider_id: 'a://1'}")
+    )
+
+    assert len(wrong) == 1 and "<provider>://<id>" in wrong[0]
+    assert len(twins) == 1 and "have the same provider_id a://1" in twins[0]

@@ -35,6 +35,7 @@ class NodeFacts:
     kubelet_version: str
     operating_system: str
     unschedulable: bool = False
+    provider_id: str = ""
 
     def has_taint(self, key: str) -> bool:
         """Whether a taint with this key is on the node."""

@@ -517,6 +517,7 @@ def node_facts(node: Node) -> NodeFacts:
         kubelet_version=info.kubeletVersion if info is not None else "",
         operating_system=info.operatingSystem if info is not None else "",
         unschedulable=bool(spec is not None and spec.unschedulable),
+        provider_id=(spec.providerID if spec is not None else None) or "",
     )
 
 

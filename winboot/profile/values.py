@@ -333,6 +333,14 @@ def _host_key(value: Any) -> str:
     return value
 
 
+def _provider_id(value: Any) -> str:
+    # <provider>://<what the provider calls it> (k8s.io/api/core/v1, NodeSpec.providerID).
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z][a-z0-9.+-]*://[!-~]+", value):
+        raise Wrong(repr(value), expected="<provider>://<id>, such as aws:///eu-west-1a/i-0123456789abcdef0")
+    return value
+
+
+ProviderId = Annotated[str, PlainValidator(_provider_id), _schema(pattern="^[a-z][a-z0-9.+-]*://[!-~]+$")]
 HostKey = Annotated[str, PlainValidator(_host_key), _schema(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]
 Sha256 = Annotated[str, PlainValidator(_sha256), _schema(pattern="^(sha256:)?[0-9A-Fa-f]{64}$")]
 Host = Annotated[str, PlainValidator(_host), _schema()]

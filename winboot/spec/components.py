@@ -27,7 +27,13 @@ METRICS: Final = "127.0.0.1:10249"
 
 
 def kubelet_config(
-    profile: Profile, facts: Compat, taints: tuple[Taint, ...], dns: tuple[str, ...], paths: Paths
+    profile: Profile,
+    facts: Compat,
+    taints: tuple[Taint, ...],
+    dns: tuple[str, ...],
+    paths: Paths,
+    *,
+    provider_id: str | None = None,
 ) -> dict[str, Data]:
     """The whole KubeletConfiguration: winboot's, without fields this version lacks, and the user's over
     it."""
@@ -59,6 +65,8 @@ def kubelet_config(
         "systemReserved": SYSTEM_RESERVED,
         "volumePluginDir": PLUGIN_FOLDER,
     }
+    if provider_id is not None:
+        own["providerID"] = provider_id
     head = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     composed = _composed("kubelet", profile, facts, _existing(facts, "kubelet", own, version))
     if composed.get("serializeImagePulls") is True and "maxParallelImagePulls" not in profile.kubelet.config:

@@ -303,7 +303,8 @@ class Artifact:
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
     """The machine behind the node. `node_ip` is None where the node finds it out (`Known("node_ip")`);
-    `certificate_names` are names and addresses beside its own that its serving certificate may have."""
+    `certificate_names` are names and addresses beside its own that its serving certificate may have;
+    `provider_id` is its id in a cloud."""
 
     name: str
     address: str
@@ -314,6 +315,7 @@ class MachineSpec:
     connection: Connection
     group: str = ""
     certificate_names: tuple[str, ...] = ()
+    provider_id: str | None = None
 
     @property
     def ip(self) -> Text:

@@ -59,7 +59,12 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     kube_proxy = _kube_proxy(profile, facts, node.name, network.network_name, paths, dsr=dsr)
     kubelet = KubeletSpec(
         config=components.kubelet_config(
-            profile, facts, (*node.taints, node.startup_taint), cluster.dns_service_ips, paths
+            profile,
+            facts,
+            (*node.taints, node.startup_taint),
+            cluster.dns_service_ips,
+            paths,
+            provider_id=machine.provider_id,
         ),
         arguments=components.kubelet_arguments(
             profile, facts, node.name, node_ip, manager_of(profile, "kubelet"), paths
@@ -439,6 +444,7 @@ def _machine(machine: Machine) -> MachineSpec:
         connection=machine.connection,
         group=machine.group,
         certificate_names=machine.certificate_names,
+        provider_id=machine.provider_id,
     )
 
 

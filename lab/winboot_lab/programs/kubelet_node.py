@@ -107,6 +107,9 @@ class NodeReporter:
         if self._settings.flags.text("cloud-provider") == "external":
             uninitialised = {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true"}
             spec["taints"] = [*taints, {**uninitialised, "effect": "NoSchedule"}]
+        # kubernetes:pkg/kubelet/kubelet_node_status.go, initialNode: only where the kubelet makes the Node.
+        if self._settings.get("providerID"):
+            spec["providerID"] = str(self._settings.get("providerID"))
         return {
             "metadata": {"name": self._identity.node, "labels": {**labels, **self._default_labels()}},
             "spec": spec,
