@@ -225,6 +225,17 @@ def staged_over(sshd: Sshd, lab: Lab, folder: Path, port: int) -> Staged:
     return staged
 
 
+def test_ping_shows_the_host_key_without_a_login_and_its_facts_with_one(
+    sshd: Sshd, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    staged = staged_over(sshd, lab, tmp_path / "files", sshd.port)
+
+    assert cli.run(["ping", "-i", str(staged.inventory), "--show-host-key"]) == 0
+    assert capsys.readouterr().out == f"win-1 ssh-ed25519 {fingerprint(sshd.host_key)}\n"
+    assert cli.run(["ping", "-i", str(staged.inventory)]) == 0
+    assert f"host key {fingerprint(sshd.host_key)}" in capsys.readouterr().out
+
+
 def joins(staged: Staged, folder: Path, at_most: int) -> int:
     """How many runs of `winboot join` it took until the node was Ready and a run ended well."""
     for run in range(1, at_most + 1):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -53,6 +53,12 @@ def ping(
     limit: Limit = None,
     output: OutputForm = Output.table,
     workers: Workers = 32,
+    show_host_key: Annotated[
+        bool,
+        typer.Option(
+            "--show-host-key", help="Only print the SSH host key of each machine, to compare and to pin."
+        ),
+    ] = False,
 ) -> None:
     """Log in to every machine, change nothing, and say what is in the way, each with its fix."""
     from winboot import fleet
@@ -61,6 +67,8 @@ def ping(
     from winboot.transport.logins import Logins
 
     specs = load_targets(inventory, words(limit))
+    if show_host_key:
+        raise typer.Exit(_host_keys(specs))
     with closing(Clusters()) as clusters:
         clocks = _clocks(specs, clusters)
     stop, logins = Stop(), Logins()
@@ -84,6 +92,25 @@ def ping(
     raise typer.Exit(
         stop.exit_code if stop.requested else _exit_code([result.exit_code for result in results])
     )
+
+
+def _host_keys(specs: Sequence[NodeSpec]) -> int:
+    """Print what each machine shows, without a login; the exit code."""
+    from winboot.errors import WinbootError
+    from winboot.transport.base import show_host_key
+
+    codes = []
+    for spec in specs:
+        name = spec.node.name
+        try:
+            key = show_host_key(spec.machine.connection, name=name)
+        except WinbootError as error:
+            typer.echo(f"{error.problem}\n  next: {error.hint}", err=True)
+            codes.append(error.exit_code)
+        else:
+            typer.echo(f"{name} {key}" if key else f"{name} is not reached over SSH")
+            codes.append(0)
+    return _exit_code(codes)
 
 
 def _exit_code(codes: list[int]) -> int:
@@ -185,6 +212,15 @@ def judge(
 
 
 def _wire(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
+    match spec.machine.connection.transport:
+        case "ssh":
+            offered = ", ".join(probe.offered_auth) or "nothing"
+            yield Finding("ok", "SSH", f"host key {probe.host_key}")
+            yield Finding("ok", "authentication", f"offered: {offered}")
+            return
+        case "local":
+            yield Finding("ok", "transport", "local: powershell.exe on this machine")
+            return
     yield from _shown(probe.certificate, probe.offered_auth, spec)
     if "basic" in (scheme.lower() for scheme in probe.offered_auth):
         yield Finding(

@@ -208,6 +208,18 @@ def look_from_outside(connection: Connection, *, name: str) -> Outside | None:
     return visible_from_outside(_endpoint(connection, name), name)
 
 
+def show_host_key(connection: Connection, *, name: str) -> str | None:
+    """Type and fingerprint of the SSH host key that a machine shows, trusted or not; None for other ways.
+
+    Nobody is logged in. Raises TransportError.
+    """
+    if connection.transport != "ssh":
+        return None
+    from winboot.transport.ssh import shown_host_key, ssh_endpoint
+
+    return shown_host_key(ssh_endpoint(connection, name), name)
+
+
 def _endpoint(connection: Connection, name: str) -> Endpoint:
     tls = None
     if connection.https:
