@@ -118,6 +118,16 @@ def test_no_recovery_actions_are_an_empty_text(session):
 def test_case_counts_in_a_comparison_unless_told_otherwise(session):
     assert len(answer(session, "Compare-Wanted -What 'x' -Is 'A' -Want 'a'")) == 1
     assert answer(session, "Compare-Wanted -What 'x' -Is 'A' -Want 'a' -IgnoreCase") == []
+    assert len(answer(session, "Compare-Wanted -What 'x' -Is $null -Want ''")) == 1
+
+
+@pytest.mark.parametrize("code", ["0", "0xAD", "0x200B", "0xFEFF"])
+@pytest.mark.parametrize("flag", ["", "-IgnoreCase"])
+def test_a_character_without_width_is_a_difference(session, code, flag):
+    """-ceq overlooks them, and a kubelet that reads the file does not."""
+    wanted = f"Compare-Wanted -What 'x' -Is \"a$([char]{code})\" -Want 'a' {flag}"
+
+    assert len(answer(session, wanted)) == 1
 
 
 def test_what_cannot_be_known_yet_differs_whatever_is_there_and_says_so(session):

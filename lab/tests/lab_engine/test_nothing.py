@@ -54,6 +54,20 @@ def test_a_method_that_needs_text_refuses_it_as_null(run, text):
     assert run(F + text).errors == ["ArgumentNullException"]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[int]::Parse((f))", "Value cannot be null.\r\nParameter name: String"),
+        ("[double]::Parse((f))", "Value cannot be null.\r\nParameter name: value"),
+        ("[version]::new((f))", "Value cannot be null.\r\nParameter name: input"),
+        ("[IO.File]::ReadAllBytes((f))", "Path cannot be null.\r\nParameter name: path"),
+        ("[IO.File]::Copy((f), 'x')", "File name cannot be null.\r\nParameter name: sourceFileName"),
+    ],
+)
+def test_it_says_what_the_reference_source_says(run, text, message):
+    assert run(F + f"try {{ {text} }} catch {{ $_.Exception.InnerException.Message }}").output == [message]
+
+
 def test_a_member_of_it_is_a_member_of_null(run):
     assert run(F + "([string](f)).Split('.')").errors == ["InvokeMethodOnNull"]
 

@@ -9,6 +9,7 @@ import winboot_lab.engine.types  # noqa: F401 - declares the types that operator
 from winboot_lab.engine.exceptions import RuntimeException
 from winboot_lab.engine.moments import DateTime, TimeSpan
 from winboot_lab.engine.operators import binary, step, unary
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     Array,
     Byte,
@@ -194,3 +195,23 @@ def test_ranges_go_both_ways() -> None:
 
 def test_a_minus_reads_text_as_a_number() -> None:
     assert unary("-")("0x10", None) == -16
+
+
+@pytest.mark.parametrize("letter", ["\0", "\u00ad", "\u200b", "\ufeff"])
+@pytest.mark.parametrize("operator", ["ieq", "ceq"])
+def test_a_character_without_width_counts_for_nothing_in_equality(letter, operator):
+    assert operate("a" + letter, operator, "a") is True
+    assert operate("a", operator, letter + "a" + letter) is True
+    assert operate("a" + letter, operator, "b") is False
+    assert operate(Array(["x", "a" + letter]), operator, "a") == Array(["a" + letter])
+
+
+def test_other_characters_without_width_are_refused_because_nobody_has_seen_them_on_windows():
+    with pytest.raises(Refusal, match="characters without width"):
+        operate("a\u200d", "ceq", "a")
+    assert operate("a\u200d", "ceq", "b") is False
+
+
+def test_line_ends_and_blanks_count():
+    assert operate("a\r\n", "ceq", "a\n") is False
+    assert operate("a ", "ceq", "a") is False

@@ -20,7 +20,7 @@ from winboot_lab.engine import common
 from winboot_lab.engine.binder import Argument, Binding
 from winboot_lab.engine.commands import Cmdlet
 from winboot_lab.engine.convert import to_bool
-from winboot_lab.engine.errors import cmdlet_failure
+from winboot_lab.engine.errors import cmdlet_failure, cmdlet_wrapping, is_wrapped_by_cmdlets
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
 from winboot_lab.engine.invoke import Line, Stage, input_not_bound
 from winboot_lab.engine.objects import Invocation
@@ -247,9 +247,13 @@ class CmdletStage(Stage):
             return work()
         except RuntimeException as failure:
             record = failure.error_record
-            if record.invocation is None and record.id.endswith(self.suffix):
-                record.invocation = self.invocation
-            raise
+            if record.id.endswith(self.suffix):
+                if record.invocation is None:
+                    record.invocation = self.invocation
+                raise
+            if failure.crossing is not None or not is_wrapped_by_cmdlets(failure):
+                raise
+            raise cmdlet_wrapping(failure, self.invocation, self.call.name, self.suffix) from failure
         except DotNetException as failure:
             record = ErrorRecord(failure, f"{failure.type_name},{self.suffix}", "NotSpecified", None)
             raise cmdlet_failure(self.call.own(record)) from failure

@@ -7,6 +7,7 @@ culture_key(text, case=False)               how culture-aware sorting orders tex
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
@@ -18,6 +19,7 @@ from winboot_lab.engine.convert import cast, convert, to_bool, to_string
 from winboot_lab.engine.dotnet import DotNetType, Runtime
 from winboot_lab.engine.exceptions import DotNetException, RuntimeException
 from winboot_lab.engine.moments import DateTime, DateTimeOffset, TimeSpan
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     NUMBER_CLASSES,
     Array,
@@ -34,6 +36,16 @@ from winboot_lab.engine.values import (
 )
 
 # -- text in order
+
+# Characters that weigh nothing in a comparison by culture, the invariant one included, by which -eq and -ceq go (PowerShell,
+# StringOps.Compare). These four were seen on the real engine, which took ICU's tables; of Windows' own tables the
+# documentation names the soft hyphen (runtime-libraries/system-globalization-compareinfo).
+_WITHOUT_WEIGHT = re.compile("[\0\u00ad\u200b\ufeff]")
+# Other characters without width: whether Windows' tables ignore each of them, nobody has seen.
+_PERHAPS_WITHOUT_WEIGHT = re.compile(
+    "[\x01-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f"
+    "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufff9-\ufffb]"
+)
 
 _PUNCTUATION = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
 _WEIGHTS = {letter: index for index, letter in enumerate("\t\n\v\f\r" + _PUNCTUATION)}
@@ -60,7 +72,7 @@ def _weight(letter: str) -> tuple[int, int, int]:
 
 def culture_key(text: str, *, case: bool = False) -> Any:
     """A sort key: letters before their accents before their case (which counts only with `case`)."""
-    weights = [_weight(letter) for letter in text]
+    weights = [_weight(letter) for letter in _WITHOUT_WEIGHT.sub("", text)]
     primary = [weight[0] for weight in weights]
     accents = [weight[1] for weight in weights]
     return (primary, accents, [weight[2] for weight in weights] if case else [])
@@ -75,8 +87,21 @@ def compare_text(left: str, right: str, *, case: bool = False) -> int:
 
 
 def same_text(left: str, right: str, *, case: bool = False) -> bool:
-    """Equality of two texts."""
-    return left == right if case else left == right or fold(left) == fold(right)
+    """Equality of two texts: what has no weight does not count."""
+    if left == right:
+        return True
+    if not case:
+        left, right = fold(left), fold(right)
+        if left == right:
+            return True
+    if left.isascii() and right.isascii() and left.isprintable() and right.isprintable():
+        return False
+    left, right = _WITHOUT_WEIGHT.sub("", left), _WITHOUT_WEIGHT.sub("", right)
+    if left == right:
+        return True
+    if _PERHAPS_WITHOUT_WEIGHT.sub("", left) == _PERHAPS_WITHOUT_WEIGHT.sub("", right):
+        raise Refusal("value", "a comparison of texts", "they differ in characters without width alone")
+    return False
 
 
 # -- equality
@@ -86,7 +111,7 @@ def equals(left: Value, right: Value, runtime: Runtime | None = None, *, case: b
     """Does `left -eq right` hold for single values?"""
     kind = type(left)
     if kind is str and type(right) is str:
-        return left == right if case else left == right or fold(left) == fold(right)
+        return same_text(left, right, case=case)
     if kind is int and type(right) is int:
         return bool(left == right)
     left, right = bare(left), bare(right)

@@ -57,6 +57,8 @@ _EXTRA: dict[str, Any] = {
     "target": None,
     "settled": False,
     "was_thrown_from_throw_statement": False,
+    "crossing": None,
+    "unwrapped": False,
     "response": None,
     "status": "UnknownError",
 }

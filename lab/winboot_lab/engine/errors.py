@@ -83,6 +83,34 @@ def cmdlet_failure(record: ErrorRecord) -> RuntimeException:
     return made
 
 
+def is_wrapped_by_cmdlets(failure: RuntimeException) -> bool:
+    """Whether a cmdlet that ran a script block hands a failure of the block on in an exception of its own.
+
+    As ManageInvocationException does (PowerShell, engine/CommandProcessorBase.cs): all but a script's `throw`, an error that
+    a preference made terminating, and what another cmdlet has wrapped already.
+    """
+    kept = (CmdletInvocationException, ActionPreferenceStopException)
+    return not (isinstance(failure, kept) or failure.was_thrown_from_throw_statement)
+
+
+def cmdlet_wrapping(
+    failure: RuntimeException, invocation: Any, activity: str, suffix: str
+) -> CmdletInvocationException:
+    """A failure as the cmdlet hands it on: the id ends with the cmdlet, and the place is the cmdlet's.
+
+    CmdletInvocationException's constructor copies the record and gives it the cmdlet's InvocationInfo, which
+    FullyQualifiedErrorId reads (PowerShell, utils/ExecutionExceptions.cs, engine/ErrorPackage.cs).
+    """
+    record = copy_record(record_of(failure), failure)
+    record.id = f"{record.id.partition(',')[0]},{suffix}"
+    record.activity = record.activity or activity
+    record.invocation = invocation
+    made = CmdletInvocationException(failure.message, record.id, record.category, record.target, failure)
+    made.record = record
+    made.settled = failure.settled
+    return made
+
+
 def command_not_found(name: str) -> CommandNotFoundException:
     """The error of a name that is no command."""
     return CommandNotFoundException(
@@ -122,6 +150,9 @@ def find_handler(
         candidates.append(record.exception)
         if record.exception.inner is not None:
             candidates.append(record.exception.inner)
+    elif isinstance(failure, CmdletInvocationException) and failure.inner and failure.inner.inner:
+        # What a script block raised stands one level deeper (FindMatchingHandler in PowerShell's MiscOps.cs).
+        candidates.append(failure.inner.inner)
     for candidate in candidates:
         found = _best_clause(type_of(candidate), clauses)
         if found is not None:

@@ -382,6 +382,8 @@ class RuntimeException(SystemException):
         self.target = target
         self.was_thrown_from_throw_statement = False
         self.settled = False  # a statement has already decided that it goes outwards
+        # The pipeline whose later command raised it, on its way out through the earlier ones.
+        self.crossing: object | None = None
         self.unwrapped = False  # a method call hands it on as it is ($PSCmdlet.ThrowTerminatingError)
 
     @property

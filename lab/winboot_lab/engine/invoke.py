@@ -83,7 +83,11 @@ class Stage:
         """Take one object from upstream."""
         if not self.begun:
             self.start()
-        self.process(item)
+        try:
+            self.process(item)
+        except RuntimeException as failure:
+            failure.crossing = failure.crossing or self.line
+            raise
 
     def begin(self) -> None:
         """Before the first object."""

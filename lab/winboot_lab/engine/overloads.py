@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from winboot_lab.engine import null_text
 from winboot_lab.engine.convert import INTEGER_CLASSES, INTEGER_KINDS, convert, new_array
 from winboot_lab.engine.dotnet import (
     OBJECT,
@@ -29,6 +28,7 @@ from winboot_lab.engine.exceptions import (
     PSInvalidCastException,
 )
 from winboot_lab.engine.formatting import dotnet_text
+from winboot_lab.engine.null_text import Throws, takes_null
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     CHAR,
@@ -374,11 +374,11 @@ def _null_argument(kind: DotNetType, slot: Slot, name: str, owner: DotNetType | 
         raise ArgumentException("Argument types do not match")
     if kind is not STRING:
         return None
-    answer = null_text.answer(owner, name, slot)
-    if answer == "taken":
+    answer = takes_null(owner, name, slot)
+    if answer is True:
         return None
-    if answer == "throws":
-        cause = ArgumentNullException(slot.name)
+    if isinstance(answer, Throws):
+        cause = ArgumentNullException(answer.parameter, answer.message)
         raise invocation_failure(".ctor" if name == "new" else name, count, cause) from cause
     shown = f"{owner.name}::" if owner is not None else ""
     raise Refusal("member", f"{shown}{name}()", f"with null for {slot.name} (a command without output)")

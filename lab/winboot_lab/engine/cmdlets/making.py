@@ -402,7 +402,7 @@ class InvokeCommand:
 
     def process(self) -> None:
         if self.call.expects_input:
-            self.stage.accept(self.call.bound.get("inputobject"))
+            self.stage.process(self.call.bound.get("inputobject"))
         else:
             self.stage.once()
 

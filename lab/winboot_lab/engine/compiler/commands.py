@@ -95,7 +95,12 @@ def run_line(
         stage = makers[number](target, line, expects_input=has_source or number > 0)
         stages.insert(0, stage)
         target = stage.accept
-    _push(stages, items, has_source=has_source)
+    try:
+        _push(stages, items, has_source=has_source)
+    except RuntimeException as failure:
+        if failure.crossing is line:
+            failure.crossing = None
+        raise
     scope.session.question = not line.failed
 
 

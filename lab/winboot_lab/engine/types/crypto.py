@@ -7,7 +7,7 @@ import datetime as py
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from winboot_lab.engine.convert import NOT_CONVERTED, converts
@@ -306,6 +306,29 @@ class Certificate(Instance):
         return None
 
 
+_OF_A_CERTIFICATE = {
+    *("raw", "has_private_key", "version", "serial", "signature_oid", "issuer", "subject"),
+    *("not_before", "not_after", "public_key", "extensions"),
+}
+
+
+class NoCertificate(Certificate):
+    """What `[X509Certificate2]::new([byte[]]@())` gives: an object in which nothing stands."""
+
+    def __init__(self) -> None:
+        self.friendly_name = ""
+
+    @property
+    def dotnet_type(self) -> DotNetType:
+        return CERTIFICATE
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_A_CERTIFICATE:
+            raise AttributeError(name)
+        # ThrowIfContextInvalid in x509certificate.cs, with the text of Cryptography_InvalidHandle.
+        raise CryptographicException("m_safeCertContext is an invalid handle.")
+
+
 def _from_bytes(data: bytes) -> Certificate:
     """A certificate from DER or PEM."""
     if data.lstrip().startswith(b"-----BEGIN"):
@@ -324,7 +347,12 @@ def _from_bytes(data: bytes) -> Certificate:
 _X509 = _NS + "X509Certificates."
 BASE = dotnet(_X509 + "X509Certificate", interfaces=[IDISPOSABLE], accelerators=["x509certificate"])
 CERTIFICATE = dotnet(_X509 + "X509Certificate2", Certificate, base=BASE)
-CERTIFICATE.constructor("byte[] rawData")(lambda data: _from_bytes(bytes(data)))
+
+
+@CERTIFICATE.constructor("byte[] rawData")
+def _from_data(data: Sequence[int] | None) -> Certificate:
+    """No bytes make an empty object, as `if ((data != null) && (data.Length != 0))` in x509certificate.cs has it."""
+    return _from_bytes(bytes(data)) if data else NoCertificate()
 
 
 @CERTIFICATE.constructor("string fileName", effect=True)
