@@ -932,7 +932,9 @@ function Compare-Wanted {
     )
     $isText = ConvertTo-Shown -Value $Is
     $wantText = ConvertTo-Shown -Value $Want
-    $same = $isText -ceq $wantText -or ($IgnoreCase -and $isText -ieq $wantText)
+    # By ordinal: -ceq overlooks characters without width, such as U+200B, U+FEFF and NUL.
+    $rule = if ($IgnoreCase) { [StringComparison]::OrdinalIgnoreCase } else { [StringComparison]::Ordinal }
+    $same = ($null -eq $isText) -eq ($null -eq $wantText) -and [string]::Equals("$isText", "$wantText", $rule)
     if ($same -and -not $Unknown) { return }
     New-Difference -Key $Key -What $What -Is $isText -Want $wantText -Unknown:$Unknown -Reboot:$Reboot -Disrupts:$Disrupts -Disturbs:$Disturbs
 }
