@@ -117,14 +117,25 @@ class SshServer:
                 self._open.discard(transport)
 
     def run(self, channel: paramiko.Channel, command: str) -> None:
-        """One command behind a channel: input to its end, then output as it falls, then the exit code."""
+        """One command behind a channel: input to its end, then output as it falls, then the exit code.
+
+        The connection is in its environment (setup_session_env in w32-doexec.c of PowerShell/openssh-portable), with
+        the machine's own address, whatever loopback port of this host leads to it.
+        """
         given = b""
+        client, client_port, *_ = channel.get_transport().getpeername()
+        own = self._machine.network.lan.address
+        connection = {"SSH_CONNECTION": f"{client} {client_port} {own} 22"}
         with contextlib.suppress(OSError, EOFError):
             while piece := channel.recv(_PIECE):
                 given += piece
         pump = _Pump(channel)
         code = run_command(
-            self._machine, command, StandardStreams(given, pump.output, pump.error), user=self.user
+            self._machine,
+            command,
+            StandardStreams(given, pump.output, pump.error),
+            user=self.user,
+            started=lambda session: session.environment.update(connection),
         )
         pump.finish(code)
 

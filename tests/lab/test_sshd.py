@@ -208,9 +208,6 @@ def test_a_tunnel_leads_to_the_machine(sshd: Sshd) -> None:
 
 
 def staged_over(sshd: Sshd, lab: Lab, folder: Path, port: int) -> Staged:
-    machine = lab.nodes["win-1"].machine
-    # The sshd of this host stands in for the machine's own, so the machine has a listener there, too.
-    machine.manage_at(*machine.management_ports, port)
     staged = stage(lab, folder)
     inventory = yaml.safe_load(staged.inventory.read_text(encoding="utf-8"))
     [group] = inventory["groups"].values()

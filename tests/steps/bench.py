@@ -97,6 +97,7 @@ class Rig:
         facts: Mapping[str, object] | None = None,
         secrets: Mapping[str, str] | None = None,
         token: Token | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Told:
         """Run a script in a network logon of its own: the Administrator's, or whose token it is."""
         texts = {name: SecureString(value) for name, value in (secrets or {}).items()}
@@ -104,6 +105,7 @@ class Rig:
         arguments = {"Mode": mode, "RunId": "r1", "Facts": {"Adopt": True, **(facts or {})}, "Secrets": texts}
         output: list[object] = []
         session = self.machine.session("Administrator", token=token)
+        session.environment.update(environment or {})
         try:
             with self.machine.acting():
                 ended = run_script(

@@ -1,5 +1,10 @@
 """Work that may cut the session it was started from: stored, started as a task of SYSTEM, guarded, and told."""
 
+from typing import Any
+
+import pytest
+from winboot_lab.windows.sockets import Listener
+
 from tests.steps.bench import Bench, Told
 from winboot import script
 
@@ -26,10 +31,10 @@ def a_text(detached: str) -> str:
     return frame.render({**values, "steps": script._Code(step), "library": library})
 
 
-def go_on(bench: Bench, text: str) -> Told:
+def go_on(bench: Bench, text: str, **more: Any) -> Told:
     """Run until it is no longer detached, as the controller does."""
     for _ in range(100):
-        told = bench.run_text(text)
+        told = bench.run_text(text, **more)
         if told.ended != "detached":
             return told
         bench.machine.settle(10)
@@ -109,13 +114,91 @@ def test_an_address_that_windows_does_not_take_at_once_is_put_back_a_moment_late
     assert bench.machine.network.holder("10.0.0.21") is not None
 
 
+WORK = "[IO.File]::WriteAllText($flag, ''); Start-Sleep -Seconds 20"
+IDLE = "Start-Sleep -Seconds 20"
+# An adapter for management beside that of the node's address.
+MANAGEMENT = "10.50.0.11"
+
+
+def listening(bench: Bench, *addresses: str, port: int = 5985) -> None:
+    """Nothing listens on a port but on these addresses, from now on."""
+    sockets = bench.machine.sockets
+    (owner,) = {one.pid for one in sockets.listeners if one.port == port}
+    sockets.listeners = [one for one in sockets.listeners if one.port != port]
+    sockets.listeners += [Listener("tcp", address, port, owner) for address in addresses]
+
+
 def test_a_machine_that_does_not_come_back_takes_the_change_back_and_says_what_was_lost(bench: Bench):
-    text = a_text("[IO.File]::WriteAllText('C:\\ProgramData\\tried', '')").replace("= 5985", "= 5999")
+    text = a_text(IDLE)
+    assert bench.run_text(text).ended == "detached"
+    listening(bench)
 
     problem = go_on(bench, text).step("bounce")["problem"]
 
     assert "restored" in problem["message"]
-    assert "the listener on 10.0.0.21, port 5999" in problem["message"]
+    assert "the listener on 10.0.0.21, port 5985" in problem["message"]
+
+
+CAME_IN: Any = [
+    pytest.param({"facts": {"Addresses": [MANAGEMENT]}}, id="WinRM: the address that was dialled"),
+    pytest.param(
+        {"environment": {"SSH_CONNECTION": f"10.50.0.99 50123 {MANAGEMENT} 22"}}, id="SSH: what sshd says"
+    ),
+]
+
+
+@pytest.mark.parametrize("came", CAME_IN)
+def test_the_listener_asked_for_is_that_on_the_adapter_the_controller_came_in_by(bench: Bench, came: Any):
+    """One on the node's own address says nothing of the other, nor does the address without a listener."""
+    bench.machine.network.plug_in_another("Management", MANAGEMENT)
+    bench.machine.manage_at(5985, 22)
+    port = 22 if "environment" in came else 5985
+    text = a_text(IDLE)
+    assert bench.run_text(text, **came).ended == "detached"
+    listening(bench, "10.0.0.21", port=port)
+
+    problem = go_on(bench, text, **came).step("bounce")["problem"]
+
+    assert f"the listener on {MANAGEMENT}, port {port} was lost and the change taken back" in problem["message"]
+
+
+@pytest.mark.parametrize("came", CAME_IN)
+def test_a_listener_that_others_use_is_none_of_the_watchs_business(bench: Bench, came: Any):
+    bench.machine.network.plug_in_another("Management", MANAGEMENT)
+    bench.machine.manage_at(5985, 22)
+    text = a_text(WORK)
+    assert bench.run_text(text, **came).ended == "detached"
+    listening(bench, MANAGEMENT, port=22 if "environment" in came else 5985)
+
+    assert go_on(bench, text, **came).step("bounce")["state"] == "ok"
+
+
+FORWARDED: Any = [
+    pytest.param({"facts": {"Addresses": ["203.0.113.7"]}}, id="NAT"),
+    pytest.param({"facts": {"Addresses": ["127.0.0.1"]}}, id="a tunnel"),
+    pytest.param({}, id="a name that the controller cannot resolve"),
+    pytest.param({"environment": {"SSH_CONNECTION": "127.0.0.1 50123 127.0.0.1 2222"}}, id="a relay"),
+    pytest.param({"environment": {"SSH_CONNECTION": "UNKNOWN 65535 UNKNOWN 65535"}}, id="sshd with no socket"),
+]
+
+
+@pytest.mark.parametrize("came", FORWARDED)
+def test_an_address_or_port_that_is_none_of_the_machines_is_not_asked_for(bench: Bench, came: Any):
+    """The inventory's port is that of the forwarder: nothing of the machine listens there, before or after."""
+    text = a_text(WORK).replace("= 5985", "= 15999")
+
+    assert go_on(bench, text, **came).step("bounce")["state"] == "ok"
+
+
+@pytest.mark.parametrize("came", FORWARDED)
+def test_behind_a_forwarder_winrms_own_port_on_the_nodes_address_is_asked_for(bench: Bench, came: Any):
+    text = a_text(IDLE).replace("= 5985", "= 15999")
+    assert bench.run_text(text, **came).ended == "detached"
+    listening(bench)
+
+    problem = go_on(bench, text, **came).step("bounce")["problem"]
+
+    assert "the listener on 10.0.0.21, port 5985 was lost and the change taken back" in problem["message"]
 
 
 def test_a_run_that_ends_well_and_changes_nothing_is_not_started_for_ever(bench: Bench):

@@ -21,6 +21,7 @@ from winboot.report import Failure, NodeReport, collect
 from winboot.run import Facts, Pass, RunRecord, ScriptRunner
 from winboot.script import Helpers, render
 from winboot.spec import NodeSpec
+from winboot.transport.dialled import dialled_addresses
 
 # How long the API server may take to delete a token when a run is left, in seconds.
 FORGET_S: Final = 1.0
@@ -47,6 +48,7 @@ class NodeRun:
         self._own_steps: list[StepDone] = []
         self._journal: Journal | None = None
         self._runner: ScriptRunner | None = None
+        self._dialled: tuple[str, ...] | None = None
 
     def reported(self, work: Callable[[NodeRun], None]) -> NodeReport:
         """Do the work; an error becomes this node's outcome and nobody else's, be it expected or a bug."""
@@ -135,7 +137,14 @@ class NodeRun:
             "Adopt": self.options.adopt,
             "Holder": self.context.holder,
             "Steps": self.plan.selection,
+            "Addresses": list(self._addresses()),
         }
+
+    def _addresses(self) -> tuple[str, ...]:
+        """Where the machine is dialled; asked for once."""
+        if self._dialled is None:
+            self._dialled = dialled_addresses(self.spec.machine.connection)
+        return self._dialled
 
     def say(self, text: str) -> None:
         """Tell the listener what the controller does for this node."""

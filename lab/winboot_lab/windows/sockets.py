@@ -216,6 +216,10 @@ class Listener:
     pid: int
     handler: Handler | None = None
 
+    def takes(self, address: str, port: int) -> bool:
+        """Whether a connection to one of the machine's addresses is this one's: it listens on all of them, or on it."""
+        return port == self.port and self.address in ("0.0.0.0", "::", address)
+
 
 class Sockets:
     """The machine's side of all connections."""
@@ -303,7 +307,7 @@ class Sockets:
     def _reach(self, address: str, port: int, timeout: float) -> None:
         machine = self._machine
         if self._is_own(address):
-            if not any(n.protocol == "tcp" and n.port == port for n in self.listeners):
+            if not any(n.protocol == "tcp" and n.takes(address, port) for n in self.listeners):
                 machine.wait(min(2.0, timeout))
                 raise _socket_failure(10061, port=f"{address}:{port}")
             return

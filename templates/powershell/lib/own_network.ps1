@@ -114,9 +114,9 @@ function Invoke-GuardedRepair {
         Enable-Forwarding -Wanted $Wanted
     }
     finally {
-        if (Wait-Network -Snapshot $snapshot -Guard $Guard) {
+        if (Wait-Network -Snapshot $snapshot) {
             Undo-Rewiring -Guard $Guard -Snapshot $snapshot
-            [void](Wait-Network -Snapshot $snapshot -Guard $Guard)
+            [void](Wait-Network -Snapshot $snapshot)
         }
         Save-NetworkRecord
     }
