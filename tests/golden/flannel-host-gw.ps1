@@ -645,7 +645,7 @@ function Start-DetachedRun {
     Write-StateJson -Name "detached\$id.json" -Value @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
-        deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedAddress)
+        deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedEndpoint -Port $Guard.management_port)
     }
     $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
     # The second line: it finds the run still noted as running only when that one was killed.
@@ -658,11 +658,35 @@ function Start-DetachedRun {
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
 }
 
-function Get-ReachedAddress {
-    # The machine's own addresses that the controller comes in by: as it told, else that of the node.
-    $told = @($script:Run.Facts.Addresses | Where-Object { $_ -and $_ -notlike '127.*' -and $_ -ne '::1' -and (Find-Address -Ip $_) })
-    if ($told.Count -gt 0) { return $told }
-    foreach ($address in Get-NodeAddress) { $address.ip }
+function Get-ReachedEndpoint {
+    # Where the controller comes in: own addresses, each with a port that something listens on now; nothing for port 0 (winboot runs
+    # on the machine itself). Behind NAT, a tunnel or a jump host the address or port that was dialled is none of the machine's: what
+    # did not answer before the rewiring is not asked for after it.
+    param([int]$Port)
+    if ($Port -eq 0) { return }
+    # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
+    $words = "$($env:SSH_CONNECTION)".Split(' ')
+    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) { return @{ ip = $words[2]; port = [int]$words[3] } }
+    $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
+    if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
+    foreach ($ip in $own) {
+        # A port that is forwarded leads to one of WinRM's own.
+        foreach ($one in @($Port, 5986, 5985)) {
+            if (Test-Listener -Ip $ip -Port $one) { @{ ip = $ip; port = $one }; break }
+        }
+    }
+}
+
+function Test-ReachedEndpoint {
+    # Whether others reach the machine at this address and port.
+    param([string]$Ip, [int]$Port)
+    (Test-OuterAddress -Ip $Ip) -and (Test-Listener -Ip $Ip -Port $Port)
+}
+
+function Test-OuterAddress {
+    # Whether an address is one of the machine's, and not the loopback.
+    param([string]$Ip)
+    $Ip -ne '' -and $Ip -notlike '127.*' -and $Ip -ne '::1' -and $null -ne (Find-Address -Ip $Ip)
 }
 
 function Assert-NoFailure {
@@ -747,10 +771,10 @@ function Complete-Guarded {
     param([object]$Status, [hashtable]$Step, [object]$Snapshot, [object]$Problem)
     $message = ''
     if ($null -ne $Problem) { $message = $Problem.message }
-    $lost = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
+    $lost = Wait-Network -Snapshot $Snapshot
     if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
         Undo-Rewiring -Guard $Status.guard -Snapshot $Snapshot
-        $after = Wait-Network -Snapshot $Snapshot -Guard $Status.guard
+        $after = Wait-Network -Snapshot $Snapshot
         if ($after) { $after = "still lost: $after" }
         $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
         return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
@@ -780,10 +804,10 @@ function Invoke-Rescue {
     $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
     Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
     if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+    $lost = Wait-Network -Snapshot $snapshot
     if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
     Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
-    $after = Wait-Network -Snapshot $snapshot -Guard $Status.guard
+    $after = Wait-Network -Snapshot $snapshot
     @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
@@ -816,26 +840,24 @@ function Remove-StrayTask {
 
 function Wait-Network {
     # Names what could not be put back.
-    param([object]$Snapshot, [object]$Guard)
+    param([object]$Snapshot)
     $intact = {
         Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot -Guard $Guard)
+        -not (Get-MissingLink -Snapshot $Snapshot)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink -Snapshot $Snapshot -Guard $Guard
+    $missing = Get-MissingLink -Snapshot $Snapshot
     if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Get-MissingLink {
     # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
-    param([object]$Snapshot, [object]$Guard)
+    param([object]$Snapshot)
     $missing = Get-MissingAddress -Snapshot $Snapshot
     if ($missing) { return $missing }
     if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    # Port 0: winboot runs on the machine itself.
-    if ($Guard.management_port -eq 0) { return }
-    foreach ($ip in $Snapshot.reached) {
-        if (-not (Test-Listener -Ip $ip -Port $Guard.management_port)) { return "the listener on $ip, port $($Guard.management_port)" }
+    foreach ($end in $Snapshot.reached) {
+        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
     }
 }
 

@@ -159,7 +159,9 @@ def test_the_listener_asked_for_is_that_on_the_adapter_the_controller_came_in_by
 
     problem = go_on(bench, text, **came).step("bounce")["problem"]
 
-    assert f"the listener on {MANAGEMENT}, port {port} was lost and the change taken back" in problem["message"]
+    assert (
+        f"the listener on {MANAGEMENT}, port {port} was lost and the change taken back" in problem["message"]
+    )
 
 
 @pytest.mark.parametrize("came", CAME_IN)
@@ -178,7 +180,9 @@ FORWARDED: Any = [
     pytest.param({"facts": {"Addresses": ["127.0.0.1"]}}, id="a tunnel"),
     pytest.param({}, id="a name that the controller cannot resolve"),
     pytest.param({"environment": {"SSH_CONNECTION": "127.0.0.1 50123 127.0.0.1 2222"}}, id="a relay"),
-    pytest.param({"environment": {"SSH_CONNECTION": "UNKNOWN 65535 UNKNOWN 65535"}}, id="sshd with no socket"),
+    pytest.param(
+        {"environment": {"SSH_CONNECTION": "UNKNOWN 65535 UNKNOWN 65535"}}, id="sshd with no socket"
+    ),
 ]
 
 
