@@ -39,7 +39,7 @@ HINTS: Final[Mapping[str, str]] = {
         "Remove it with its own tool (rke2-uninstall.ps1, k0s reset, the operator), then run the same command again."
     ),
     "ForeignNode": (
-        "If winboot shall take it over, drain it, delete its old Node, and run the same command with --adopt: "
+        "For winboot to take it over, drain it, delete its old Node, and run the same command with --adopt: "
         "services, kubeconfigs and keys are noted first and come back with an undo."
     ),
     "FolderIsLink": (

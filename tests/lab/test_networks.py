@@ -614,7 +614,8 @@ def _mutated(mutation: Mutation, script: str) -> str:
     """The script with its one lie."""
     if "$steps = @(" not in script:
         return script
-    begin, end = 0, script.index("#region Library")
+    begin = script.index("#region Steps")
+    end = script.index("#endregion", begin)
     if mutation.in_cni_conf:
         begin = script.index(rf"net.d\{CNI_CONF[mutation.solution]}' = '")
         end = script.index("Name = 'kube-proxy-config'", begin)

@@ -64,14 +64,12 @@ def put(pattern: str, new: str, *, where: str = "") -> Falsify:
     """Replace every place that matches, in the step of a name or anywhere among the steps; there must be one."""
 
     def mutate(script: str) -> str:
-        begin, end = 0, script.index("#region Library")
+        begin = script.index("#region Steps")
+        end = script.index("#endregion", begin)
         if where:
-            begin = script.index(f"@{{ Name = '{where}'")
-            end = (
-                script.find("@{ Name = '", begin + 1, end)
-                if "@{ Name = '" in script[begin + 1 : end]
-                else end
-            )
+            begin = script.index(f"\nName = '{where}'\n", begin, end)
+            following = script.find("\nName = '", begin + 1, end)
+            end = end if following < 0 else following
         falsified, count = re.subn(pattern, lambda match: match.expand(new), script[begin:end])
         assert count, pattern
         return script[:begin] + falsified + script[end:]
@@ -161,13 +159,13 @@ TRAPS: Final = (
     Trap(
         "flanneld made a service by itself never answers the service control manager",
         put(r"command_line = 'C:\\k\\nssm.exe'", r"command_line = 'C:\\k\\flanneld.exe'", where="flanneld"),
-        r"service flanneld does not start: .*did not respond to the start or control request in a timely",
+        r"service flanneld does not start .*: .*did not respond to the start or control request in a timely",
     ),
     Trap(
         "a network made inside the remote session takes session and static address along",
         put(
             r"Start-Rewiring[^}]*",
-            "Start-NetworkAgent $network 180 ",
+            "Start-NetworkAgent -Wanted $network -Seconds 180 ",
             where="pod-network",
         ),
         r"cut off|does not answer",
@@ -199,7 +197,7 @@ TRAPS: Final = (
     ),
     Trap(
         "a kubelet with an external cloud provider and no node-ip has no InternalIP",
-        put("--node-ip=[0-9.]+", "--cloud-provider=external", where="kubelet"),
+        put("--node-ip=[0-9.<>a-z_]+", "--cloud-provider=external", where="kubelet"),
         effect=lambda site: addresses(site) == {"Hostname"},
     ),
     Trap(
@@ -217,7 +215,7 @@ TRAPS: Final = (
     ),
     Trap(
         "a service does not see variables that the machine got after its start",
-        put("'HTTPS?_PROXY=[^']*',? ?", ""),
+        put(r"'HTTPS?_PROXY=[^']*',?\s*", ""),
         r"registry.k8s.io/pause\S* cannot be pulled",
         place=PROXIED,
     ),

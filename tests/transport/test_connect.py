@@ -73,11 +73,12 @@ def test_the_password_is_read_when_it_is_needed(farm, monkeypatch):
         list(wire.run("anything", {}, {}))
 
 
-@pytest.mark.parametrize("transport", ["ssh", "local"])
-def test_other_transports_are_refused_by_name(farm, transport):
-    """Not silently replaced by WinRM."""
-    with pytest.raises(UsageError, match=transport):
-        connect(connection(node(farm, says()), transport=transport), name="win-a1")
+@pytest.mark.parametrize(("transport", "kind"), [("ssh", "SshTransport"), ("local", "LocalTransport")])
+def test_each_transport_is_the_one_that_its_name_says(farm, transport, kind):
+    """Not silently replaced by WinRM; nothing is contacted yet."""
+    made = connect(connection(node(farm, says()), transport=transport), name="win-a1")
+
+    assert type(made).__name__ == kind
 
 
 def test_trying_again_goes_by_the_class_of_the_error():
