@@ -43,7 +43,10 @@ def expected_node(spec: NodeSpec, started: RunStarted | None, requestor: str | N
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready."""
+    """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready.
+
+    `say` hears what is being done, `note` what the report is to mention.
+    """
 
     cluster: Cluster
     spec: NodeSpec
@@ -51,6 +54,7 @@ class Admission:
     ready: float
     wait: Wait
     say: Callable[[str], None]
+    note: Callable[[str], None]
 
     def look(self, node: NodeFacts | None) -> list[StepDone]:
         """How labels, taints and Ready differ; nothing is changed."""
@@ -133,11 +137,19 @@ class Admission:
                 hint=f"kubectl describe node {self.name}; the kubelet's log on the machine says more.",
                 node=self.name,
             )
-        # A token that a killed run left behind has done its duty, too.
-        self.cluster.forget_tokens(node=self.name)
+        self._forget_tokens()
         self.cluster.lift_taint(self.name, self.spec.node.startup_taint.key)
         self.cluster.uncordon(self.name)
         return differences
+
+    def _forget_tokens(self) -> None:
+        """A token that a killed run left behind has done its duty, too. Housekeeping: without it they expire."""
+        if self.spec.cluster.bootstrap_token != "mint":
+            return
+        try:
+            self.cluster.forget_tokens(node=self.name)
+        except ClusterError as error:
+            self.note(f"bootstrap tokens of earlier runs were not looked for: {error.problem}")
 
 
 def _blocked(name: str, undone: Sequence[str]) -> StepDone:

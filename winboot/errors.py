@@ -16,6 +16,7 @@
         RestrictedEndpoint           exit 69   JEA or Constrained Language: refused by name
       ClusterError                   exit 69
         ClusterUnreachable           exit 69   worth retrying
+          ClusterBusy                exit 69   it answers, and cannot do it now (429, 500, 502-504); worth retrying
         ClusterConflict              exit 69   somebody else changed the object meanwhile
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       CloudError                     exit 69
@@ -141,6 +142,19 @@ class ClusterUnreachable(ClusterError):
     """The API server does not answer."""
 
     worth_retrying = True
+
+
+class ClusterBusy(ClusterUnreachable):
+    """The API server, or the proxy before it, answers that it cannot do this now.
+
+    `retry_after` is how many seconds it asks to be left alone; None where it does not say.
+    """
+
+    def __init__(
+        self, problem: str, *, hint: str = "", node: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(problem, hint=hint, node=node)
+        self.retry_after = retry_after
 
 
 class ClusterConflict(ClusterError):

@@ -22,7 +22,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from winboot.errors import WinbootError
+from winboot.errors import ClusterBusy, WinbootError
 
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -38,6 +38,7 @@ def again(
     """Attempts for up to `seconds`, as long as one of `errors` ends them; with none given, one that says it is worth
     retrying. `when` narrows that down. The last error is raised as it is.
 
+    Who says when to come back (ClusterBusy.retry_after) is not asked before.
     `pause` is a fixed pause in seconds instead of a growing one; `sleep` waits, and may raise to end it all; `between`
     hears of each error that is tried again after.
     """
@@ -53,12 +54,18 @@ def again(
         if isinstance(error, WinbootError):
             between(error)
 
+    growing = wait_random_exponential(multiplier=0.02, max=LONGEST_PAUSE_S)
+    usual = growing if pause is None else wait_fixed(pause)
+
+    def wait(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        asked = error.retry_after if isinstance(error, ClusterBusy) else None
+        return usual(state) if asked is None else asked + growing(state)
+
     return Retrying(
         retry=retry_if_exception(worth_it),
         stop=stop_before_delay(seconds),
-        wait=wait_random_exponential(multiplier=0.02, max=LONGEST_PAUSE_S)
-        if pause is None
-        else wait_fixed(pause),
+        wait=wait,
         before_sleep=tell,
         sleep=sleep,
         reraise=True,

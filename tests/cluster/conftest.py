@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from winboot_lab.cluster import ClusterServer, LabCluster
+from winboot_lab.cluster import ApiFailure, ClusterServer, LabCluster
 from winboot_lab.cluster.identity import ADMIN, Identity, user
 
 from winboot.cluster import Cluster, connect
@@ -59,3 +61,72 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         server.write_admin_kubeconfig(kubeconfig)
         with connect(kubeconfig) as cluster:
             yield Scene(lab, server, cluster, kubeconfig)
+
+
+class Time:
+    """A clock that stands still but for waiting."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+# What happens to one request: it gets this answer, or an exception; before it reached the server, or after.
+Fault = Callable[[httpx2.Request], httpx2.Response]
+
+
+@dataclass
+class LabTransport(httpx2.BaseTransport):
+    """The lab's API without sockets, as one user. `faults` are by the number of the request."""
+
+    lab: LabCluster
+    who: Identity = ADMIN
+    faults: dict[int, Fault] = field(default_factory=dict)
+    # Numbers of requests that are done, and whose answer is lost all the same.
+    done_first: frozenset[int] = frozenset()
+    asked: list[str] = field(default_factory=list)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        number = len(self.asked)
+        self.asked.append(f"{request.method} {request.url.path}")
+        if number in self.faults:
+            if number in self.done_first:
+                self._answer(request)
+            return self.faults[number](request)
+        return self._answer(request)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        kind = request.headers.get("Content-Type", "application/json")
+        body = json.loads(request.content) if request.content else None
+        try:
+            answer = self.lab.request(
+                self.who,
+                request.method,
+                request.url.path,
+                body,
+                query=dict(request.url.params),
+                content_type=kind,
+            )
+        except ApiFailure as failure:
+            return httpx2.Response(failure.code, json=failure.status())
+        return httpx2.Response(answer.code, json=answer.body)
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    """A kubeconfig that names a server nobody asks: a LabTransport answers."""
+    path = tmp_path / "lab.conf"
+    config = {
+        "current-context": "lab",
+        "clusters": [{"name": "lab", "cluster": {"server": "https://10.0.0.10:6443"}}],
+        "users": [{"name": "lab", "user": {"token": "t"}}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+    }
+    path.write_text(json.dumps(config))
+    return path

@@ -7,7 +7,7 @@ from typing import Any
 
 from winboot.cluster.approver import Approver
 from winboot.cluster.base import ExpectedNode, Verdict
-from winboot.errors import ClusterError
+from winboot.errors import ClusterError, ClusterUnreachable
 
 
 class Answers:
@@ -65,3 +65,10 @@ def test_what_is_expected_is_asked_each_time() -> None:
     watch(cluster, 2, ExpectedNode("win-1"), known)
 
     assert cluster.expected[:2] == [ExpectedNode("win-1"), known]
+
+
+def test_an_api_server_that_was_away_for_a_moment_is_not_worth_a_word() -> None:
+    away = ClusterUnreachable("no answer")
+
+    assert watch(Answers(away, ()), 3).refusals == ()
+    assert watch(Answers((), away), 3).refusals == ("certificate requests were not looked at: no answer",)

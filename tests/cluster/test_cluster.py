@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from winboot_lab.cluster import ClusterPlan, ClusterServer, Credentials, LabCluster
 from winboot_lab.cluster.authority import Subject, new_key, request_pem
-from winboot_lab.cluster.controllers import SERVING_SIGNER
+from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
 
 from tests.cluster.conftest import Scene, kubelet
 from winboot.cluster import connect
 from winboot.cluster.base import ExpectedNode, Need, NodeWish
+from winboot.cluster.calls import Patience
+from winboot.cluster.lightkube import LightkubeCluster
 from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable, InvalidInput
 from winboot.spec import Taint
 
@@ -68,7 +70,7 @@ def test_waiting_ends_when_the_node_is_ready_or_time_is_up(scene: Scene) -> None
     scene.join()
     scene.make_ready(status="False", reason="KubeletNotReady")
 
-    late = scene.cluster.wait_ready("win-1", timeout=4, wait=at_once)
+    late = scene.cluster.wait_ready("win-1", timeout=0.3, wait=at_once)
 
     def becomes_ready(seconds: float) -> bool:
         scene.make_ready()
@@ -134,6 +136,20 @@ def test_a_serving_certificate_with_a_strange_address_stays_pending_with_a_reaso
     assert not verdict.approved
     assert "the address 10.0.0.10 is not one of this machine's" in verdict.reasons[0]
     assert scene.admin("GET", f"{CSRS}/{name}")["status"] == {}
+
+
+def test_a_client_request_in_order_is_left_to_the_controller_manager(scene: Scene) -> None:
+    scene.lab.controllers.paused.add("csrapproving")
+    pem = request_pem(new_key(), Subject("system:node:win-1", ("system:nodes",)))
+    spec = {
+        "request": base64.b64encode(pem.encode()).decode(),
+        "signerName": CLIENT_SIGNER,
+        "usages": ["digital signature", "client auth"],
+    }
+    scene.ask(kubelet("win-1"), "POST", CSRS, {"metadata": {"name": "mine"}, "spec": spec})
+
+    assert scene.cluster.settle_requests(ExpectedNode("win-1")) == ()
+    assert scene.admin("GET", f"{CSRS}/mine")["status"] == {}
 
 
 def test_requests_of_other_nodes_are_not_looked_at(scene: Scene) -> None:
@@ -221,7 +237,7 @@ def test_a_drain_evicts_what_it_may_and_names_what_stays(scene: Scene) -> None:
     }
     scene.admin("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
 
-    drained = scene.cluster.drain("win-1", timeout=2, wait=at_once)
+    drained = scene.cluster.drain("win-1", timeout=0.3, wait=at_once)
 
     assert drained.evicted == ("default/web",)
     assert [name for name, _ in drained.left] == ["default/kept"]
@@ -276,8 +292,11 @@ def test_daemon_sets_for_any_system_are_named(scene: Scene) -> None:
 def test_a_silent_server_is_unreachable_and_worth_another_try(scene: Scene) -> None:
     scene.lab.faults.unreachable = True
 
-    with pytest.raises(ClusterUnreachable, match="does not answer") as caught:
-        scene.cluster.node("win-1")
+    with (
+        LightkubeCluster(scene.kubeconfig, patience=Patience(0.2, 0.2)) as cluster,
+        pytest.raises(ClusterUnreachable, match="does not answer") as caught,
+    ):
+        cluster.node("win-1")
     assert caught.value.worth_retrying
 
 

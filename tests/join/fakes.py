@@ -23,6 +23,7 @@ from winboot.cluster.base import (
     Verdict,
     Wait,
 )
+from winboot.cluster.requests import Judge, Request
 from winboot.compat.version import Version
 from winboot.errors import ClusterError
 from winboot.events import Difference, Event
@@ -123,6 +124,12 @@ class FakeCluster:
 
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
         self.expected.append(expected)
+        return ()
+
+    def certificate_requests(self) -> tuple[Request, ...]:
+        return ()
+
+    def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
         return ()
 
     def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Scene, a_node, states
 from winboot.admission import expected_node
+from winboot.errors import ClusterRefused
 from winboot.events import RunStarted
 
 SAID = RunStarted("r", "b", "u", "20348.1", "WIN-OLDNAME", 1, node_ip="10.0.1.99")
@@ -80,3 +81,23 @@ def test_its_names_are_the_nodes_the_wanted_and_the_present_computer_name(tmp_pa
     assert node.names == {"win-1", "win-new", "win-oldname", "a.internal", "3.4.5.6"}
     assert node.addresses == {"10.0.1.99", "a.internal", "3.4.5.6"}
     assert node.requestors == {"system:bootstrap:abcdef"}
+
+
+def test_a_user_that_may_not_list_secrets_gets_a_note_and_the_node_is_opened(tmp_path: Path) -> None:
+    """Only housekeeping asks for the list; a Ready node once kept its taint for want of it."""
+    refused = ClusterRefused("listing our bootstrap tokens: secrets is forbidden")
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,)), fails={"forget_tokens": refused}))
+
+    report = scene.join()
+
+    assert states(report)["startup-taint"] == "changed"
+    assert "lift_taint" in scene.cluster.names
+    assert [note for note in report.notes if "earlier runs were not looked for" in note]
+
+
+def test_where_no_token_is_minted_no_secret_is_listed(tmp_path: Path) -> None:
+    profile = "cluster: {bootstrap_token: {env: TOKEN}}"
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,))), profile=profile)
+
+    assert states(scene.join())["startup-taint"] == "changed"
+    assert "forget_tokens" not in scene.cluster.names

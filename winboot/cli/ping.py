@@ -69,9 +69,9 @@ def ping(
     specs = load_targets(inventory, words(limit))
     if show_host_key:
         raise typer.Exit(_host_keys(specs))
-    with closing(Clusters()) as clusters:
-        clocks = _clocks(specs, clusters)
     stop, logins = Stop(), Logins()
+    with closing(Clusters(stop.wait)) as clusters:
+        clocks = _clocks(specs, clusters)
     results = fleet.each(
         specs,
         lambda spec: _ping(spec, clocks[_cluster_of(spec)], logins),

@@ -77,7 +77,9 @@ def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:
 class Clusters:
     """One client for each kubeconfig and context, shared by all nodes, closed together."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait: Callable[[float], bool]) -> None:
+        """`wait` passes the time while an API server cannot answer; True ends the waiting."""
+        self._wait = wait
         self._open: dict[tuple[str, str | None], Cluster] = {}
         self._lock = threading.Lock()
 
@@ -98,7 +100,7 @@ class Clusters:
                         reference.read("cluster.kubeconfig"), f"cluster.kubeconfig ({reference})"
                     )
                 )
-                self._open[key] = connect(read, context=spec.cluster.context)
+                self._open[key] = connect(read, context=spec.cluster.context, wait=self._wait)
             return self._open[key]
 
     def close(self) -> None:
@@ -115,7 +117,8 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
     from winboot.run import Stop
     from winboot.transport.logins import Logins
 
-    stop, clusters = Stop(), Clusters()
+    stop = Stop()
+    clusters = Clusters(stop.wait)
     logins = Logins()
     context = RunContext(
         connect=lambda spec: open_transport(spec, logins),

@@ -10,15 +10,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from winboot.cluster.base import Cluster
+from winboot.cluster.base import Cluster, Wait
 from winboot.cluster.kubeconfig import Kubeconfig
 
 
-def connect(kubeconfig: Kubeconfig | Path, *, context: str | None = None) -> Cluster:
-    """Open the cluster that a kubeconfig (or its file) names; InvalidInput and ClusterError when it is no good."""
+def connect(
+    kubeconfig: Kubeconfig | Path, *, context: str | None = None, wait: Wait | None = None
+) -> Cluster:
+    """Open the cluster that a kubeconfig (or its file) names; InvalidInput and ClusterError when it is no good.
+
+    `wait` passes the time until an API server that cannot answer is asked again, and may end it.
+    """
     from winboot.cluster.lightkube import LightkubeCluster  # heavy, and only a join needs it
 
-    return LightkubeCluster(kubeconfig, context=context)
+    if wait is None:
+        return LightkubeCluster(kubeconfig, context=context)
+    return LightkubeCluster(kubeconfig, context=context, wait=wait)
 
 
 __all__ = ["Cluster", "Kubeconfig", "connect"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from winboot.cluster.base import Cluster, ExpectedNode
-from winboot.errors import ClusterError
+from winboot.errors import ClusterError, ClusterUnreachable
 
 
 class Approver:
@@ -27,12 +27,13 @@ class Approver:
         self._poll = poll
         self._stop = threading.Event()
         self._said: dict[str, None] = {}
+        self._away = ""
         self._thread = threading.Thread(target=self._loop, name=f"csr-{node}", daemon=True)
 
     @property
     def refusals(self) -> tuple[str, ...]:
         """What was not approved, and why."""
-        return tuple(self._said)
+        return (*self._said, *((self._away,) if self._away else ()))
 
     def __enter__(self) -> Approver:
         if self._cluster is not None:
@@ -56,6 +57,10 @@ class Approver:
         assert self._cluster is not None  # the thread runs only then
         try:
             verdicts = self._cluster.settle_requests(self._expected())
+        except ClusterUnreachable as error:
+            # No reason to refuse anything: it matters only when it is so to the end.
+            self._away = f"certificate requests were not looked at: {error.problem}"
+            return
         except ClusterError as error:
             self._said[f"certificate requests were not looked at: {error.problem}"] = None
             return
@@ -63,6 +68,7 @@ class Approver:
             problem = f"a bug in winboot itself: {type(error).__name__}: {error}; please report it"
             self._said[f"certificate requests were not looked at: {problem}"] = None
             return
+        self._away = ""
         for verdict in verdicts:
             if not verdict.approved:
                 self._said[

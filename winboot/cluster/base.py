@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from winboot.compat.version import Version
 from winboot.events import Difference
 from winboot.secret import Secret
 from winboot.spec import Taint
+
+if TYPE_CHECKING:
+    from winboot.cluster.requests import Judge, Request
 
 # Waits so many seconds; True means: stop waiting for good (`winboot.run.Stop.wait` is one).
 Wait = Callable[[float], bool]
@@ -73,7 +76,7 @@ class ExpectedNode:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one certificate request. `reasons` is empty when it was approved."""
+    """What became of one certificate request: it was approved, or there are `reasons` why not."""
 
     request: str
     kind: Literal["client", "serving"]
@@ -201,9 +204,21 @@ class Cluster(Protocol):
         ...
 
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
-        """Look at each pending certificate request of this node; approve those that are in order.
+        """Look at each pending certificate request of this node; approve serving ones that are in order.
 
-        What is refused stays pending: denying would be a decision for good.
+        Client ones are the controller-manager's to approve. What is refused stays pending: denying would be a decision
+        for good. Asks once: whoever waits for a certificate asks again.
+        """
+        ...
+
+    def certificate_requests(self) -> tuple[Request, ...]:
+        """All requests for kubelets' certificates, those that are decided, too."""
+        ...
+
+    def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
+        """Ask `judge` about each pending request, and approve the serving ones that it finds nothing wrong with.
+
+        What it has reasons against is among the verdicts; what is not its own (None) is not.
         """
         ...
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import json
 import secrets
 import string
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -50,12 +53,13 @@ from winboot.cluster.base import (
     Verdict,
     Wait,
 )
+from winboot.cluster.calls import PATIENCE, Calls, Patience, sleep
 from winboot.cluster.decoding import prepare_types
-from winboot.cluster.failures import reading, translated
+from winboot.cluster.failures import reading, status_of
 from winboot.cluster.kubeconfig import Kubeconfig
 from winboot.cluster.rights import JOINERS, SYSTEM
 from winboot.compat.version import Version
-from winboot.errors import ClusterConflict, ClusterError
+from winboot.errors import ClusterConflict, ClusterError, ClusterUnreachable
 from winboot.events import Difference
 from winboot.networks import NETWORKS
 from winboot.retry import again
@@ -72,6 +76,9 @@ BINDINGS: Final[Mapping[str, str]] = {
 }
 _TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
 _POLL_S: Final = 2.0
+_PAGE: Final = 500  # objects in one answer to a list, as kubectl asks for them
+_MISSING: Final = 404
+_CONFLICT: Final = 409
 _OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -85,7 +92,10 @@ T = TypeVar("T")
 
 
 class LightkubeCluster:
-    """One API server, reached with one kubeconfig. `transport` carries the requests instead of sockets."""
+    """One API server, reached with one kubeconfig.
+
+    `transport` carries the requests instead of sockets; `wait` and `clock` are the time between attempts.
+    """
 
     def __init__(
         self,
@@ -93,13 +103,18 @@ class LightkubeCluster:
         *,
         context: str | None = None,
         transport: httpx2.BaseTransport | None = None,
+        patience: Patience = PATIENCE,
+        wait: Wait = sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         prepare_types()
         read = kubeconfig if isinstance(kubeconfig, Kubeconfig) else Kubeconfig.from_file(kubeconfig)
         read.user(context)
         with reading(read.origin):
             config = _single(read, context)
+            self._call: Final = Calls(config.cluster.server, patience=patience, wait=wait)
             self._server: Final = config.cluster.server
+            self._clock: Final = clock
             self._client: Final = Client(config, field_manager="winboot", lazy=False, transport=transport)
             # For what is no resource (the version, the server's clock), the same connection settings.
             self._plain: Final = client_adapter.Client(
@@ -123,18 +138,17 @@ class LightkubeCluster:
 
     def version(self) -> Version:
         """The API server's version."""
-        with translated("reading the version", self._server):
-            answer = self._version_answer()
-            text = str(answer.json()["gitVersion"])
+        text = self._call("reading the version", lambda: _git_version(self._version_answer()))
         try:
             return Version.parse(text)
         except ValueError:
-            raise ClusterError(f"{self._server} calls its version {text!r}", hint="") from None
+            hint = "Check `server` in the kubeconfig: another service may be answering."
+            raise ClusterError(f"{self._server} calls its version {text!r}", hint=hint) from None
 
     def server_time(self) -> datetime:
         """The API server's clock, from the Date header of an answer; our own where it sends none."""
-        with translated("reading the server's clock", self._server):
-            header = self._version_answer().headers.get("Date")
+        answer = self._call("reading the server's clock", self._version_answer)
+        header = answer.headers.get("Date")
         return parsedate_to_datetime(header).astimezone(UTC) if header else datetime.now(UTC)
 
     def _version_answer(self) -> httpx2.Response:
@@ -146,31 +160,43 @@ class LightkubeCluster:
 
     def node(self, name: str) -> NodeFacts | None:
         """The node, or None while there is none."""
-        found = self._found(f"reading node {name}", lambda: self._client.get(Node, name))
+        return self._call(f"reading node {name}", lambda: self._node(name))
+
+    def _node(self, name: str) -> NodeFacts | None:
+        found = _unless_missing(lambda: self._client.get(Node, name))
         return node_facts(found) if found is not None else None
 
     def nodes(self) -> tuple[NodeFacts, ...]:
         """All nodes."""
-        with translated("listing nodes", self._server):
-            return tuple(node_facts(n) for n in self._client.list(Node))
+        return self._call(
+            "listing nodes", lambda: tuple(map(node_facts, self._client.list(Node, chunk_size=_PAGE)))
+        )
 
     def delete_node(self, name: str) -> bool:
         """Remove the Node object; False when there was none."""
+        asked = itertools.count()
 
         def delete() -> bool:
-            self._client.delete(Node, name)
-            return True
+            again = next(asked) > 0
+            # Gone at a second try: the first one did it, and its answer was lost.
+            return _unless_missing(lambda: self._client.delete(Node, name) or True) or again
 
-        return self._found(f"deleting node {name}", delete) or False
+        return self._call(f"deleting node {name}", delete)
 
     def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
-        """Ask every two seconds; see the protocol."""
-        left = timeout
+        """Ask every two seconds; an API server that cannot answer is one more reason to wait. See the protocol."""
+        end = self._clock() + timeout
+        facts, away = None, None
         while True:
-            facts = self.node(name)
-            if (facts is not None and facts.ready) or left <= 0 or wait(min(_POLL_S, left)):
+            try:
+                facts, away = self._call.once(f"reading node {name}", lambda: self._node(name)), None
+            except ClusterUnreachable as error:
+                away = error
+            left = end - self._clock()
+            if (away is None and facts is not None and facts.ready) or left <= 0 or wait(min(_POLL_S, left)):
+                if away is not None:
+                    raise away
                 return facts
-            left -= _POLL_S
 
     def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
         """Make labels and taints what the wish says; gives what was different."""
@@ -229,21 +255,33 @@ class LightkubeCluster:
 
     def _patch_node(self, name: str, doing: str, patch: Callable[[NodeFacts], dict[str, Any] | None]) -> bool:
         """Patch what is there now; look again when somebody else was quicker. False: nothing to do."""
+        asked = False
         for attempt in again(_OVERTAKEN_S, ClusterConflict):
             with attempt:
                 wanted = patch(self._present(name))
                 if wanted is None:
-                    return False
-                with translated(f"{doing} node {name}", self._server):
-                    self._client.patch(Node, name, wanted, patch_type=PatchType.MERGE)
+                    # Nothing left to do after a try of ours: it was done, and its answer lost.
+                    return asked
+                asked = True
+                self._call(
+                    f"{doing} node {name}",
+                    partial(self._client.patch, Node, name, wanted, patch_type=PatchType.MERGE),
+                )
         return True
 
     # Bootstrap tokens
 
     def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
         """A bootstrap token for one join, by the cluster's clock."""
-        token_id, token_secret = _letters(6), _letters(16)
         expires = self.server_time() + lifetime
+        for attempt in again(_OVERTAKEN_S, ClusterConflict):
+            with attempt:
+                return self._mint(node, expires)
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _mint(self, node: str, expires: datetime) -> Token:
+        """One token with an id of its own; ClusterConflict when somebody has that id already."""
+        token_id, token_secret = _letters(6), _letters(16)
         secret = Secret(
             metadata=ObjectMeta(
                 name=f"bootstrap-token-{token_id}", namespace=SYSTEM, labels={**MANAGED_BY, NODE_LABEL: node}
@@ -258,8 +296,18 @@ class LightkubeCluster:
                 "auth-extra-groups": JOINERS,
             },
         )
-        with translated(f"making a bootstrap token for {node}", self._server):
-            self._client.create(secret)
+        asked = itertools.count()
+
+        def create() -> None:
+            again = next(asked) > 0
+            try:
+                self._client.create(secret)
+            except httpx2.HTTPStatusError as e:
+                # There already at a second try: the first one made it, and its answer was lost.
+                if not (again and status_of(e) == _CONFLICT):
+                    raise
+
+        self._call(f"making a bootstrap token for {node}", create)
         return Token(token_id, HiddenText(f"{token_id}.{token_secret}"), expires)
 
     def forget_token(self, token: str) -> None:
@@ -270,9 +318,11 @@ class LightkubeCluster:
         """Delete the tokens winboot minted: one node's, or all that are over."""
         now = self.server_time()
         forgotten = []
-        with translated("listing our bootstrap tokens", self._server):
-            selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
-            found = list(self._client.list(Secret, namespace=SYSTEM, labels=selector))
+        selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
+        found = self._call(
+            "listing our bootstrap tokens",
+            lambda: list(self._client.list(Secret, namespace=SYSTEM, labels=selector, chunk_size=_PAGE)),
+        )
         for secret in found:
             name = _name(secret.metadata)
             if not name.startswith("bootstrap-token-") or (node is None and not _over(secret, now)):
@@ -288,21 +338,48 @@ class LightkubeCluster:
 
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
         """Look at each pending certificate request of this node; approve those that are in order."""
-        with translated("listing certificate requests", self._server):
-            pending = [c for c in self._client.list(CertificateSigningRequest) if not _decided(c)]
+
+        def judge(request: requests.Request) -> tuple[str, ...] | None:
+            return requests.problems(request, expected) if requests.concerns(request, expected) else None
+
+        return self._settled(judge)
+
+    def certificate_requests(self) -> tuple[requests.Request, ...]:
+        """All requests for a kubelet's certificates, decided ones too."""
+        return self._call(
+            "listing certificate requests", lambda: tuple(map(_request, self._kubelet_requests()))
+        )
+
+    def judge_requests(self, judge: requests.Judge) -> tuple[Verdict, ...]:
+        """Approve each pending serving request that `judge` finds nothing wrong with; see the protocol."""
+        for attempt in again(_OVERTAKEN_S, ClusterUnreachable):
+            with attempt:
+                return self._settled(judge)
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _settled(self, judge: requests.Judge) -> tuple[Verdict, ...]:
+        listed = self._call.once("listing certificate requests", self._kubelet_requests)
         verdicts = []
-        for found in pending:
+        for found in listed:
             request = _request(found)
-            kind = request.kind
-            if kind is None or not requests.concerns(request, expected):
+            reasons = judge(request) if request.state == "pending" else None
+            if request.kind is None or reasons is None:
                 continue
-            reasons = requests.problems(request, expected)
-            approved = not reasons and self._approve(found, request)
-            verdicts.append(Verdict(request.name, kind, approved, reasons))
+            if reasons:
+                verdicts.append(Verdict(request.name, request.kind, approved=False, reasons=reasons))
+            elif request.kind == "serving" and self._approve(found, request):
+                verdicts.append(Verdict(request.name, request.kind, approved=True))
         return tuple(verdicts)
 
+    def _kubelet_requests(self) -> list[CertificateSigningRequest]:
+        return [
+            one
+            for one in self._client.list(CertificateSigningRequest, chunk_size=_PAGE)
+            if one.spec.signerName in requests.KINDS
+        ]
+
     def _approve(self, csr: CertificateSigningRequest, request: requests.Request) -> bool:
-        """Approve exactly the object that was judged; False when somebody else decided meanwhile."""
+        """Approve exactly the object that was judged; False when somebody else was at it meanwhile."""
         condition = CertificateSigningRequestCondition(
             type="Approved",
             status="True",
@@ -314,54 +391,70 @@ class LightkubeCluster:
             spec=csr.spec,
             status=CertificateSigningRequestStatus(conditions=[condition]),
         )
-        with translated(f"approving {request.name}", self._server):
+
+        def replace() -> bool:
             try:
                 self._client.replace(approval, request.name)
-            except ApiError as e:
-                if e.status.code in (404, 409):
+            except httpx2.HTTPStatusError as e:
+                if status_of(e) in (_MISSING, _CONFLICT):
                     return False
                 raise
-        return True
+            return True
+
+        return self._call.once(f"approving {request.name}", replace)
 
     # Pods
 
     def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
-        """Evict the node's pods, asking again while a disruption budget says no, until none is left."""
+        """Evict the node's pods, asking again while a disruption budget or the API server says not yet, until none is
+        left or the time is over."""
+        end = self._clock() + timeout
         evicted: dict[str, None] = {}
         reasons: dict[str, str] = {}
-        left = timeout
         while True:
-            pods = self._evictable(name)
+            try:
+                pods = self._call.once(f"listing the pods of {name}", lambda: self._evictable(name))
+            except ClusterUnreachable:
+                if end - self._clock() <= 0 or wait(_POLL_S):
+                    raise
+                continue
             for pod in pods:
                 key = _full_name(pod.metadata)
                 problem = None if key in evicted else self._evict(pod)
                 if problem is None:
                     evicted[key] = None
                 reasons[key] = problem or "its containers have not ended"
+            left = end - self._clock()
             if not pods or left <= 0 or wait(min(_POLL_S, left)):
-                remaining = [_full_name(p.metadata) for p in self._evictable(name)]
-                gone = tuple(key for key in evicted if key not in remaining)
-                return Drained(gone, tuple((key, reasons.get(key, "it is new")) for key in remaining))
-            left -= _POLL_S
+                return self._drained(name, reasons)
+
+    def _drained(self, name: str, reasons: Mapping[str, str]) -> Drained:
+        pods = self._call(f"listing the pods of {name}", lambda: self._evictable(name))
+        remaining = [_full_name(p.metadata) for p in pods]
+        # One whose eviction got no answer, and that is gone, has been evicted as well.
+        gone = tuple(key for key in reasons if key not in remaining)
+        return Drained(gone, tuple((key, reasons.get(key, "it is new")) for key in remaining))
 
     def _evictable(self, node: str) -> list[Pod]:
-        with translated(f"listing the pods of {node}", self._server):
-            pods = list(self._client.list(Pod, namespace="*", fields={"spec.nodeName": node}))
+        pods = self._client.list(Pod, namespace="*", fields={"spec.nodeName": node}, chunk_size=_PAGE)
         return [p for p in pods if not _stays(p)]
 
     def _evict(self, pod: Pod) -> str | None:
-        """Ask for one eviction; the reason when a budget forbids it for now."""
+        """Ask for one eviction; the reason when it cannot be done for now.
+
+        A disruption budget that forbids it is a 429, several budgets for one pod are a 500:
+        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
+        """
         name, namespace = _name(pod.metadata), _namespace(pod.metadata)
         eviction = Pod.Eviction(metadata=ObjectMeta(name=name, namespace=namespace))
-        with translated(f"evicting {namespace}/{name}", self._server):
-            try:
-                self._client.create(eviction, name, namespace=namespace)
-            except ApiError as e:
-                if e.status.code == 404:
-                    return None
-                if e.status.code == 429:
-                    return e.status.message or "a disruption budget forbids it"
-                raise
+        try:
+            self._call.once(
+                f"evicting {namespace}/{name}",
+                lambda: _unless_missing(lambda: self._client.create(eviction, name, namespace=namespace)),
+            )
+        except ClusterUnreachable as error:
+            cause = error.__cause__
+            return cause.status.message or error.problem if isinstance(cause, ApiError) else error.problem
         return None
 
     # What preflight reads
@@ -388,23 +481,19 @@ class LightkubeCluster:
                 user=user, groups=[*groups, "system:authenticated"], resourceAttributes=_attributes(need)
             ),
         )
-        with translated(f"asking whether {user} may {need}", self._server):
-            answer = self._client.create(review)
+        answer = self._call(f"asking whether {user} may {need}", lambda: self._client.create(review))
         return answer.status is not None and bool(answer.status.allowed)
 
     def _may_i(self, need: Need) -> bool:
         review = SelfSubjectAccessReview(
             metadata=ObjectMeta(), spec=SelfSubjectAccessReviewSpec(resourceAttributes=_attributes(need))
         )
-        with translated(f"asking whether this user may {need}", self._server):
-            answer = self._client.create(review)
+        answer = self._call(f"asking whether this user may {need}", lambda: self._client.create(review))
         return answer.status is not None and bool(answer.status.allowed)
 
     def windows_kube_proxies(self) -> tuple[str, ...]:
         """DaemonSets that run kube-proxy on Windows nodes."""
-        with translated("listing DaemonSets", self._server):
-            found = list(self._client.list(DaemonSet, namespace="*"))
-        return tuple(_full_name(d.metadata) for d in found if _is_windows_kube_proxy(d))
+        return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _is_windows_kube_proxy(d))
 
     def calico(self) -> CalicoConf | None:
         """Calico's settings; see the protocol."""
@@ -426,7 +515,8 @@ class LightkubeCluster:
 
         def ask() -> list[dict[str, Any]]:
             return [
-                {**(one.get("spec") or {}), "name": _name(one.metadata)} for one in self._client.list(kind)
+                {**(one.get("spec") or {}), "name": _name(one.metadata)}
+                for one in self._client.list(kind, chunk_size=_PAGE)
             ]
 
         return self._found(f"listing {kind.__name__}", ask)
@@ -444,21 +534,36 @@ class LightkubeCluster:
             f"reading {namespace}/{name}", lambda: self._client.get(ConfigMap, name, namespace=namespace)
         )
 
+    def _daemon_sets(self) -> list[DaemonSet]:
+        return self._call(
+            "listing DaemonSets", lambda: list(self._client.list(DaemonSet, namespace="*", chunk_size=_PAGE))
+        )
+
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         """DaemonSets that would put Linux pods on a Windows node."""
-        with translated("listing DaemonSets", self._server):
-            found = list(self._client.list(DaemonSet, namespace="*"))
-        return tuple(_full_name(d.metadata) for d in found if _takes_windows(d))
+        return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _takes_windows(d))
 
     def _found(self, doing: str, ask: Callable[[], T]) -> T | None:
         """What `ask` gives; None when the API says 404."""
-        with translated(doing, self._server):
-            try:
-                return ask()
-            except ApiError as e:
-                if e.status.code == 404:
-                    return None
-                raise
+        return self._call(doing, lambda: _unless_missing(ask))
+
+
+def _git_version(answer: httpx2.Response) -> str:
+    """Raises ValueError where the answer is no version of a Kubernetes API."""
+    found = answer.json()
+    if not isinstance(found, dict) or "gitVersion" not in found:
+        raise ValueError("gitVersion is missing")
+    return str(found["gitVersion"])
+
+
+def _unless_missing(ask: Callable[[], T]) -> T | None:
+    """What `ask` gives; None when the API says 404."""
+    try:
+        return ask()
+    except httpx2.HTTPStatusError as e:
+        if status_of(e) == _MISSING:
+            return None
+        raise
 
 
 def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
@@ -541,7 +646,9 @@ def flannel_conf(place: str, text: str) -> FlannelConf:
 
 
 def _request(csr: CertificateSigningRequest) -> requests.Request:
-    spec = csr.spec
+    spec, status = csr.spec, csr.status
+    decided = [c.type for c in (status.conditions if status is not None else None) or ()]
+    made = csr.metadata.creationTimestamp if csr.metadata is not None else None
     return requests.Request(
         name=_name(csr.metadata),
         signer=spec.signerName,
@@ -549,11 +656,9 @@ def _request(csr: CertificateSigningRequest) -> requests.Request:
         groups=tuple(spec.groups or ()),
         usages=frozenset(spec.usages or ()),
         pem=spec.request,
+        state=requests.state_of(decided, issued=status is not None and bool(status.certificate)),
+        made=made,
     )
-
-
-def _decided(csr: CertificateSigningRequest) -> bool:
-    return csr.status is not None and bool(csr.status.conditions)
 
 
 def _over(secret: Secret, now: datetime) -> bool:

@@ -161,7 +161,9 @@ def _admission(run: NodeRun) -> Admission | None:
     steps = _own_steps(run)
     if run.cluster is None or not steps:
         return None
-    return Admission(run.cluster, run.spec, steps, run.options.ready, run.context.stop.wait, run.say)
+    return Admission(
+        run.cluster, run.spec, steps, run.options.ready, run.context.stop.wait, run.say, run.notes.append
+    )
 
 
 def _own_steps(run: NodeRun) -> tuple[str, ...]:
