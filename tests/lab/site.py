@@ -358,7 +358,12 @@ class Inside:
         self._expected: ExpectedNode | None = None
         self._seen = -1
         site = controller.site
-        self._client = LightkubeCluster(site.files.kubeconfig, transport=_Calls(site.cluster))
+        self._client = LightkubeCluster(
+            site.files.kubeconfig,
+            transport=_Calls(site.cluster),
+            wait=controller.stop.wait,
+            clock=lambda: site.time.seconds,
+        )
         self._look()
 
     def __getattr__(self, name: str) -> Any:

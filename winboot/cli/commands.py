@@ -37,6 +37,7 @@ COMMANDS: Final = (
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),
     Command("join", "join", "Change what differs until every node is Ready."),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
+    Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),

@@ -21,10 +21,12 @@ from winboot.errors import UsageError
 from winboot.source import nearest
 
 if TYPE_CHECKING:
+    from winboot.cluster import Kubeconfig
     from winboot.cluster.base import Cluster
     from winboot.inventory import Inventory, Machine
     from winboot.join import Options, RunContext
-    from winboot.run import Listener
+    from winboot.profile.reference import Reference
+    from winboot.run import Listener, Stop
     from winboot.spec import NodeSpec
     from winboot.transport.base import Transport
     from winboot.transport.logins import Logins
@@ -77,31 +79,36 @@ def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:
 class Clusters:
     """One client for each kubeconfig and context, shared by all nodes, closed together."""
 
-    def __init__(self, wait: Callable[[float], bool]) -> None:
-        """`wait` passes the time while an API server cannot answer; True ends the waiting."""
+    def __init__(self, wait: Callable[[float], bool], *, in_cluster: bool = False) -> None:
+        """`wait` passes the time while an API server cannot answer; True ends the waiting. With `in_cluster`, the
+        service account of the pod is used where no kubeconfig is named."""
         self._wait = wait
+        self._in_cluster = in_cluster
         self._open: dict[tuple[str, str | None], Cluster] = {}
         self._lock = threading.Lock()
 
     def __call__(self, spec: NodeSpec) -> Cluster | None:
         """The cluster of a node; None when its profile names no kubeconfig. Raises ClusterError."""
         reference = spec.cluster.kubeconfig
-        if reference is None:
-            return None
         with self._lock:
             key = (str(reference), spec.cluster.context)
             if key not in self._open:
-                from winboot.cluster import Kubeconfig, connect
+                read = self._kubeconfig(reference)
+                if read is None:
+                    return None
+                from winboot.cluster import connect
 
-                read = (
-                    Kubeconfig.from_file(reference.file)
-                    if reference.file is not None
-                    else Kubeconfig.from_text(
-                        reference.read("cluster.kubeconfig"), f"cluster.kubeconfig ({reference})"
-                    )
-                )
                 self._open[key] = connect(read, context=spec.cluster.context, wait=self._wait)
             return self._open[key]
+
+    def _kubeconfig(self, reference: Reference | None) -> Kubeconfig | None:
+        from winboot.cluster import Kubeconfig
+
+        if reference is None:
+            return Kubeconfig.of_pod() if self._in_cluster else None
+        if reference.file is not None:
+            return Kubeconfig.from_file(reference.file)
+        return Kubeconfig.from_text(reference.read("cluster.kubeconfig"), f"cluster.kubeconfig ({reference})")
 
     def close(self) -> None:
         """Give all connections back."""
@@ -134,6 +141,16 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
             yield context, lambda options: _tuned(options, specs)
     finally:
         clusters.close()
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Ctrl-C and SIGTERM ask what goes on in this context to stop at its next safe point."""
+    from winboot.run import Stop
+
+    stop = Stop()
+    with _signals(stop.request):
+        yield stop
 
 
 def _holder() -> str:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from winboot.cluster.base import Wait
 from winboot.cluster.failures import translated
-from winboot.errors import ClusterBusy, ClusterError, ClusterUnreachable, Interrupted, WinbootError
+from winboot.errors import ClusterBusy, ClusterError, ClusterUnreachable, WinbootError
 from winboot.retry import again
 
 T = TypeVar("T")
@@ -52,15 +52,19 @@ class Calls:
     def __call__(self, doing: str, ask: Callable[[], T]) -> T:
         """What `ask` gives, tried again while the server cannot answer. `doing` says what it is, for people.
 
-        Raises ClusterError, and Interrupted where the wait was cut short.
+        Raises ClusterError; where the wait is cut short, after one more try.
         """
-        start = time.monotonic()
+        start, stopped = time.monotonic(), False
 
         def helps(error: WinbootError) -> bool:
             here = self._answered or isinstance(error, ClusterBusy)
-            return here or time.monotonic() - start < self._patience.first
+            return not stopped and (here or time.monotonic() - start < self._patience.first)
 
-        for attempt in again(self._patience.later, ClusterUnreachable, when=helps, sleep=self._pause):
+        def pause(seconds: float) -> None:
+            nonlocal stopped
+            stopped = self._wait(seconds)
+
+        for attempt in again(self._patience.later, ClusterUnreachable, when=helps, sleep=pause):
             with attempt:
                 return self.once(doing, ask)
         raise AssertionError("again() ends by an answer or an error")
@@ -77,9 +81,3 @@ class Calls:
             raise
         self._answered = True
         return answer
-
-    def _pause(self, seconds: float) -> None:
-        if self._wait(seconds):
-            raise Interrupted(
-                "stopped while the API server could not answer", hint="Run the same command again."
-            )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import yaml
 from winboot.errors import InvalidInput
 from winboot.secret import Secret
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HINT = "`kubectl config view --minify --flatten --raw` makes one; `--context` or `cluster.context` names a context."
 
 
@@ -45,6 +47,36 @@ class Kubeconfig:
     def from_text(cls, text: Secret, origin: str) -> Kubeconfig:
         """Read a text that came from somewhere else. Raises InvalidInput."""
         return cls(_mapping(text.reveal(), origin), origin)
+
+    @classmethod
+    def of_pod(cls) -> Kubeconfig | None:
+        """The service account of the pod that this runs in; None outside of a cluster. Raises InvalidInput.
+
+        The token is read again when it is refused: the kubelet rotates it.
+        https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/#directly-accessing-the-rest-api
+        """
+        host, port = (
+            os.environ.get("KUBERNETES_SERVICE_HOST"),
+            os.environ.get("KUBERNETES_SERVICE_PORT", "443"),
+        )
+        if not host:
+            return None
+        token, ca = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
+        for file in (token, ca):
+            if not file.is_file():
+                raise InvalidInput(
+                    f"this pod has no {file}",
+                    hint="Give the pod a service account (automountServiceAccountToken), or name a kubeconfig.",
+                )
+        name = "service account"
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        data = {
+            "current-context": name,
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority": str(ca)}}],
+            "users": [{"name": name, "user": {"tokenFile": str(token)}}],
+        }
+        return cls(data, "the service account of this pod")
 
     def context(self, name: str | None) -> str:
         """The name of the context that is meant: the one asked for, or the current one."""

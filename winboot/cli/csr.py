@@ -1,0 +1,226 @@
+"""`winboot csr`: the requests for certificates of the inventory's machines, judged by the rules of a join."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, words
+
+if TYPE_CHECKING:
+    from winboot.cli.targets import Clusters
+    from winboot.cluster.base import Cluster, Verdict
+    from winboot.cluster.requests import Request
+    from winboot.roster import Roster
+    from winboot.run import Stop
+    from winboot.spec import NodeSpec
+
+
+class Action(StrEnum):
+    """What is done with the requests."""
+
+    list = "list"
+    approve = "approve"
+    watch = "watch"
+
+
+ACTION = typer.Argument(
+    help="list shows every kubelet's request; approve settles what is pending now; watch does so until it is stopped."
+)
+EVERY = typer.Option("--every", min=1.0, max=3600.0, help="watch: seconds between two looks.")
+LIMIT_S = typer.Option("--for", min=0.0, help="watch: end after so many seconds; 0 means when it is stopped.")
+
+
+def csr(
+    action: Annotated[Action, ACTION],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    output: OutputForm = Output.table,
+    every: Annotated[float, EVERY] = 5.0,
+    duration: Annotated[float, LIMIT_S] = 0.0,
+) -> None:
+    """List, approve or watch requests for kubelets' serving certificates, for machines that come by themselves.
+
+    Only what the inventory's machines may have is approved; everything else is reported and left. Client certificates are
+    approved by the cluster's own controller-manager. Exits 1 when a request of these machines was refused.
+    """
+    from winboot.cli.targets import Clusters, load_targets, stopping
+    from winboot.errors import UsageError
+
+    if output is Output.junit:
+        raise UsageError("csr has no JUnit output", hint="Use --output json: a line for each request.")
+    specs = load_targets(inventory, words(limit))
+    with stopping() as stop, closing(Clusters(stop.wait, in_cluster=True)) as clusters:
+        desks = _desks(specs, clusters, output)
+        if action is Action.list:
+            refused = sum(desk.show() for desk in desks)
+        elif action is Action.approve:
+            refused = sum(desk.approve() for desk in desks)
+        else:
+            refused = _watch(desks, stop, every, duration)
+        code = stop.exit_code if stop.requested else 1 if refused and action is not Action.list else 0
+    raise typer.Exit(code)
+
+
+def _desks(specs: Sequence[NodeSpec], clusters: Clusters, output: Output) -> list[Desk]:
+    """One desk for each cluster of these machines."""
+    from winboot.errors import UsageError
+    from winboot.roster import Roster
+
+    by_cluster: dict[int, tuple[Cluster, list[NodeSpec]]] = {}
+    for spec in specs:
+        cluster = clusters(spec)
+        if cluster is None:
+            raise UsageError(
+                f"{spec.node.name}: the profile names no cluster.kubeconfig",
+                hint="Name one; in a pod of the cluster its service account is used.",
+            )
+        by_cluster.setdefault(id(cluster), (cluster, []))[1].append(spec)
+    return [Desk(cluster, Roster.of(several), output) for cluster, several in by_cluster.values()]
+
+
+def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> int:
+    """Settle again and again. A cluster that cannot be asked is said once, and asked again."""
+    import time
+
+    from winboot.errors import ClusterUnreachable
+
+    end = time.monotonic() + duration if duration else None
+    while True:
+        for desk in desks:
+            try:
+                desk.approve()
+            except ClusterUnreachable as error:
+                desk.say_once(error.problem)
+        left = None if end is None else end - time.monotonic()
+        if (left is not None and left <= 0) or stop.wait(every if left is None else min(every, left)):
+            return sum(desk.refused for desk in desks)
+
+
+class Desk:
+    """The requests at one cluster, and what was said of them."""
+
+    def __init__(self, cluster: Cluster, roster: Roster, output: Output) -> None:
+        self._cluster = cluster
+        self._roster = roster
+        self._json = output is Output.json
+        self._said: set[str] = set()
+        self._refused: set[str] = set()
+
+    @property
+    def refused(self) -> int:
+        """How many requests were refused so far."""
+        return len(self._refused)
+
+    def show(self) -> int:
+        """Show every request with what would become of it; gives how many would be refused."""
+        found = sorted(self._cluster.certificate_requests(), key=lambda one: (one.made or _NEVER, one.name))
+        rows = [self._row(request) for request in found]
+        if self._json:
+            for row in rows:
+                typer.echo(json.dumps(row))
+        elif rows:
+            for line in _columns(
+                [("REQUEST", "AGE", "KIND", "NODE", "STATE", "WHAT WINBOOT DOES"), *map(_cells, rows)]
+            ):
+                typer.echo(line)
+        else:
+            typer.echo("there are no certificate requests of kubelets")
+        return sum(row["decision"] == "refuse" for row in rows)
+
+    def approve(self) -> int:
+        """Settle what is pending and say what became of each, each thing once; gives how many are refused."""
+        nodes: dict[str, str] = {}
+
+        def judge(request: Request) -> tuple[str, ...] | None:
+            node = self._roster.node(request)
+            nodes[request.name] = node.name if node is not None else ""
+            return self._roster.judge(request)
+
+        verdicts = self._cluster.judge_requests(judge)
+        self._refused |= {one.request for one in verdicts if not one.approved}
+        for verdict in verdicts:
+            self._say(verdict, nodes[verdict.request])
+        return sum(not one.approved for one in verdicts)
+
+    def _say(self, verdict: Verdict, node: str) -> None:
+        what = "approved" if verdict.approved else "refused"
+        row = {"request": verdict.request, "kind": verdict.kind, "node": node, "decision": what}
+        text = f"{node}: {verdict.kind} certificate request {verdict.request}: {what}"
+        reasons = "; ".join(verdict.reasons)
+        self.say_once(
+            json.dumps({**row, "reasons": list(verdict.reasons)}) if self._json else _with(text, reasons),
+            out=True,
+        )
+
+    def say_once(self, text: str, *, out: bool = False) -> None:
+        """A line, the first time; on standard error unless it is an answer."""
+        if text not in self._said:
+            self._said.add(text)
+            typer.echo(text, err=not out)
+
+    def _row(self, request: Request) -> dict[str, object]:
+        node = self._roster.node(request)
+        decision, reasons = _decision(request, known=node is not None, reasons=self._roster.judge(request))
+        return {
+            "request": request.name,
+            "made": request.made.isoformat() if request.made is not None else None,
+            "kind": request.kind,
+            "node": node.name if node is not None else None,
+            "user": request.user,
+            "state": request.state,
+            "decision": decision,
+            "reasons": list(reasons),
+        }
+
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def _decision(
+    request: Request, *, known: bool, reasons: tuple[str, ...] | None
+) -> tuple[str, tuple[str, ...]]:
+    """`approve`, `refuse` or `leave`, and why."""
+    if request.state != "pending":
+        return "leave", ()
+    if not known:
+        return "leave", ("no machine of the inventory asks for it",)
+    if reasons is None:
+        return "leave", ("client certificates are approved by the cluster's controller-manager",)
+    return ("refuse", reasons) if reasons else ("approve", ())
+
+
+def _cells(row: dict[str, object]) -> tuple[str, ...]:
+    made, reasons = row["made"], row["reasons"]
+    assert isinstance(reasons, list)
+    age = ""
+    if isinstance(made, str):
+        age = _age((datetime.now(UTC) - datetime.fromisoformat(made)).total_seconds())
+    decision = _with(str(row["decision"]), "; ".join(reasons)) if row["state"] == "pending" else ""
+    names = ("request", "kind", "node", "state")
+    request, kind, node, state = (str(row[name] or "-") for name in names)
+    return request, age, kind, node, state, decision
+
+
+def _with(text: str, reasons: str) -> str:
+    return f"{text}: {reasons}" if reasons else text
+
+
+def _age(seconds: float) -> str:
+    """The way kubectl shows it, roughly: 40s, 12m, 5h, 3d."""
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)}{unit}"
+    return f"{max(int(seconds), 0)}s"
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
