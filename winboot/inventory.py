@@ -22,6 +22,7 @@ from winboot.compat.platform import BUILDS
 from winboot.errors import InvalidInput
 from winboot.model import LocalPath, Model, OneOrMany, build, expanded, is_file
 from winboot.profile import Profile, Reference, facts_of, profile_from
+from winboot.profile.reference import LoginReference
 from winboot.profile.values import Address as IpAddress
 from winboot.profile.values import Fingerprint, Host, HostKey, Ip, NameOrAddress, ProviderId, node_name
 from winboot.source import (
@@ -99,7 +100,9 @@ class Connection(Model):
         default=None, description="{ca: {file: …}} or {fingerprint: sha256:…}; default: the system's CAs"
     )
     user: str = Field(default="", description=r"DOMAIN\name, .\name or name@domain")
-    password: Reference | None = Field(default=None, description="{env | file | command}")
+    password: LoginReference | None = Field(
+        default=None, description="{env | file | command}, or {ec2_key: FILE}"
+    )
     key: Reference | None = Field(default=None, description="ssh: the private key, {file: …}")
     passphrase: Reference | None = Field(default=None, description="ssh: the passphrase of the private key")
     certificate: Reference | None = Field(
@@ -218,7 +221,12 @@ class Inventory:
 def load_inventory(path: Path) -> Inventory:
     """The machines of a file, each with its profile; InvalidInput with every complaint where something is
     wrong."""
-    reader = _Reader(path, read(path))
+    return inventory_of(path, read(path))
+
+
+def inventory_of(path: Path, top: Table) -> Inventory:
+    """The same for a file that was read already, or for nodes that a cloud's answer was made into."""
+    reader = _Reader(path, top)
     machines = reader.machines()
     complaints = in_order(reader.complaints)
     errors = [one for one in complaints if one.level == "error"]

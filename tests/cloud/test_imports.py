@@ -40,7 +40,9 @@ def test_only_the_modules_of_a_cloud_import_its_sdk() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["render", "--help"], ["check", "--help"], ["steps"]], ids=lambda words: words[0]
+    "words",
+    [["--help"], ["render", "--help"], ["check", "--help"], ["inventory", "--help"], ["steps"]],
+    ids=lambda words: words[0],
 )
 def test_a_command_that_asks_no_cloud_imports_no_sdk(words: list[str]) -> None:
     program = (

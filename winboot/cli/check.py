@@ -44,15 +44,31 @@ def check(
 
 
 def _complaints(file: Path) -> list[Complaint]:
+    from winboot.cloud.settings import provider_of
     from winboot.inventory import check_inventory
     from winboot.profile import check_profile
 
+    if provider_of(file) is not None:
+        return _cloud_complaints(file)
     if not is_inventory(file):
         return check_profile(file)
     found = check_inventory(file)
     if any(one.level == "error" for one in found):
         return found
     return found + _rendered_complaints(file)
+
+
+def _cloud_complaints(file: Path) -> list[Complaint]:
+    """What is wrong with the file itself: the machines are the cloud's, and nothing is contacted."""
+    from winboot.cloud.pool import Pool
+    from winboot.errors import InvalidInput
+    from winboot.source import Complaint
+
+    try:
+        Pool.read(file)
+    except InvalidInput as error:
+        return [one for one in error.problems if isinstance(one, Complaint)]
+    return []
 
 
 def is_inventory(file: Path) -> bool:

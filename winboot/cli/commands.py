@@ -32,6 +32,7 @@ COMMANDS: Final = (
     ),
     Command("check", "check", "Check inventories and profiles, and the scripts they make; contact nothing."),
     Command("render", "render", "Show the PowerShell that would run, without contacting anything."),
+    Command("inventory", "inventory", "Show the machines of an inventory; a cloud's are asked for."),
     Command("ping", "ping", "Try to reach and log in to every machine, and say what is in the way."),
     Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),

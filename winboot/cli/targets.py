@@ -43,6 +43,7 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
 
     Raises InvalidInput with every complaint about the files, UsageError for a limit that names nothing.
     """
+    from winboot.cloud.settings import provider_of
     from winboot.inventory import load_inventory
     from winboot.spec import resolve
 
@@ -51,10 +52,16 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
             f"there is no inventory {inventory}",
             hint="Name one with --inventory, or make one with `winboot init`.",
         )
-    loaded = load_inventory(inventory)
+    loaded = load_inventory(inventory) if provider_of(inventory) is None else _from_cloud(inventory)
     for warning in loaded.warnings:
         typer.echo(str(warning), err=True)
     return [resolve(machine.profile, machine) for machine in _limited(loaded, limit)]
+
+
+def _from_cloud(inventory: Path) -> Inventory:
+    from winboot.cloud.pool import load_pool
+
+    return load_pool(inventory, warn=lambda text: typer.echo(f"warning: {text}", err=True))
 
 
 def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
@@ -69,9 +76,10 @@ def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
 
 def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:
     """A session on the node's machine; nothing is sent before it is used. `logins` is what a run knows of accounts."""
+    from winboot.cloud.passwords import with_password
     from winboot.transport.base import connect
 
-    connection, name = spec.machine.connection, spec.node.name
+    connection, name = with_password(spec), spec.node.name
     transport = connect(connection, name=name)
     return transport if logins is None else logins.guarded(connection, transport, name=name)
 

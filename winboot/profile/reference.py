@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from winboot.errors import InvalidInput
 from winboot.model import LocalPath, Model
@@ -40,6 +40,11 @@ class Reference(Model):
             raise Wrong(f"{len(named)} places are named", expected="exactly one of env, file, command")
         return self
 
+    @property
+    def instance_key(self) -> Path | None:
+        """The private key that a cloud's password for this machine is decrypted with; None where there is none."""
+        return None
+
     def read(self, owner: str) -> Secret:
         """The secret, read now. `owner` says for whom (`win-a1: connection.password`) where that fails."""
         if self.env is not None:
@@ -62,6 +67,64 @@ class Reference(Model):
         if self.env is not None:
             return f"env {self.env}"
         return f"file {self.file}" if self.file is not None else f"command {' '.join(self.command or ())}"
+
+
+class LoginReference(Reference):
+    """Where the password of a machine is: a reference, or what EC2 made for the instance (`ec2_key`)."""
+
+    ec2_key: LocalPath | None = Field(
+        default=None, description="the private key of the instance's key pair; EC2 has the password"
+    )
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> LoginReference:
+        named = [one for one in (self.env, self.file, self.command, self.ec2_key) if one]
+        if len(named) != 1:
+            raise Wrong(
+                f"{len(named)} places are named", expected="exactly one of env, file, command, ec2_key"
+            )
+        return self
+
+    @property
+    def instance_key(self) -> Path | None:
+        """`ec2_key`."""
+        return self.ec2_key
+
+    def read(self, owner: str) -> Secret:
+        """The secret; one of EC2's is asked for by `winboot.cloud`, not here."""
+        if self.ec2_key is None:
+            return super().read(owner)
+        raise InvalidInput(
+            f"{owner}: EC2 has no password for a machine without a provider id",
+            hint="Name the machine by `provider_id: aws:///ZONE/INSTANCE`, or take an inventory `*.aws.yaml`.",
+        )
+
+    def __str__(self) -> str:
+        return f"EC2, with the key {self.ec2_key}" if self.ec2_key is not None else super().__str__()
+
+
+class Held(LoginReference):
+    """A secret that was fetched already. It stands in no file, and is made only by `of`."""
+
+    _secret: Secret = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> Held:
+        return self
+
+    @classmethod
+    def of(cls, secret: Secret) -> Held:
+        """A reference that gives this secret."""
+        made = cls()
+        made._secret = secret
+        return made
+
+    def read(self, owner: str) -> Secret:
+        """The secret."""
+        return self._secret
+
+    def __str__(self) -> str:
+        return "a value that was fetched"
 
 
 def _file_text(path: Path, owner: str) -> str:

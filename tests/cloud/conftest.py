@@ -1,0 +1,18 @@
+"""AWS on loopback, and the profile that cloud inventories name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cloud.aws_site import AwsSite, aws_site
+from tests.config.scene import an_inventory
+
+
+@pytest.fixture
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsSite]:
+    an_inventory(tmp_path, "{}")
+    with aws_site(tmp_path, monkeypatch) as site:
+        yield site

@@ -1,0 +1,122 @@
+"""`winboot inventory`: the machines of an inventory, as people, Ansible or a file see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+
+if TYPE_CHECKING:
+    from winboot.cloud.composing import Member
+    from winboot.cloud.pool import Pool
+    from winboot.inventory import Inventory
+
+
+def inventory(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Groups and their hosts as a tree (default).")
+    ] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="JSON in the form of Ansible's inventory programs.")
+    ] = False,
+    freeze: Annotated[
+        Path | None,
+        typer.Option("--freeze", help="Write a static inventory here, beside the inventory itself."),
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask the cloud, whatever is cached.")] = False,
+) -> None:
+    """Show the machines of an inventory. For `*.aws.yaml` and `*.azure.yaml` the cloud is asked; nothing is changed."""
+    from winboot.cloud.settings import provider_of
+    from winboot.errors import UsageError
+
+    if sum((graph, list_, freeze is not None)) > 1:
+        raise UsageError("--graph, --list and --freeze are three answers", hint="Choose one.")
+    if not inventory.exists():
+        raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
+    if provider_of(inventory) is None:
+        _static(inventory, list_=list_, freeze=freeze)
+    else:
+        _cloud(inventory, list_=list_, freeze=freeze, refresh=refresh)
+
+
+def _static(file: Path, *, list_: bool, freeze: Path | None) -> None:
+    from winboot.errors import UsageError
+    from winboot.inventory import load_inventory
+
+    if freeze is not None:
+        raise UsageError(f"{file} is static already", hint="--freeze is for *.aws.yaml and *.azure.yaml.")
+    loaded = load_inventory(file)
+    typer.echo(json.dumps(_ansible(loaded), indent=2) if list_ else "\n".join(tree(_groups(loaded))))
+
+
+def _cloud(file: Path, *, list_: bool, freeze: Path | None, refresh: bool) -> None:
+    from winboot.cloud.pool import Pool, ansible_list, group_members
+
+    pool = Pool.read(file)
+    members = pool.members(pool.hosts(refresh=refresh, warn=_warn), _warn)
+    if list_:
+        typer.echo(json.dumps(ansible_list(pool, members), indent=2))
+    elif freeze is not None:
+        _freeze(pool, members, freeze)
+    else:
+        addresses = {one.name: f"{one.host.id}  {one.host.private_ip}" for one in members}
+        typer.echo("\n".join(tree(group_members(pool, members), addresses)))
+
+
+def _freeze(pool: Pool, members: Sequence[Member], target: Path) -> None:
+    from winboot.cloud.pool import frozen_text
+    from winboot.cloud.settings import provider_of
+    from winboot.errors import UsageError
+
+    if target.resolve().parent != pool.path.resolve().parent or provider_of(target) is not None:
+        raise UsageError(
+            f"{target}: a frozen inventory lies beside {pool.path}, under a name of a static one",
+            hint=f"Paths in it are meant from there: --freeze {pool.path.parent / 'frozen.yaml'}",
+        )
+    pool.inventory(members)  # complaints now, not when it is read
+    target.write_text(frozen_text(pool, members), encoding="utf-8")
+    typer.echo(f"{target}: {len(members)} hosts", err=True)
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"warning: {text}", err=True)
+
+
+def tree(groups: Mapping[str, Sequence[str]], beside: Mapping[str, str] | None = None) -> list[str]:
+    """Groups and hosts as `ansible-inventory --graph` draws them."""
+    lines = ["@all:"]
+    for name, hosts in groups.items():
+        lines.append(f"  |--@{name}:")
+        for host in hosts:
+            more = (beside or {}).get(host, "")
+            lines.append(f"  |  |--{host}{'  ' + more if more else ''}")
+    return lines
+
+
+def _groups(loaded: Inventory) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for machine in loaded:
+        for group in machine.groups:
+            groups.setdefault(group, []).append(machine.name)
+    return groups
+
+
+def _ansible(loaded: Inventory) -> dict[str, Any]:
+    groups = _groups(loaded)
+    variables = {
+        one.name: {
+            "ansible_host": one.connection.host,
+            "ansible_port": one.connection.port_number,
+            **({"ansible_user": one.connection.user} if one.connection.user else {}),
+            **({"provider_id": one.provider_id} if one.provider_id else {}),
+        }
+        for one in loaded
+    }
+    answer: dict[str, Any] = {name: {"hosts": hosts} for name, hosts in groups.items()}
+    return {**answer, "all": {"children": ["ungrouped", *groups]}, "_meta": {"hostvars": variables}}
