@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import Any, Final
 
 import boto3
 from botocore.config import Config
@@ -22,11 +22,6 @@ from botocore.exceptions import (
 )
 
 from winboot.errors import CloudError, CloudRefused, CloudUnreachable, InvalidInput, NoSuchHost
-
-if TYPE_CHECKING:
-    from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_ec2.client import EC2Client
-    from mypy_boto3_sqs.client import SQSClient
 
 # Adaptive: the SDK slows itself down when it is throttled. A long poll of SQS answers after 20 s at the latest.
 CONFIG: Final = Config(
@@ -97,16 +92,7 @@ class Calls:
             key = credentials.access_key if credentials is not None else ""
         return f"{self._session.profile_name}:{key}"
 
-    @overload
-    def client(self, service: Literal["ec2"], region: str) -> EC2Client: ...
-
-    @overload
-    def client(self, service: Literal["autoscaling"], region: str) -> AutoScalingClient: ...
-
-    @overload
-    def client(self, service: Literal["sqs"], region: str) -> SQSClient: ...
-
-    def client(self, service: Any, region: str) -> Any:
+    def client(self, service: str, region: str) -> Any:
         """The client of a service; making one is not safe from several threads, using it is (boto3's guide on threads)."""
         with self._lock, translated(f"opening {service}"):
             if (service, region) not in self._clients:
