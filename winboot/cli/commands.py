@@ -22,7 +22,7 @@ class Command:
     summary: str
 
     def function(self) -> Any:
-        """What Typer calls."""
+        """What Typer calls; a Typer app where the command has commands of its own."""
         return getattr(importlib.import_module(f"winboot.cli.{self.module}"), self.name)
 
 
@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
+    Command("cloud", "cloud", "Check a node against its cloud; print the rights that winboot needs there."),
 )
 LAB_SUMMARY: Final = "A rehearsal stage on loopback (a separate distribution: winboot-lab)."
 # A flag may be asked for as it stands on a command line.
@@ -55,9 +56,20 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     word = next((one for one in arguments if not one.startswith("-")), "")
     named = [one for one in COMMANDS if one.name == word]
     for command in named or COMMANDS:
-        app.command(command.name, context_settings=_SETTINGS.get(command.name))(command.function())
+        _add(app, command)
     if not named:
         _register_lab(app)
+
+
+def _add(app: typer.Typer, command: Command) -> None:
+    """One command, or a command with commands of its own."""
+    from typer import Typer
+
+    function = command.function()
+    if isinstance(function, Typer):
+        app.add_typer(function, name=command.name)
+    else:
+        app.command(command.name, context_settings=_SETTINGS.get(command.name))(function)
 
 
 def _register_lab(app: typer.Typer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot_lab.engine.exceptions import DotNetException, Win32Exception, exception_class
+from winboot_lab.engine.exceptions import DotNetException, WebException, Win32Exception, exception_class
 from winboot_lab.engine.refusal import Refusal
 
 Value = Any
@@ -44,6 +44,8 @@ def failure_of(problem: Any) -> DotNetException:
             setattr(made, name_, value)
     if isinstance(made, Win32Exception) and isinstance(problem.target, int):
         made.code = problem.target
+    if isinstance(made, WebException) and isinstance(problem.target, str):
+        made.status = problem.target
     return made
 
 

@@ -181,6 +181,10 @@ class InvalidOperationException(SystemException):
     default_message = "Operation is not valid due to the current state of the object."
 
 
+class ProtocolViolationException(InvalidOperationException):
+    type_name = "System.Net.ProtocolViolationException"
+
+
 class ObjectDisposedException(InvalidOperationException):
     type_name = "System.ObjectDisposedException"
     default_hresult = -2146232798

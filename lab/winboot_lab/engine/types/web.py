@@ -15,6 +15,7 @@ from winboot_lab.engine.exceptions import (
     DotNetException,
     IOException,
     NotSupportedException,
+    ProtocolViolationException,
     WebException,
 )
 from winboot_lab.engine.refusal import Refusal
@@ -57,6 +58,36 @@ class HttpRequest(Instance):
         self.redirect = True
         self.proxy: WebProxy | None = None
         self.ranges: list[int] = []
+        self.headers = RequestHeaders()
+        self.content: MemoryStream | None = None
+
+
+class RequestHeaders(Instance):
+    """The headers that a caller adds to a request."""
+
+    def __init__(self) -> None:
+        self.added: dict[str, str] = {}
+
+
+HEADERS = dotnet("System.Net.WebHeaderCollection", RequestHeaders, base=OBJECT)
+# Of HttpWebRequest's own headers most can be set by their properties alone: ArgumentException "The '…' header must be
+# modified using the appropriate property or method." (learn.microsoft.com/dotnet/api/system.net.webheadercollection).
+_RESTRICTED = frozenset(
+    {"accept", "connection", "content-length", "content-type", "date", "expect", "host", "if-modified-since"}
+    | {"range", "referer", "transfer-encoding", "user-agent", "proxy-connection"}
+)
+
+
+@HEADERS.method("void Add(string name, string value)")
+def _add_header(self: RequestHeaders, name: str, value: str) -> None:
+    if name.lower() in _RESTRICTED:
+        raise Refusal("member", f"WebHeaderCollection.Add('{name}'), a restricted header")
+    if name in self.added:
+        raise Refusal("member", "WebHeaderCollection.Add of a second value")
+    self.added[name] = value
+
+
+HEADERS.refuses("Set Remove Clear Get GetValues Keys AllKeys Count Item")
 
 
 REQUEST = dotnet("System.Net.WebRequest", kind="abstract")
@@ -92,8 +123,9 @@ for _name, _type, _attribute in (
         lambda self, value, _attribute=_attribute: setattr(self, _attribute, value),
     )
 HTTP_REQUEST.prop("RequestUri", "uri", lambda self: self.address)
+HTTP_REQUEST.prop("Headers", "System.Net.WebHeaderCollection", lambda self: self.headers)
 HTTP_REQUEST.refuses(
-    "Accept Headers Credentials UseDefaultCredentials GetRequestStream BeginGetResponse ContentLength "
+    "Accept Credentials UseDefaultCredentials BeginGetResponse ContentLength "
     "ContentType CookieContainer KeepAlive Host IfModifiedSince Referer ServicePoint ClientCertificates "
     "AutomaticDecompression ServerCertificateValidationCallback PreAuthenticate Pipelined ProtocolVersion"
 )
@@ -106,11 +138,21 @@ def _add_range(self: HttpRequest, start: int) -> None:
     self.ranges.append(int(start))
 
 
+@HTTP_REQUEST.method("GetRequestStream()")
+def _get_request_stream(self: HttpRequest) -> MemoryStream:
+    if self.method in ("GET", "HEAD"):
+        raise ProtocolViolationException("Cannot send a content-body with this verb-type.")
+    self.content = self.content or MemoryStream(b"", writable=True)
+    return self.content
+
+
 @HTTP_REQUEST.method("GetResponse()", effect=True)
 def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
     if self.timeout < -1:
         raise ArgumentOutOfRangeException("value")
-    headers = {} if self.user_agent is None else {"User-Agent": self.user_agent}
+    headers = dict(self.headers.added)
+    if self.user_agent is not None:
+        headers["User-Agent"] = self.user_agent
     if self.ranges:
         headers["Range"] = f"bytes={self.ranges[-1]}-"
     record = ask_one(
@@ -121,6 +163,7 @@ def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
         proxy=None if self.proxy is None else self.proxy.address,
         milliseconds=self.timeout,
         method=self.method,
+        body=b"" if self.content is None else bytes(self.content.data),
     )
     response = HttpResponse(self.address, record)
     if response.status >= 400:

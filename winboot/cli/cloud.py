@@ -1,0 +1,133 @@
+"""`winboot cloud`: is a node as its cloud sees it, and which rights does winboot need there?"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+from winboot.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from winboot.cloud_check import Sight
+    from winboot.cluster.base import Cluster
+    from winboot.spec import NodeSpec
+
+cloud = typer.Typer(
+    help="Check a node against its cloud, and print the rights that winboot needs there.",
+    no_args_is_help=True,
+)
+
+
+class CheckOutput(StrEnum):
+    """How `cloud check` answers."""
+
+    table = "table"
+    json = "json"
+
+
+class CloudName(StrEnum):
+    """The clouds whose rights are known."""
+
+    azure = "azure"
+
+
+@cloud.command()
+def check(
+    node: Annotated[str, typer.Argument(help="A host of the inventory.")],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    output: Annotated[
+        CheckOutput, typer.Option("--output", "-o", help="table for people, json for programs.")
+    ] = CheckOutput.table,
+) -> None:
+    """Look at a node from its cloud, its cluster and inside; change nothing. Exits 1 on an error.
+
+    Node name, provider id, metadata route, source/destination check or IP forwarding, pod route, clock.
+    """
+    from winboot.cloud_check import findings
+
+    found = findings(_look(_named(node, inventory)))
+    if output is CheckOutput.json:
+        for one in found:
+            typer.echo(json.dumps(asdict(one)))
+    else:
+        for one in found:
+            typer.echo(f"{one.level}  {one.id}: {one.reason}\n    fix: {one.fix}")
+        if not found:
+            typer.echo(f"{node}: as its cloud sees it")
+    raise typer.Exit(1 if any(one.stops for one in found) else 0)
+
+
+@cloud.command()
+def policy(
+    name: Annotated[CloudName, typer.Argument(help="Which cloud.")],
+    scope: Annotated[
+        str,
+        typer.Option(
+            help="azure: where the role may be assigned, /subscriptions/ID or a resource group below."
+        ),
+    ] = "/subscriptions/00000000-0000-0000-0000-000000000000",
+) -> None:
+    """Print the least that winboot must be allowed to do, as the cloud's own tools read it."""
+    from winboot.cloud.azure_policy import role
+
+    typer.echo(role(scope), nl=False)
+
+
+def _named(node: str, inventory: InventoryFile) -> NodeSpec:
+    """The one host of that name; a group is not one."""
+    from winboot.cli.targets import load_targets
+
+    for spec in load_targets(inventory, (node,)):
+        if spec.node.name == node:
+            return spec
+    raise UsageError(f"{node} is a group, not a host", hint="Name one host of the inventory.")
+
+
+def _look(spec: NodeSpec) -> Sight:
+    """See the node from all sides; what the cluster or the machine does not answer is an error, not a finding."""
+    from winboot.cli.targets import Clusters, open_transport
+    from winboot.cloud import metadata
+    from winboot.cloud.lookup import machine_of
+    from winboot.cloud_check import Sight
+
+    with closing(Clusters()) as clusters:
+        cluster = clusters(spec)
+        node = cluster.node(spec.node.name) if cluster is not None else None
+        ahead = _ahead(cluster)
+    provider_id = spec.machine.provider_id or (node.provider_id if node is not None else "")
+    if not provider_id:
+        raise UsageError(
+            f"{spec.node.name}: neither the inventory nor the Node says which machine it is",
+            hint="Set `provider_id` on the host, or take the inventory from the cloud (*.aws.yaml, *.azure.yaml).",
+        )
+    provider, host = machine_of(provider_id)
+    pods = node.pod_cidrs if node is not None else ()
+    with open_transport(spec) as transport:
+
+        def run(script: str, arguments: Mapping[str, object]) -> Iterable[str]:
+            return transport.run(script, arguments, {})
+
+        return Sight(
+            name=spec.node.name,
+            network=spec.network.solution.id,
+            host=host,
+            identity=provider.identity(host),
+            node=node,
+            forwarding=provider.forwarding(host, pods),
+            metadata=metadata.probe(run),
+            clock=transport.probe().clock_offset - ahead,
+        )
+
+
+def _ahead(cluster: Cluster | None) -> timedelta:
+    """How far the cluster's clock is ahead of ours; nothing without a cluster."""
+    return cluster.server_time() - datetime.now(UTC) if cluster is not None else timedelta()

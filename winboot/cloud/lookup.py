@@ -1,0 +1,39 @@
+"""From a provider id to the cloud and the machine it means."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from winboot import cloud
+from winboot.cloud.azure_names import PREFIX, ResourceId
+from winboot.cloud.base import CloudHost, Provider
+from winboot.errors import NoSuchHost, UsageError
+
+# aws:///eu-west-1a/i-0abc; a local zone is us-west-2-lax-1a, and its region the first part up to a number
+# (kubernetes/cloud-provider-aws pkg/providers/v1/instances.go, KubernetesInstanceID).
+_AWS: Final = re.compile(r"aws:///(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)[^/]*/(?P<id>i-[0-9a-f]+)")
+
+
+def machine_of(provider_id: str) -> tuple[Provider, CloudHost]:
+    """The cloud, and the machine there. UsageError for an id of no cloud winboot knows, NoSuchHost for one that is gone."""
+    provider, identifier = _provider_of(provider_id)
+    host = provider.host(identifier)
+    if host is None:
+        raise NoSuchHost(
+            f"there is no machine {provider_id}", hint="It may have been deleted; delete its Node as well."
+        )
+    return provider, host
+
+
+def _provider_of(provider_id: str) -> tuple[Provider, str]:
+    if provider_id.startswith(PREFIX):
+        resource = ResourceId.parse(provider_id)
+        return cloud.connect("azure", subscription=resource.subscription), resource.path
+    match = _AWS.fullmatch(provider_id)
+    if match is not None:
+        return cloud.connect("aws", regions=(match["region"],)), match["id"]
+    raise UsageError(
+        f"{provider_id!r} is not a provider id of AWS or Azure",
+        hint="The inventory's `provider_id` is aws:///ZONE/INSTANCE or azure:///subscriptions/….",
+    )
