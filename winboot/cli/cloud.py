@@ -94,12 +94,12 @@ def _named(node: str, inventory: InventoryFile) -> NodeSpec:
 
 def _look(spec: NodeSpec) -> Sight:
     """See the node from all sides; what the cluster or the machine does not answer is an error, not a finding."""
-    from winboot.cli.targets import Clusters, open_transport
+    from winboot.cli.targets import Clusters, open_transport, stopping
     from winboot.cloud import metadata
     from winboot.cloud.lookup import machine_of
     from winboot.cloud_check import Sight
 
-    with closing(Clusters()) as clusters:
+    with stopping() as stop, closing(Clusters(stop.wait)) as clusters:
         cluster = clusters(spec)
         node = cluster.node(spec.node.name) if cluster is not None else None
         ahead = _ahead(cluster)
