@@ -106,3 +106,19 @@ def test_keys_of_our_own_kubelet_are_not_noted(bench: Bench):
 
     assert bench.file(r"C:\k\kubeconfig") is None
     assert bench.file(r"C:\var\lib\kubelet\pki\kubelet-client-current.pem") is None
+
+
+def test_keys_of_our_kubelet_go_also_where_their_folder_was_there_before(bench: Bench):
+    """powercut.md: credentials of the cluster stayed on a machine that is no node any more."""
+    theirs = r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem"
+    own = r"C:\var\lib\kubelet\pki\kubelet-server-current.pem"
+    bench.write(theirs, b"of a node that was removed")
+    bench.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+    assert bench.file(theirs) is None
+    bench.write(own, b"ours")
+    bench.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+    bench.undo("directories", CREDENTIALS)
+    bench.undo("directories", CREDENTIALS)
+
+    assert bench.file(own) is None
+    assert bench.file(theirs) == b"of a node that was removed"

@@ -70,12 +70,48 @@ def test_a_log_whose_writer_does_not_append_is_left_alone(machine):
 
 def test_only_the_newest_old_logs_stay(machine):
     for hour in range(4):
-        machine.files.write(rf"C:\var\log\containerd\containerd-{hour}.log", b"x")
+        machine.files.write(rf"C:\var\log\containerd\containerd-20260102T0{hour}0000.log", b"x")
         machine.settle(60)
 
     run(machine, CALL)
 
-    assert logs(machine) == ["containerd-2.log", "containerd-3.log"]
+    assert logs(machine) == ["containerd-20260102T020000.log", "containerd-20260102T030000.log"]
+
+
+def test_what_only_begins_like_a_log_is_none_of_its_old_ones(machine):
+    beside = ["containerd-shim.log", "containerd.exe", "containerd.yaml", "containerd2-20260102T030000.log"]
+    for name in beside:
+        machine.files.write(rf"C:\var\log\containerd\{name}", b"x")
+
+    run(machine, CALL.replace("-MaxFiles 2", "-MaxFiles 0"))
+
+    assert logs(machine) == beside
+
+
+@pytest.mark.parametrize("name", ["containerd-20260102T030000.log", "containerd.log"])
+def test_a_log_that_is_held_waits_for_the_next_hour_and_the_others_do_not(machine, name):
+    held = rf"C:\var\log\containerd\{name}"
+    other = r"C:\var\log\containerd\containerd-20260102T020000.log"
+    for path in (LOG, other, held):
+        machine.files.write(path, b"0123456789ab")
+    machine.faults.hold(held, 60, share="None")
+
+    run(machine, CALL.replace("-MaxFiles 2", "-MaxFiles 0"))
+
+    assert machine.files.exists(held)
+    assert not machine.files.exists(other)
+
+
+def test_a_path_with_an_apostrophe_is_a_path(machine):
+    folder = r"C:\var\log\it's"
+    machine.files.make_directory(folder)
+    machine.files.write(rf"{folder}\a.log", b"0123456789ab")
+    log = rf"@('{folder}\a.log')".replace("it's", "it''s")
+    (text,) = run(machine, f"Get-LogScript -Logs {log} -Endless {log} -MaxBytes 10 -MaxFiles 2")
+
+    run(machine, text)
+
+    assert machine.files.read(rf"{folder}\a.log") == b""
 
 
 def test_what_turns_itself_over_is_only_pruned():

@@ -313,7 +313,20 @@ class Nssm(Daemon):
         return None
 
     def on_stop(self) -> None:
-        """Stop the application first."""
+        """Stop the application first: by a Ctrl-C, unless bit 1 of AppStopMethodSkip is set.
+
+        kill_console of NSSM's process.cpp sends it to process group 0, which is every process on the console. What the
+        application started without a process group is on that console, and ends when it has no handler: containerd
+        starts its shims so (getSysProcAttr of containerd's pkg/shim/util_windows.go returns nil).
+        """
         if self._child is not None and self._child.running:
             self._child.ended.clear()
+            if not self._number("AppStopMethodSkip", 0) & 1:
+                self._ctrl_c(self._child)
             self.machine.processes.stop(self._child)
+
+    def _ctrl_c(self, above: Process) -> None:
+        for process in self.machine.processes.all():
+            if process.parent == above.pid:
+                self._ctrl_c(process)
+                self.machine.processes.stop(process)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from winboot_lab.windows.processes import Process
 
 _TIME: Final = SERVICES + r"\W32Time\Parameters"
+# Characters: "Maximum of 512 characters allowed" (shutdown /?).
+_LONGEST_COMMENT: Final = 512
 _PORTS: Final = ("protocol", "startport", "numberofports", "store")
 
 
@@ -161,29 +163,37 @@ class Powercfg:
 
 
 class Shutdown:
-    """shutdown: /r and /s with /t; other switches that change nothing here are taken."""
+    """shutdown: /r with /t, /c and /d. Its exit code is that of InitiateShutdown (winerror.h).
+
+    1190 ERROR_SHUTDOWN_IS_SCHEDULED: another one waits for the end of its delay. 1115 ERROR_SHUTDOWN_IN_PROGRESS, which
+    Windows gives from the end of that delay on, has no moment here: the lab's machine is down at once.
+    """
 
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
-        words, delay, verb = [w.lower() for w in argv[1:]], 30.0, ""
+        words, delay, verb, comment = argv[1:], 30.0, "", ""
         while words:
-            word = words.pop(0).lstrip("/-")
+            word = words.pop(0).lower().lstrip("/-")
             match word:
                 case "r" | "s" | "a":
                     verb = word
                 case "t" | "c" | "d":
                     value = words.pop(0) if words else ""
                     delay = float(value) if word == "t" else delay
+                    comment = value if word == "c" else comment
                 case "f":
                     pass
                 case _:
                     raise run.refuse(f"/{word}")
         if verb != "r":
             raise run.refuse(f"/{verb}")
-        machine.power.request_restart(delay, process.path)
+        if len(comment) > _LONGEST_COMMENT:
+            raise run.refuse("/c")
+        if not machine.power.request_restart(delay, process.path, comment=comment):
+            return Exit(1190, b"", windows_text("A system shutdown has already been scheduled.(1190)"))
         return Exit(0)
 
 

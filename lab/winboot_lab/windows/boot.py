@@ -37,6 +37,8 @@ class Boot:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.down_cleanly = True
+        # A restart is scheduled, for the end of its delay.
+        self.restart_due = False
         self.domain = ""
         self.workgroup = "WORKGROUP"
         # What PagingFiles said at the last boot.
@@ -106,12 +108,16 @@ class Boot:
         if machine.faults.comes_back:
             machine.after(seconds, self.come_up, lasting=True)
 
-    def request_restart(self, delay: float, who: str) -> None:
-        """What Restart-Computer and shutdown.exe do: the session goes on for a moment."""
+    def request_restart(self, delay: float, who: str, *, comment: str = "") -> bool:
+        """What Restart-Computer and shutdown.exe do: the session goes on for a moment. False: one is under way."""
         machine = self._machine
+        if self.restart_due:
+            return False
         message = f"The process {who} has initiated the restart of computer {machine.name} on behalf of user."
-        machine.events.write("System", "User32", 1074, message)
+        machine.events.write("System", "User32", 1074, f"{message}\n Comment: {comment}")
+        self.restart_due = True
         machine.after(delay, machine.reboot)
+        return True
 
     def go_down(self, *, clean: bool) -> None:
         """Everything volatile goes. Sessions find out at their next checkpoint."""
@@ -135,6 +141,7 @@ class Boot:
         machine.registry.forget_volatile()
         machine.hns.machine_went_down()
         machine.network.machine_went_down()
+        self.restart_due = False
         machine.signal("down")
 
     # ---- up --------------------------------------------------------------------------------------------

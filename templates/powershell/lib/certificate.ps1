@@ -57,11 +57,13 @@ function Set-Credential {
     param($Credential)
     if ($null -eq (Get-CredentialFault $Credential)) { return }
     Stop-RunningService 'kubelet'
-    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it.
-    $foreign = [IO.File]::Exists($Credential.kubeconfig) -and -not (Test-FormerNote 'File' $Credential.kubeconfig)
-    if ($foreign -and [IO.Directory]::Exists($Credential.pki)) {
+    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it. The note about ours comes after
+    # theirs, so that an undo, which goes backwards, removes ours first.
+    $ours = (Test-FormerNote 'KubeletKey' $Credential.pki) -or (Test-FormerNote 'File' $Credential.kubeconfig)
+    if (-not $ours -and [IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile $path }
     }
+    Save-FormerValue 'KubeletKey' $Credential.pki @{ path = $Credential.pki }
     Save-SecretFile $Credential.kubeconfig
     Remove-File $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
@@ -71,6 +73,13 @@ function Set-Credential {
     Save-SecretFile $Credential.bootstrap_path
     Write-FileText $Credential.bootstrap_path $text -Private
     $script:Run['Bootstrapped'] = $true
+}
+
+function Restore-KubeletKey {
+    # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
+    param([object]$Former)
+    if (-not [IO.Directory]::Exists($Former.path)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File $path }
 }
 
 function Get-KubeconfigDifference {
@@ -94,7 +103,7 @@ function Get-KubeconfigDifference {
     Compare-Wanted -What "$what CA" -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
     $end = Get-CredentialEnd $user
     if ($null -ne $end -and $end -lt [DateTime]::UtcNow) {
-        New-Difference -What "$what credential" -Is ('ended {0:yyyy-MM-dd HH:mm}Z' -f $end) -Want 'in force'
+        New-Difference -What "$what credential" -Is "ended $($end.ToString('yyyy-MM-dd HH:mm', [Globalization.CultureInfo]::InvariantCulture))Z" -Want 'in force'
     }
 }
 

@@ -47,10 +47,16 @@ function ConvertTo-ScriptFile {
 }
 
 function New-ScriptLoader {
-    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
+    # could not be read, for five seconds; a scanner may hold it.
     param([string]$Path, [string]$Text, [string]$Arguments)
     @(
-        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+        "`$ErrorActionPreference = 'Stop'"
+        "`$bytes = `$null"
+        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
+        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
+        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
+        '}'
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
         "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
         "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
