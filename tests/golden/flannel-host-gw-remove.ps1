@@ -231,6 +231,13 @@ function Restore-CalicoNetwork {
     if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
 }
 
+function Restore-KubeletKey {
+    # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
+    param([object]$Former)
+    if (-not [IO.Directory]::Exists($Former.path)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File $path }
+}
+
 function Invoke-Crictl {
     param([string[]]$Arguments, [int]$Seconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
@@ -2573,10 +2580,16 @@ function ConvertTo-ScriptFile {
 }
 
 function New-ScriptLoader {
-    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
+    # could not be read, for five seconds; a scanner may hold it.
     param([string]$Path, [string]$Text, [string]$Arguments)
     @(
-        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+        "`$ErrorActionPreference = 'Stop'"
+        "`$bytes = `$null"
+        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
+        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
+        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
+        '}'
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
         "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
         "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"

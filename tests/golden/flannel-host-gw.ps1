@@ -586,11 +586,13 @@ function Set-Credential {
     param($Credential)
     if ($null -eq (Get-CredentialFault $Credential)) { return }
     Stop-RunningService 'kubelet'
-    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it.
-    $foreign = [IO.File]::Exists($Credential.kubeconfig) -and -not (Test-FormerNote 'File' $Credential.kubeconfig)
-    if ($foreign -and [IO.Directory]::Exists($Credential.pki)) {
+    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it. The note about ours comes after
+    # theirs, so that an undo, which goes backwards, removes ours first.
+    $ours = (Test-FormerNote 'KubeletKey' $Credential.pki) -or (Test-FormerNote 'File' $Credential.kubeconfig)
+    if (-not $ours -and [IO.Directory]::Exists($Credential.pki)) {
         foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile $path }
     }
+    Save-FormerValue 'KubeletKey' $Credential.pki @{ path = $Credential.pki }
     Save-SecretFile $Credential.kubeconfig
     Remove-File $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
@@ -2477,30 +2479,39 @@ function Get-LayerStore {
 }
 
 function Invoke-LogRotation {
-    # All that the task carries. Endless: logs whose writer never begins a new one.
+    # All that the task carries. Endless: logs whose writer never begins a new one. What another program holds open waits
+    # for the next hour.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     foreach ($path in $Logs) {
         $folder = [IO.Path]::GetDirectoryName($path)
         if (-not [IO.Directory]::Exists($folder)) { continue }
         $stem = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
-            # The writer keeps the file open: its text is copied and cut off.
-            $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
             try {
-                # A zero byte: cut off before, and its writer does not append.
-                if ($file.ReadByte() -ne 0) {
-                    $file.Position = 0
-                    $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
-                    $kept = [IO.File]::Create([IO.Path]::Combine($folder, "$stem-$stamp.log"))
-                    try { $file.CopyTo($kept) } finally { $kept.Dispose() }
-                    $file.SetLength(0)
+                # The writer keeps the file open: its text is copied and cut off.
+                $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
+                try {
+                    # A zero byte: cut off before, and its writer does not append.
+                    if ($file.ReadByte() -ne 0) {
+                        $file.Position = 0
+                        $stamp = [DateTime]::UtcNow.ToString('yyyyMMddTHHmmss', [Globalization.CultureInfo]::InvariantCulture)
+                        $kept = [IO.File]::Create([IO.Path]::Combine($folder, "$stem-$stamp.log"))
+                        try { $file.CopyTo($kept) } finally { $kept.Dispose() }
+                        $file.SetLength(0)
+                    }
                 }
+                finally { $file.Dispose() }
             }
-            finally { $file.Dispose() }
+            catch [IO.IOException], [UnauthorizedAccessException] { Write-Warning -Message $_.Exception.Message }
         }
-        $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path } |
+        # Whoever begins a new log names the old one after its time: stem-20260102T030405.log, or with the time behind .log.
+        $dated = "^$([regex]::Escape($stem))($([regex]::Escape([IO.Path]::GetExtension($path))))?[-.]\d{8}"
+        $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path -and [IO.Path]::GetFileName($_) -match $dated } |
                 Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
-        foreach ($one in $old) { [IO.File]::Delete($one) }
+        foreach ($one in $old) {
+            try { [IO.File]::Delete($one) }
+            catch [IO.IOException], [UnauthorizedAccessException] { Write-Warning -Message $_.Exception.Message }
+        }
     }
 }
 
@@ -2508,8 +2519,14 @@ function Get-LogScript {
     # The text of the script that the log task runs: the function above and one call of it.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
-    $call = "Invoke-LogRotation -Logs @('$($Logs -join "', '")') -Endless @('$($Endless -join "', '")') -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText $Logs) -Endless $(ConvertTo-ListText $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
     "function Invoke-LogRotation {`n$text`n}`n$call`n"
+}
+
+function ConvertTo-ListText {
+    # Texts as a literal of PowerShell: an apostrophe is doubled.
+    param([string[]]$Texts)
+    "@($(@($Texts | ForEach-Object { "'$("$_".Replace("'", "''"))'" }) -join ', '))"
 }
 
 function New-LogTask {
@@ -4206,10 +4223,16 @@ function ConvertTo-ScriptFile {
 }
 
 function New-ScriptLoader {
-    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it.
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
+    # could not be read, for five seconds; a scanner may hold it.
     param([string]$Path, [string]$Text, [string]$Arguments)
     @(
-        "`$bytes = [IO.File]::ReadAllBytes('$Path')"
+        "`$ErrorActionPreference = 'Stop'"
+        "`$bytes = `$null"
+        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
+        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
+        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
+        '}'
         '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
         "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
         "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
