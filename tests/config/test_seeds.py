@@ -116,7 +116,7 @@ def _commands() -> set[str]:
     from winboot.cli.commands import register
 
     app = typer.Typer()
-    register(app)
+    register(app, [])
     return {one.name or "" for one in app.registered_commands} | {
         one.name or "" for one in app.registered_groups
     }
