@@ -23,7 +23,7 @@ from winboot import cli
 from winboot.errors import Busy, HostKeyNotTrusted, LoginRefused, Unreachable
 from winboot.inventory import Connection
 from winboot.profile import Reference
-from winboot.transport.base import connect
+from winboot.transport.connect import connect
 
 pytestmark = needs_sshd
 

@@ -207,8 +207,8 @@ def test_what_a_system_lacks_is_known() -> None:
 
 
 def test_no_alias_leads_to_an_unknown_cmdlet() -> None:
-    targets = {
-        word for text in commands.ALIASES.values() for word in text.split() if "-" in word and word[0] != "-"
-    }
+    aliases = {**commands.ALIASES, **commands.MODULE_ALIASES}
+    advice = [*aliases.values(), *(commands.alias(name) or "" for name in aliases)]
+    targets = {word for text in advice for word in text.split() if "-" in word and word[0] != "-"}
     gone = {target for target in targets if commands.find(target) is None}
     assert gone == set()

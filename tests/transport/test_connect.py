@@ -13,7 +13,7 @@ from winboot.errors import Busy, ConnectionLost, InvalidInput, Unreachable, Usag
 from winboot.inventory import Connection, Tls
 from winboot.profile import Reference
 from winboot.retry import again
-from winboot.transport.base import connect
+from winboot.transport.connect import connect
 
 
 def connection(machine, **changes) -> Connection:

@@ -30,7 +30,8 @@ from winboot.errors import ScriptFailed
 from winboot.inventory import Connection
 from winboot.profile import Reference
 from winboot.secret import Secret
-from winboot.transport.base import Transport, connect
+from winboot.transport.base import Transport
+from winboot.transport.connect import connect
 from winboot.transport.console import ARGUMENTS, command_line
 from winboot.transport.local import PROGRAM_VARIABLE
 

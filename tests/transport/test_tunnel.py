@@ -12,7 +12,7 @@ from winboot_lab.wsman.farm import Farm
 
 from winboot.errors import CertificateNotTrusted, Unreachable, UsageError
 from winboot.inventory import Connection
-from winboot.transport.base import connect
+from winboot.transport.connect import connect
 from winboot.transport.tunnel import Tunnel
 
 RELAY = """

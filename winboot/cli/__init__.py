@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from winboot import __version__
-
-EXIT_USAGE: Final = 64
-EXIT_INTERRUPTED: Final = 130
 
 
 def main() -> NoReturn:

@@ -6,7 +6,8 @@ import typer
 from typer.exceptions import TyperException
 
 from winboot import __version__
-from winboot.cli import EXIT_INTERRUPTED, EXIT_USAGE, commands
+from winboot.cli import commands
+from winboot.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE
 from winboot.cli.failure import explain_bug, explain_error, explain_usage
 from winboot.errors import WinbootError
 

@@ -97,7 +97,7 @@ def ping(
 def _host_keys(specs: Sequence[NodeSpec]) -> int:
     """Print what each machine shows, without a login; the exit code."""
     from winboot.errors import WinbootError
-    from winboot.transport.base import show_host_key
+    from winboot.transport.connect import show_host_key
 
     codes = []
     for spec in specs:
@@ -147,7 +147,7 @@ def _left(spec: NodeSpec) -> Pinged:
 def _outside(spec: NodeSpec) -> Iterator[Finding]:
     """What a machine that kept us out shows to anyone: the certificate to pin, and which logins it would take."""
     from winboot.errors import WinbootError
-    from winboot.transport.base import look_from_outside
+    from winboot.transport.connect import look_from_outside
 
     try:
         seen = look_from_outside(spec.machine.connection, name=spec.node.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from winboot.cli import EXIT_INTERRUPTED
+from winboot.cli.exits import EXIT_INTERRUPTED
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Drain,

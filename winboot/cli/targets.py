@@ -77,7 +77,7 @@ def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
 def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:
     """A session on the node's machine; nothing is sent before it is used. `logins` is what a run knows of accounts."""
     from winboot.cloud.passwords import with_password
-    from winboot.transport.base import connect
+    from winboot.transport.connect import connect
 
     connection, name = with_password(spec), spec.node.name
     transport = connect(connection, name=name)

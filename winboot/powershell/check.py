@@ -287,8 +287,8 @@ class _Checker:
         facts = None if declared is not None else commands.find(lower)
         if declared is not None:
             self._function_call(node, name, declared)
-        elif lower in commands.ALIASES:
-            self.add("Alias", node.extent, f"{name} is an alias", commands.ALIASES[lower])
+        elif (better := commands.alias(lower)) is not None:
+            self.add("Alias", node.extent, f"{name} is an alias", better)
         elif facts is not None:
             self._cmdlet_call(node, name, facts)
         elif _PROGRAM_NAME.search(name) or lower in commands.PROGRAMS:

@@ -129,7 +129,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "cp": "Copy-Item",
     "cpi": "Copy-Item",
     "cpp": "Copy-ItemProperty",
-    "curl": "curl.exe or Invoke-WebRequest",
+    "curl": "Invoke-WebRequest",
     "cvpa": "Convert-Path",
     "dbp": "Disable-PSBreakpoint",
     "del": "Remove-Item",
@@ -145,7 +145,6 @@ ALIASES: Final[Mapping[str, str]] = {
     "etsn": "Enter-PSSession",
     "exsn": "Exit-PSSession",
     "fc": "Format-Custom",
-    "fhx": "Format-Hex",
     "fl": "Format-List",
     "foreach": "ForEach-Object",
     "ft": "Format-Table",
@@ -153,9 +152,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "gal": "Get-Alias",
     "gbp": "Get-PSBreakpoint",
     "gc": "Get-Content",
-    "gcb": "Get-Clipboard",
     "gci": "Get-ChildItem",
-    "gcim": "Get-CimInstance",
     "gcm": "Get-Command",
     "gcs": "Get-PSCallStack",
     "gdr": "Get-PSDrive",
@@ -176,10 +173,9 @@ ALIASES: Final[Mapping[str, str]] = {
     "gtz": "Get-TimeZone",
     "gu": "Get-Unique",
     "gv": "Get-Variable",
-    "gwmi": "Get-CimInstance",
+    "gwmi": "Get-WmiObject",
     "h": "Get-History",
     "history": "Get-History",
-    "icim": "Invoke-CimMethod",
     "icm": "Invoke-Command",
     "iex": "Invoke-Expression",
     "ihy": "Invoke-History",
@@ -190,13 +186,13 @@ ALIASES: Final[Mapping[str, str]] = {
     "ipsn": "Import-PSSession",
     "irm": "Invoke-RestMethod",
     "ise": "powershell_ise.exe",
-    "iwmi": "Invoke-CimMethod",
+    "iwmi": "Invoke-WmiMethod",
     "iwr": "Invoke-WebRequest",
     "kill": "Stop-Process",
     "lp": "Out-Printer",
     "ls": "Get-ChildItem",
-    "man": "Get-Help",
-    "md": "New-Item -ItemType Directory",
+    "man": "help",
+    "md": "mkdir",
     "measure": "Measure-Object",
     "mi": "Move-Item",
     "mount": "New-PSDrive",
@@ -204,8 +200,6 @@ ALIASES: Final[Mapping[str, str]] = {
     "mp": "Move-ItemProperty",
     "mv": "Move-Item",
     "nal": "New-Alias",
-    "ncim": "New-CimInstance",
-    "ncms": "New-CimSession",
     "ndr": "New-PSDrive",
     "ni": "New-Item",
     "nmo": "New-Module",
@@ -220,9 +214,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "pwd": "Get-Location",
     "r": "Invoke-History",
     "rbp": "Remove-PSBreakpoint",
-    "rcim": "Remove-CimInstance",
     "rcjb": "Receive-Job",
-    "rcms": "Remove-CimSession",
     "rcsn": "Receive-PSSession",
     "rd": "Remove-Item",
     "rdr": "Remove-PSDrive",
@@ -240,15 +232,14 @@ ALIASES: Final[Mapping[str, str]] = {
     "rujb": "Resume-Job",
     "rv": "Remove-Variable",
     "rvpa": "Resolve-Path",
-    "rwmi": "Remove-CimInstance",
+    "rwmi": "Remove-WmiObject",
     "sajb": "Start-Job",
     "sal": "Set-Alias",
     "saps": "Start-Process",
     "sasv": "Start-Service",
     "sbp": "Set-PSBreakpoint",
-    "sc": "sc.exe or Set-Content",
+    "sc": "Set-Content",
     "scb": "Set-Clipboard",
-    "scim": "Set-CimInstance",
     "select": "Select-Object",
     "set": "Set-Variable",
     "shcm": "Show-Command",
@@ -265,7 +256,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "stz": "Set-TimeZone",
     "sujb": "Suspend-Job",
     "sv": "Set-Variable",
-    "swmi": "Set-CimInstance",
+    "swmi": "Set-WmiInstance",
     "tee": "Tee-Object",
     "trcm": "Trace-Command",
     "type": "Get-Content",
@@ -274,6 +265,36 @@ ALIASES: Final[Mapping[str, str]] = {
     "wjb": "Wait-Job",
     "write": "Write-Output",
 }
+# Aliases that come with a module when its first command is called.
+MODULE_ALIASES: Final[Mapping[str, str]] = {
+    "fhx": "Format-Hex",
+    "gcb": "Get-Clipboard",
+    "gcim": "Get-CimInstance",
+    "icim": "Invoke-CimMethod",
+    "ncim": "New-CimInstance",
+    "ncms": "New-CimSession",
+    "rcim": "Remove-CimInstance",
+    "rcms": "Remove-CimSession",
+    "scim": "Set-CimInstance",
+}
+# What to write instead of an alias whose own command is not the best one, or not the one that was meant.
+_BETTER: Final[Mapping[str, str]] = {
+    "curl": "curl.exe or Invoke-WebRequest",
+    "gwmi": "Get-CimInstance",
+    "iwmi": "Invoke-CimMethod",
+    "man": "Get-Help",
+    "md": "New-Item -ItemType Directory",
+    "rwmi": "Remove-CimInstance",
+    "sc": "sc.exe or Set-Content",
+    "swmi": "Set-CimInstance",
+}
+
+
+def alias(name: str) -> str | None:
+    """What to write instead of an alias (in any case); None for a name that is none."""
+    lower = name.lower()
+    return _BETTER.get(lower) or ALIASES.get(lower) or MODULE_ALIASES.get(lower)
+
 
 # ----------------------------------------------------------------------------------------------------
 # Programs that a script for a node may start by name

@@ -19,13 +19,11 @@ What a transport promises, and one contract test (`tests/transport/test_contract
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from winboot.inventory import Connection
 from winboot.secret import Secret
 
 Auth = Literal["negotiate", "ntlm", "kerberos", "basic"]
@@ -158,84 +156,3 @@ class Transport(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-
-def connect(connection: Connection, *, name: str) -> Transport:
-    """A transport to the machine called `name`, which stands in every error; nothing is sent before its first
-    use.
-
-    Raises UsageError for a connection that must not be used, such as Basic beyond this host, and InvalidInput
-    where a reference (password, CA) cannot be read.
-    """
-    # The libraries behind each transport take 0.2 s to import, so only the one in use is.
-    match connection.transport:
-        case "winrm":
-            from winboot.transport.psrp import PsrpTransport
-
-            endpoint = _endpoint(connection, name)
-
-            def make(via: tuple[str, int] | None) -> Transport:
-                return PsrpTransport(replace(endpoint, via=via), name=name)
-
-        case "ssh":
-            from winboot.transport.ssh import SshTransport, ssh_endpoint
-
-            target = ssh_endpoint(connection, name)
-
-            def make(via: tuple[str, int] | None) -> Transport:
-                return SshTransport(replace(target, via=via), name=name)
-
-        case "local":
-            from winboot.transport.local import LocalTransport
-
-            return LocalTransport(name=name)
-    if connection.tunnel is None:
-        return make(None)
-    from winboot.transport.tunnel import TunnelledTransport
-
-    return TunnelledTransport(connection, make, name=name)
-
-
-def look_from_outside(connection: Connection, *, name: str) -> Outside | None:
-    """What a WinRM endpoint shows to anyone: its certificate and the logins it offers; None for other ways.
-
-    Nothing secret is sent. Raises TransportError.
-    """
-    if connection.transport != "winrm" or connection.tunnel is not None:
-        return None
-    from winboot.transport.probe import visible_from_outside
-
-    return visible_from_outside(_endpoint(connection, name), name)
-
-
-def show_host_key(connection: Connection, *, name: str) -> str | None:
-    """Type and fingerprint of the SSH host key that a machine shows, trusted or not; None for other ways.
-
-    Nobody is logged in. Raises TransportError.
-    """
-    if connection.transport != "ssh":
-        return None
-    from winboot.transport.ssh import shown_host_key, ssh_endpoint
-
-    return shown_host_key(ssh_endpoint(connection, name), name)
-
-
-def _endpoint(connection: Connection, name: str) -> Endpoint:
-    tls = None
-    if connection.https:
-        given = connection.tls
-        ca = given.ca.read(f"{name}: connection.tls.ca").reveal() if given is not None and given.ca else None
-        pinned = (
-            given.fingerprint.removeprefix("sha256:") if given is not None and given.fingerprint else None
-        )
-        tls = Tls(ca_pem=ca, fingerprint=pinned)
-    reference = connection.password
-    return Endpoint(
-        address=connection.host,
-        port=connection.port_number,
-        user=connection.user,
-        password=partial(reference.read, f"{name}: connection.password") if reference is not None else None,
-        auth=connection.auth,
-        tls=tls,
-        timeouts=Timeouts(connect=connection.connect_timeout_s),
-    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from winboot.powershell import syntax
+from winboot_lab.engine.compiler.core import expression
 from winboot_lab.engine.convert import cast, convert, from_nothing, to_bool
 from winboot_lab.engine.dotnet import OBJECT, DotNetType
 from winboot_lab.engine.exceptions import (
@@ -54,8 +55,6 @@ def attribute_name(node: syntax.Attribute) -> str:
 
 def named_values(node: syntax.Attribute, scope: Scope, known: Sequence[str]) -> dict[str, Value]:
     """The `Name = value` arguments, by lower-case name; an unknown one is PowerShell's error."""
-    from winboot_lab.engine.compiler.core import expression
-
     found: dict[str, Value] = {}
     for argument in node.named:
         key = argument.name.lower()
@@ -74,8 +73,6 @@ def named_values(node: syntax.Attribute, scope: Scope, known: Sequence[str]) -> 
 
 def positional_values(node: syntax.Attribute, scope: Scope) -> list[Value]:
     """The arguments without a name."""
-    from winboot_lab.engine.compiler.core import expression
-
     return [expression(argument)(scope) for argument in node.positional]
 
 
@@ -173,7 +170,6 @@ _PARAMETER_MARKS = frozenset(
 
 def parameter_spec(node: syntax.Parameter, scope: Scope) -> ParameterSpec:
     """What the binder needs to know of one declared parameter. Raises TypeNotFound for a type nobody knows."""
-    from winboot_lab.engine.compiler.core import expression
     from winboot_lab.engine.compiler.types import resolve_type
 
     spec = ParameterSpec(node.name)

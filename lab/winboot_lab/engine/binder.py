@@ -700,11 +700,9 @@ class Binding:
             self.expects_input = outer
 
     def _run_delayed(self, item: Value) -> bool:
-        from winboot_lab.engine.invoke import call_with_underbar
-
         for key, block in self.delayed.items():
             parameter = self.spec.by_name[key]
-            answer = call_with_underbar(self.scope, block, item)
+            answer = self.scope.call_with_underbar(block, item)
             self.bound[key] = self.given[key] = self.converted(parameter, answer)
             self._by_pipeline.add(key)
         return bool(self.delayed)

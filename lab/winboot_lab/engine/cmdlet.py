@@ -22,11 +22,11 @@ from winboot_lab.engine.commands import Cmdlet
 from winboot_lab.engine.convert import to_bool
 from winboot_lab.engine.errors import cmdlet_failure, cmdlet_wrapping, is_wrapped_by_cmdlets
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
-from winboot_lab.engine.invoke import Line, Stage, input_not_bound
 from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
+from winboot_lab.engine.stages import Line, Stage, input_not_bound
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import NOTHING, enumerate_value
 

@@ -25,6 +25,7 @@ from winboot_lab.engine.values import (
     Array,
     Char,
     EnumValue,
+    HashSet,
     IPAddress,
     SwitchParameter,
     Uri,
@@ -372,3 +373,11 @@ def contains(*, case: bool, negated: bool, swapped: bool) -> Operate:
         return found is not negated
 
     return operate
+
+
+def _exactly(left: Value, right: Value) -> int:
+    """The order of a SortedSet."""
+    return compare(left, right, case=True)
+
+
+HashSet.order = staticmethod(_exactly)

@@ -12,8 +12,9 @@ from typing import Any
 from winboot.powershell.syntax import Extent
 from winboot_lab.engine import common
 from winboot_lab.engine.attributes import keep_rules
-from winboot_lab.engine.binder import Argument, Binding
+from winboot_lab.engine.binder import ABSENT, Argument, Binding, ParameterMark
 from winboot_lab.engine.blocks import Code
+from winboot_lab.engine.cmdlet import CmdletStage
 from winboot_lab.engine.commands import (
     Application,
     Bound,
@@ -23,7 +24,8 @@ from winboot_lab.engine.commands import (
     MachineCommand,
     ScriptFile,
 )
-from winboot_lab.engine.convert import try_convert
+from winboot_lab.engine.convert import convert, try_convert
+from winboot_lab.engine.dynamic import with_dynamic
 from winboot_lab.engine.errors import as_runtime
 from winboot_lab.engine.exceptions import (
     DotNetException,
@@ -32,76 +34,28 @@ from winboot_lab.engine.exceptions import (
     ScriptRequiresException,
 )
 from winboot_lab.engine.flow import ExitScript, ReturnFromBlock
-from winboot_lab.engine.objects import BoundParameters, Invocation, ScriptCmdlet
+from winboot_lab.engine.machine_commands import MachineStage
+from winboot_lab.engine.native import NativeStage, read_script
+from winboot_lab.engine.objects import BoundParameters, Invocation
 from winboot_lab.engine.programs import parse_script
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.script_cmdlet import ScriptCmdlet
 from winboot_lab.engine.session import MAX_DEPTH, Activation, Emit, Session
 from winboot_lab.engine.signatures import CommandSpec, ParameterSpec
+from winboot_lab.engine.stages import Line, Stage, input_not_bound, run_stage
 from winboot_lab.engine.values import (
     NOTHING,
+    PS_OBJECT,
     Array,
     Collection,
+    Decorated,
     Enumerator,
     ScriptBlock,
     plain,
 )
 
 Value = Any
-
-
-class Line:
-    """One running pipeline: whether a command in it reported an error (which is what `$?` tells)."""
-
-    __slots__ = ("failed", "length")
-
-    def __init__(self, length: int = 1) -> None:
-        self.failed = False
-        self.length = length
-
-
-class Stage:
-    """One running command."""
-
-    redirects_errors = False
-
-    def __init__(self, scope: Scope, out: Emit, line: Line, *, expects_input: bool) -> None:
-        self.scope = scope
-        self.session = scope.session
-        self.out = out
-        self.line = line
-        self.expects_input = expects_input
-        self.begun = False
-
-    def start(self) -> None:
-        """Run `begin`, once."""
-        if not self.begun:
-            self.begun = True
-            self.begin()
-
-    def accept(self, item: Value) -> None:
-        """Take one object from upstream."""
-        if not self.begun:
-            self.start()
-        try:
-            self.process(item)
-        except RuntimeException as failure:
-            failure.crossing = failure.crossing or self.line
-            raise
-
-    def begin(self) -> None:
-        """Before the first object."""
-
-    def process(self, item: Value) -> None:
-        """One object."""
-        raise NotImplementedError
-
-    def once(self) -> None:
-        """The only turn of a command that has no input."""
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """After the last object."""
 
 
 # -- script blocks and functions
@@ -192,8 +146,6 @@ class BlockStage(Stage):
 
     def _with_dynamic(self, spec: CommandSpec, arguments: Sequence[Argument]) -> CommandSpec:
         """Run the dynamicparam block with what the command line already tells, and take in what it answers."""
-        from winboot_lab.engine.dynamic import with_dynamic
-
         early = Binding(spec, self.scope, expects_input=self.expects_input)
         early.first_look(arguments)
         reported = BoundParameters()
@@ -405,9 +357,6 @@ def prepare_script(session: Session, code: Code) -> None:
 
 def loose(argument: Argument) -> list[Value]:
     """An argument as it lands in `$args`."""
-    from winboot_lab.engine.binder import ABSENT, ParameterMark
-    from winboot_lab.engine.values import Decorated
-
     found: list[Value] = []
     if argument.name is not None:
         found.append(Decorated(argument.text or f"-{argument.name}", ParameterMark()))
@@ -430,23 +379,9 @@ def binding_default(binding: Binding, parameter: ParameterSpec, value: Value) ->
         value = None
     if not parameter.typed:
         return value
-    from winboot_lab.engine.convert import convert
-
     for kind in parameter.types:
         value = convert(value, kind)
     return value
-
-
-def input_not_bound(binding: Binding, item: Value) -> RuntimeException:
-    """The error of a pipeline object that fits no parameter."""
-    from winboot_lab.engine.exceptions import ParameterBindingException
-
-    return ParameterBindingException(
-        "The input object cannot be bound to any parameters for the command either because the command does not take "
-        "pipeline input or the input and its properties do not match any of the parameters that take pipeline input.",
-        f"InputObjectNotBound,{binding.spec.suffix}",
-        target=item,
-    )
 
 
 # -- making a stage for a command
@@ -480,12 +415,8 @@ def make_stage(
                 invocation=invocation,
             )
         if isinstance(command, Cmdlet):
-            from winboot_lab.engine.cmdlet import CmdletStage
-
             return CmdletStage(scope, command, arguments, out, line, invocation, expects_input=expects_input)
         if isinstance(command, MachineCommand):
-            from winboot_lab.engine.machine_commands import MachineStage
-
             return MachineStage(scope, command, arguments, out, line, invocation, expects_input=expects_input)
         if isinstance(command, ScriptFile):
             return _script_file_stage(
@@ -494,8 +425,6 @@ def make_stage(
         if isinstance(command, Application):
             if command.path.lower().endswith((".cmd", ".bat")):
                 raise Refusal("program", command.path, "a batch file")
-            from winboot_lab.engine.native import NativeStage
-
             return NativeStage(scope, command, arguments, out, line, expects_input=expects_input)
     except RuntimeException as failure:
         if failure.error_record.invocation is None:
@@ -515,8 +444,6 @@ def _script_file_stage(
     expects_input: bool,
     dotted: bool,
 ) -> Stage:
-    from winboot_lab.engine.native import read_script
-
     code = Code(parse_script(read_script(scope, command.path)), name=command.name)
     stage = BlockStage(
         scope,
@@ -535,13 +462,6 @@ def _script_file_stage(
 
 
 # -- calling blocks from Python
-
-
-def run_stage(stage: Stage) -> None:
-    """Run a stage that has no input."""
-    stage.start()
-    stage.once()
-    stage.end()
 
 
 def positional(values: Iterable[Value]) -> list[Argument]:
@@ -577,8 +497,6 @@ def call_delegate(
 
 def invoke_collection(scope: Scope, block: ScriptBlock, arguments: Sequence[Value]) -> Collection:
     """`$block.Invoke(…)`: the output as Collection[PSObject]; failures come as MethodInvocationException."""
-    from winboot_lab.engine.values import PS_OBJECT
-
     items: list[Value] = []
     call_block(scope, block, arguments, out=items.append)
     return Collection(items, PS_OBJECT)
@@ -681,3 +599,19 @@ def close_over(scope: Scope, block: ScriptBlock) -> ScriptBlock:
 
 
 _NOT_CLOSED = frozenset(("args", "input", "myinvocation", "psboundparameters", "pscmdlet", "this"))
+
+
+class _Blocks:
+    """What a session runs script blocks with."""
+
+    def call(self, scope: Scope, block: Any, arguments: Sequence[Value], this: Value) -> Value:
+        return call_delegate(scope, block, arguments, this)
+
+    def with_underbar(self, scope: Scope, block: Any, item: Value, arguments: Sequence[Value]) -> Value:
+        return call_with_underbar(scope, block, item, arguments)
+
+    def define(self, scope: Scope, name: str, value: Value) -> None:
+        define_function(scope, name, value)
+
+
+Session.blocks = _Blocks()

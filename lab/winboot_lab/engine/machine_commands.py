@@ -11,12 +11,12 @@ from winboot_lab.engine.cmdlet import Call, CmdletStage
 from winboot_lab.engine.commands import MachineCommand
 from winboot_lab.engine.door import failure_of
 from winboot_lab.engine.exceptions import ErrorRecord
-from winboot_lab.engine.invoke import Line
 from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
 from winboot_lab.engine.signatures import CommandSpec
+from winboot_lab.engine.stages import Line
 
 Value = Any
 

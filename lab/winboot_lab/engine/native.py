@@ -16,9 +16,10 @@ from winboot_lab.engine.exceptions import (
     ErrorRecord,
     RemoteException,
 )
-from winboot_lab.engine.invoke import Line, Stage
+from winboot_lab.engine.lines import lines_of
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
+from winboot_lab.engine.stages import Line, Stage
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import NOTHING, NUMBER_CLASSES, enumerate_value, plain
 
@@ -50,8 +51,6 @@ class NativeStage(Stage):
         self.lines: list[str] = []
 
     def process(self, item: Value) -> None:
-        from winboot_lab.engine.cmdlets.out_file import lines_of
-
         self.lines.extend(lines_of(item, self.scope))
 
     def once(self) -> None:

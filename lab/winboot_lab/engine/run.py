@@ -12,25 +12,27 @@ from winboot_lab.engine import types as _types  # declares the .NET types
 from winboot_lab.engine.automatic import prepare
 from winboot_lab.engine.binder import Argument
 from winboot_lab.engine.commands import Script
-from winboot_lab.engine.compiler import commands as _commands  # these three teach the compiler its nodes
+from winboot_lab.engine.compiler import commands as _commands  # these four teach the compiler its nodes
 from winboot_lab.engine.compiler import expressions as _expressions
+from winboot_lab.engine.compiler import functions as _functions
 from winboot_lab.engine.compiler import statements as _statements
 from winboot_lab.engine.dotnet import RUNTIME
 from winboot_lab.engine.errors import as_runtime, record_of
 from winboot_lab.engine.exceptions import DotNetException
 from winboot_lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopUpstream
-from winboot_lab.engine.invoke import BlockStage, Line, run_stage
+from winboot_lab.engine.invoke import BlockStage
 from winboot_lab.engine.moments import ZONE
 from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.session import Cancelled, Session
+from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.types.paths import PROCESS_DIRECTORY
 from winboot_lab.engine.types.time import zone_ticks
 
 if TYPE_CHECKING:
     from winboot_lab.windows.door import Door
 
-_LOADED = (_cmdlets, _types, _commands, _expressions, _statements)
+_LOADED = (_cmdlets, _types, _commands, _expressions, _functions, _statements)
 
 Stream = Literal["output", "error", "warning", "verbose", "debug", "information", "progress"]
 Emit = Callable[[Stream, object], None]

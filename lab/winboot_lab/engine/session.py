@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from winboot.powershell.syntax import Extent, Node
 from winboot_lab.engine.dotnet import DotNetType
-from winboot_lab.engine.errors import as_runtime, copy_record, find_handler, record_of
+from winboot_lab.engine.errors import as_runtime, find_handler, record_of
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
 from winboot_lab.engine.flow import BreakLoop, ContinueLoop
+from winboot_lab.engine.objects import Invocation
+from winboot_lab.engine.places import position_message
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.scopes import ComputedVariable, Scope, Variable, not_writable
+from winboot_lab.engine.scopes import ComputedVariable, Scope, Variable
 from winboot_lab.engine.values import ArrayList, EnumValue
 
 if TYPE_CHECKING:
@@ -78,8 +80,23 @@ class Activation:
         self.traps: list[Sequence[Trap] | None] = []
 
 
+class Blocks(Protocol):
+    """Running script blocks, which the session does on behalf of code below the invoker."""
+
+    def call(self, scope: Scope, block: Any, arguments: Sequence[Value], this: Value) -> Value:
+        """As a delegate: one value, an array, or None."""
+
+    def with_underbar(self, scope: Scope, block: Any, item: Value, arguments: Sequence[Value]) -> Value:
+        """In the current scope with `$_` set."""
+
+    def define(self, scope: Scope, name: str, value: Value) -> None:
+        """As a function."""
+
+
 class Session:
     """The state that outlives a statement. `emit(stream, value)` is where everything ends up."""
+
+    blocks: ClassVar[Blocks]  # set by `invoke`, which needs this module first
 
     def __init__(
         self,
@@ -133,17 +150,17 @@ class Session:
 
     def call(self, scope: Scope, block: Any, arguments: Sequence[Value], this: Value = None) -> Value:
         """Run a script block as a delegate; see invoke.call_delegate."""
-        from winboot_lab.engine.invoke import call_delegate  # the invoker needs this module first
-
-        return call_delegate(scope, block, arguments, this)
+        return self.blocks.call(scope, block, arguments, this)
 
     def call_with_underbar(
         self, scope: Scope, block: Any, item: Value, arguments: Sequence[Value] = ()
     ) -> Value:
         """Run a script block in the current scope with `$_` set; see invoke.call_with_underbar."""
-        from winboot_lab.engine.invoke import call_with_underbar  # the invoker needs this module first
+        return self.blocks.with_underbar(scope, block, item, arguments)
 
-        return call_with_underbar(scope, block, item, arguments)
+    def define_function(self, scope: Scope, name: str, value: Value) -> None:
+        """`$function:name = …`; see invoke.define_function."""
+        self.blocks.define(scope, name, value)
 
     # -- errors -------------------------------------------------------------------------------------------------------
 
@@ -204,8 +221,6 @@ class Session:
         """The record of a failure, with the place where it happened filled in."""
         record = record_of(runtime)
         if record.invocation is None:
-            from winboot_lab.engine.objects import Invocation  # declares types on this module's ground
-
             record.invocation = Invocation(node.extent)
         if record.script_stack_trace is None:
             record.script_stack_trace = self.stack_trace(node)
@@ -288,23 +303,6 @@ def action_name(value: Value, default: str) -> str:
     return default
 
 
-def position_message(extent: Extent) -> str:
-    """What `InvocationInfo.PositionMessage` says of a place in an unnamed script."""
-    line, column = extent.position
-    text = line_text(extent).rstrip("\r\n")
-    last_line, last_column = extent.end_position
-    marks = (last_column if last_line == line else len(text) + 1) - column
-    return f"At line:{line} char:{column}\r\n+ {text}\r\n+ {' ' * (column - 1)}{'~' * max(marks, 1)}"
-
-
-def line_text(extent: Extent) -> str:
-    """The whole line on which an extent begins, with its line end."""
-    text = extent.source.text
-    begin = max(text.rfind("\n", 0, extent.start), text.rfind("\r", 0, extent.start)) + 1
-    end = text.find("\n", extent.start)
-    return text[begin:] if end < 0 else text[begin : end + 1]
-
-
 __all__ = [
     "Activation",
     "Cancelled",
@@ -313,9 +311,5 @@ __all__ = [
     "Streams",
     "Trap",
     "action_name",
-    "copy_record",
-    "line_text",
-    "not_writable",
     "nowhere",
-    "position_message",
 ]

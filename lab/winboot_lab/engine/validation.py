@@ -187,11 +187,9 @@ class Script:
     block: ScriptBlock
 
     def check(self, value: Value, scope: Any) -> None:
-        from winboot_lab.engine.invoke import call_with_underbar
-
         for item in _each(value):
             try:
-                answer = call_with_underbar(scope, self.block, item)
+                answer = scope.call_with_underbar(self.block, item)
             except RuntimeException as failure:
                 raise ValidationFailure(failure.message, failure) from failure
             if not to_bool(answer):

@@ -781,6 +781,9 @@ class Dictionary(_Mapping):
 class HashSet(Instance):
     """HashSet[T] (or SortedSet[T]: `sorts`)."""
 
+    # How a SortedSet orders its items; `comparison` gives it, which needs this module first.
+    order: ClassVar[staticmethod[[Value, Value], int]]
+
     def __init__(
         self,
         element: DotNetType,
@@ -820,9 +823,7 @@ class HashSet(Instance):
     def __iter__(self) -> Iterator[Value]:
         items = list(self.table.values())
         if self.sorts:
-            from winboot_lab.engine.comparison import compare  # which needs this module first
-
-            items.sort(key=functools.cmp_to_key(lambda a, b: compare(a, b, case=True)))
+            items.sort(key=functools.cmp_to_key(self.order))
         return _while_unchanged(items, self)
 
     def __len__(self) -> int:

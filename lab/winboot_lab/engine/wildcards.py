@@ -97,3 +97,12 @@ def escape_wildcards(text: str) -> str:
 def unescape_wildcards(text: str) -> str:
     """WildcardPattern.Unescape."""
     return re.sub(r"`([*?\[\]`])", r"\1", text)
+
+
+def fits_pattern(name: str, pattern: str) -> bool:
+    """Does a name fit a search pattern of System.IO?"""
+    if pattern in ("*", "*.*"):
+        return True
+    if "[" in pattern:
+        pattern = pattern.replace("[", "`[").replace("]", "`]")
+    return like(name, pattern) or (pattern.endswith(".*") and "." not in name and like(name, pattern[:-2]))

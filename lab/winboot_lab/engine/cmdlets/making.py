@@ -18,9 +18,10 @@ from winboot_lab.engine.exceptions import (
     PSArgumentException,
     RuntimeException,
 )
-from winboot_lab.engine.invoke import BlockStage, Line, code_of, positional
+from winboot_lab.engine.invoke import BlockStage, code_of, positional
 from winboot_lab.engine.members import get_member, invoke_member, new_object, set_member
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.stages import Line
 from winboot_lab.engine.typenames import find_type
 from winboot_lab.engine.values import (
     INT32,

@@ -16,12 +16,13 @@ from winboot_lab.engine.commands import (
     look_up,
 )
 from winboot_lab.engine.exceptions import CommandNotFoundException, SessionStateUnauthorizedAccessException
-from winboot_lab.engine.invoke import BlockStage, Line, run_stage
+from winboot_lab.engine.invoke import BlockStage
 from winboot_lab.engine.moments import TimeSpan
 from winboot_lab.engine.objects import CommandInfo, command_info
 from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.session import nowhere
+from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.values import Structured, Version, enum_value
 from winboot_lab.engine.wildcards import has_wildcards, like
 

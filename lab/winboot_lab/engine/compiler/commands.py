@@ -19,12 +19,13 @@ from winboot_lab.engine.compiler.core import (
 from winboot_lab.engine.dotnet import OBJECT
 from winboot_lab.engine.exceptions import DotNetException, RuntimeException
 from winboot_lab.engine.flow import StopUpstream
-from winboot_lab.engine.invoke import BlockStage, Line, Stage, code_of, make_stage
+from winboot_lab.engine.invoke import BlockStage, code_of, make_stage
 from winboot_lab.engine.objects import CommandInfo, Invocation
 from winboot_lab.engine.redirection import Target, redirected
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
+from winboot_lab.engine.stages import Line, Stage
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import (
     NOTHING,

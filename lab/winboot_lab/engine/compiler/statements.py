@@ -410,9 +410,7 @@ def _switch_test(node: syntax.Expression, flags: frozenset[str]) -> Test:
     def by_value(scope: Scope, item: Value) -> bool:
         test = wanted(scope)
         if isinstance(test, ScriptBlock):
-            from winboot_lab.engine.invoke import call_with_underbar
-
-            return to_bool(call_with_underbar(scope, test, item))
+            return to_bool(scope.call_with_underbar(test, item))
         # An exact clause compares texts, whatever the types: `02` is not 2.
         mine, theirs = to_text(item, scope), to_text(test, scope)
         return mine == theirs if exact else fold(mine) == fold(theirs)
@@ -648,31 +646,6 @@ def thrown(value: Value, scope: Scope, *, nothing: bool = False) -> RuntimeExcep
 
 
 # -- the rest
-
-
-@compiles_statement(syntax.FunctionDefinition)
-def _function(node: syntax.FunctionDefinition) -> Run:
-    from winboot_lab.engine.blocks import Code
-    from winboot_lab.engine.commands import Function
-
-    if node.kind == "workflow":
-        refuse = refusing(node, "workflow")
-        return lambda scope, _out: refuse(scope)
-    qualifier, _, rest = node.name.partition(":")
-    place = qualifier.lower() if rest and qualifier.lower() in _PLACES else ""
-    name = rest if place else node.name
-    code = Code(node.body, name=name, parameters=node.parameters, is_filter=node.kind == "filter")
-
-    def run(scope: Scope, _out: Emit) -> None:
-        made = Function(name, code, scope=None)
-        scope.named(place).functions[name.lower()] = made
-        for alias in code.aliases:
-            scope.named(place).aliases[alias.lower()] = name
-
-    return run
-
-
-_PLACES = frozenset(("global", "script", "local", "private"))
 
 
 @compiles_statement(syntax.Data)

@@ -169,9 +169,7 @@ def _assign_drive(node: syntax.Variable) -> Assign:
 
     def assign_other(scope: Scope, value: Value) -> None:
         if key == "function":
-            from winboot_lab.engine.invoke import define_function
-
-            define_function(scope, name, value)
+            scope.session.define_function(scope, name, value)
             return
         if scope.session.locations.knows_drive(drive):
             raise Refusal("construct", f"${{{drive}:…}} = …", "a variable on that drive")

@@ -15,7 +15,6 @@ from winboot_lab.engine.locations import parent_path
 from winboot_lab.engine.members import adds
 from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, UNSPECIFIED, UTC, DateTime
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.types.files import fits_pattern
 from winboot_lab.engine.types.paths import full_path
 from winboot_lab.engine.values import (
     STRING,
@@ -28,6 +27,7 @@ from winboot_lab.engine.values import (
     Int64,
     enum_value,
 )
+from winboot_lab.engine.wildcards import fits_pattern
 
 Value = Any
 

@@ -16,6 +16,7 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.types.fileinfo import FileSystemInfo
 from winboot_lab.engine.types.paths import checked, directory_name, full_path, root_length
 from winboot_lab.engine.types.streams import (
     READ,
@@ -42,7 +43,7 @@ from winboot_lab.engine.values import (
     enum_value,
     enumerate_value,
 )
-from winboot_lab.engine.wildcards import like
+from winboot_lab.engine.wildcards import fits_pattern
 
 FILE = dotnet("System.IO.File", kind="static")
 DIRECTORY = dotnet("System.IO.Directory", kind="static")
@@ -357,8 +358,6 @@ def _directory_exists(runtime: Runtime, path: str | None) -> bool:
 
 
 def _directory_info(path: str) -> Value:
-    from winboot_lab.engine.types.fileinfo import FileSystemInfo
-
     return FileSystemInfo(path.rstrip("\\") if len(path) > root_length(path) else path, folder=True)
 
 
@@ -406,15 +405,6 @@ def _children(runtime: Runtime, path: str, pattern: str, deep: bool, kinds: froz
         for folder in folders:
             out.extend(_children(runtime, folder, pattern, deep, kinds))
     return out
-
-
-def fits_pattern(name: str, pattern: str) -> bool:
-    """Does a name fit a search pattern of System.IO?"""
-    if pattern in ("*", "*.*"):
-        return True
-    if "[" in pattern:
-        pattern = pattern.replace("[", "`[").replace("]", "`]")
-    return like(name, pattern) or (pattern.endswith(".*") and "." not in name and like(name, pattern[:-2]))
 
 
 _BOTH = frozenset(("file", "directory"))

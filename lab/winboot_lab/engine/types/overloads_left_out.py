@@ -6,7 +6,10 @@ A call with such a number is refused. Without this, the lab would claim in Power
 
 from __future__ import annotations
 
+from winboot_lab.engine import script_cmdlet as _script_cmdlet  # declares PSScriptCmdlet
 from winboot_lab.engine.dotnet import Method, named
+
+_LOADED = _script_cmdlet
 
 _LEFT_OUT = {
     "System.Array": "GetValue:2,3 SetValue:3,4 LastIndexOf:3,4 Sort:3,4,5 BinarySearch:3,4,5 FindIndex:3,4 "
