@@ -15,7 +15,7 @@ from winboot_lab.windows.sockets import Request, Response
 from winboot.cloud.metadata import ADDRESS, Run, approve, probe, scheduled_events
 from winboot.errors import CloudError, CloudUnreachable
 from winboot.inventory import load_inventory
-from winboot.transport.base import connect
+from winboot.transport.connect import connect
 
 DOCUMENT = {
     "DocumentIncarnation": 2,
