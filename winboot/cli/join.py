@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,10 +26,19 @@ from winboot.cli.options import (
     Workers,
     words,
 )
+from winboot.errors import UsageError
 
 if TYPE_CHECKING:
     from winboot.join import Options, RunContext
     from winboot.spec import NodeSpec
+
+
+class Depth(StrEnum):
+    """How deep a repair goes."""
+
+    in_place = "in-place"
+    reimage = "reimage"
+    another = "replace"
 
 
 def join(
@@ -70,6 +81,12 @@ def repair(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    by: Annotated[
+        Depth, typer.Option("--by", help="in-place; or ask the cloud: a fresh disk, or another machine.")
+    ] = Depth.in_place,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before the cloud reimages or replaces machines.")
+    ] = False,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.join import Options
@@ -83,7 +100,12 @@ def repair(
         skip_preflight=words(skip_preflight),
         workers=workers,
     )
-    _run("repair", inventory, words(limit), options, output, report)
+    if by is Depth.in_place:
+        _run("repair", inventory, words(limit), options, output, report)
+        return
+    _recover(inventory, words(limit), by, yes=yes, drain_timeout=options.drain_timeout)
+    if by is Depth.reimage:
+        _run("join", inventory, words(limit), options, output, report)
 
 
 def _run(
@@ -111,6 +133,44 @@ def _run(
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
     raise typer.Exit(context.stop.exit_code if context.stop.requested else save_exit(saved, result.exit_code))
+
+
+def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, drain_timeout: float) -> None:
+    """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest."""
+    from winboot.cli.output import progress
+    from winboot.cli.targets import load_targets, open_transport, run_context
+    from winboot.cloud.lookup import machine_of
+    from winboot.recovery import Means, planned, recover
+
+    def answers(spec: NodeSpec) -> None:
+        with open_transport(spec) as transport:
+            transport.probe()
+
+    specs = load_targets(inventory, limit)
+    with (
+        progress(Output.table, [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (context, _),
+    ):
+        depth: Literal["reimage", "replace"] = "reimage" if by is Depth.reimage else "replace"
+        found = planned(specs, depth, machine_of, context.cluster)
+        for one in found:
+            typer.echo(f"{one.name}: " + "; ".join(one.steps), err=True)
+        _confirm(len(found), by, yes=yes)
+        for one in found:
+            means = Means(context.cluster(one.spec), answers, context.stop.wait, listener.say, drain_timeout)
+            recover(one, means)
+
+
+def _confirm(count: int, by: Depth, *, yes: bool) -> None:
+    """Ask a person; UsageError where there is nobody to ask."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"--by {by.value} deletes what is on the machines, and nobody can be asked here",
+            hint="Read the plan above, and repeat the command with --yes.",
+        )
+    typer.confirm(f"{by.value} {count} machine{'s' if count != 1 else ''}?", abort=True, err=True)
 
 
 def _existing(specs: Sequence[NodeSpec], context: RunContext) -> list[NodeSpec]:
