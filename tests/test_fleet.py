@@ -67,3 +67,26 @@ def test_the_exit_code_is_that_of_the_first_signal(signal: int | None, code: int
     stop.request(2)
 
     assert (stop.exit_code, stop.urgent) == (code, True)
+
+
+def test_what_still_runs_is_helped_to_its_end_when_the_run_is_stopped() -> None:
+    """So that it gives its own result; what waits for a thread is not begun for that."""
+    stop, hang = Stop(), threading.Event()
+    helped: list[str] = []
+    threading.Timer(0.1, stop.request).start()
+
+    def work(item: str) -> str:
+        if item == "hangs":
+            hang.wait(60)
+        return f"{item} done"
+
+    def nudge(item: str) -> None:
+        helped.append(item)
+        hang.set()
+
+    found = each(
+        ["quick", "hangs", "waits"], work, stop=stop, workers=1, late=lambda item: "left", nudge=nudge
+    )
+
+    assert found == ["quick done", "hangs done", "waits done"]
+    assert helped == ["hangs"]

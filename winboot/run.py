@@ -232,6 +232,12 @@ class ScriptRunner:
             self._transport.close()
             self._transport = None
 
+    def interrupt(self) -> None:
+        """End the script that runs on the node now; for another thread, after a request to stop."""
+        transport = self._transport
+        if transport is not None:
+            transport.interrupt()
+
     def _persist(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         """One pass, tried again after errors that a new connection can cure.
 
@@ -270,6 +276,8 @@ class ScriptRunner:
                     return self._pass(mode, facts, secrets)
                 except TransportError as error:
                     self._drop(error)
+                    # A script that we ended ourselves is no failure of its node.
+                    self._check_stop()
                     raise
         raise AssertionError("again() ends by an answer or an error")
 

@@ -268,6 +268,9 @@ class FakeMachine:
     def close(self) -> None:
         """There is nothing to give back."""
 
+    def interrupt(self) -> None:
+        """A script of this machine ends by itself."""
+
 
 class Silent:
     """A listener that keeps what the controller says."""

@@ -26,7 +26,7 @@ from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Programs
 from winboot_lab.windows.sockets import World
 
-from winboot.errors import ScriptFailed
+from winboot.errors import ScriptFailed, WinbootError
 from winboot.inventory import Connection
 from winboot.profile import Reference
 from winboot.secret import Secret
@@ -285,3 +285,23 @@ def test_noise_is_passed_on_and_never_taken_for_output(machine: Machine) -> None
 
 def test_nothing_of_ours_is_left_in_the_environment() -> None:
     assert "TEST_SSH_PASSWORD" not in os.environ
+
+
+def test_a_script_is_ended_from_another_thread(way: Way) -> None:
+    with closing(way()) as transport:
+        lines = transport.run("'first'; Start-Sleep -Seconds 600; 'never'", {}, {})
+        assert next(lines) == "first"
+        begun = time.monotonic()
+        threading.Timer(0.2, transport.interrupt).start()
+
+        with pytest.raises(WinbootError):
+            list(lines)
+
+    assert time.monotonic() - begun < 20
+
+
+def test_nothing_runs_and_nothing_is_ended(way: Way) -> None:
+    with closing(way()) as transport:
+        transport.interrupt()
+        assert list(transport.run("'one'", {}, {})) == ["one"]
+        transport.interrupt()

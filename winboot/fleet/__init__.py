@@ -43,6 +43,7 @@ def run_nodes(
         stop=context.stop,
         workers=options.workers,
         late=NodeRun.abandoned,
+        nudge=NodeRun.interrupt,
     )
     return Report(
         command=command,

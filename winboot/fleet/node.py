@@ -75,6 +75,11 @@ class NodeRun:
         failure = Failure.of(self._interrupted("it did not end in time; its script may go on for a while"))
         return self.report(failure)
 
+    def interrupt(self) -> None:
+        """End the script on the machine, from another thread: else a quiet one holds the node's lock for a while."""
+        if self._runner is not None:
+            self._runner.interrupt()
+
     def _forget(self, cluster: Cluster, token: Token) -> None:
         """Delete the token of a change that was left, in a bounded time: the cluster may be as silent as the node."""
 

@@ -17,6 +17,8 @@ Result = TypeVar("Result")
 MOST_WORKERS: Final = 64
 # How long a run that was asked to stop waits for its nodes: a script that says something ends within this.
 GRACE_S: Final = 3.0
+# When a script that says nothing is ended on its machine, after a request to stop.
+NUDGE_S: Final = 0.5
 _LOOK_S: Final = 0.1
 
 
@@ -27,6 +29,7 @@ def each(
     stop: Stop,
     workers: int = MOST_WORKERS,
     late: Callable[[Item], Result] | None = None,
+    nudge: Callable[[Item], None] | None = None,
     grace: float = GRACE_S,
 ) -> list[Result]:
     """`work(item)` for every item, side by side; results in the order of the items.
@@ -34,19 +37,25 @@ def each(
     `work` turns its own expected errors into a result; an error that escapes it is a bug and is raised here. When `stop`
     is requested, items have `grace` seconds (none after a second request) to end; one that does not, because its
     machine neither answers nor goes away, is left to its thread, and `late(item)` is its result. Without `late` every
-    item is waited for. Ctrl-C is such a request.
+    item is waited for. `nudge(item)` is called early in these seconds, in a thread of its own, to help an item to its
+    end. Ctrl-C is such a request.
     """
     pool = _Pool(items, work, min(workers, MOST_WORKERS))
-    deadline: float | None = None
+    asked: float | None = None
     while not pool.finished:
         try:
             pool.wait(_LOOK_S)
         except KeyboardInterrupt:
             stop.request()
-        if stop.requested and late is not None:
-            deadline = deadline if deadline is not None else time.monotonic() + grace
-            if stop.urgent or time.monotonic() >= deadline:
-                break
+        if not stop.requested:
+            continue
+        asked = asked if asked is not None else time.monotonic()
+        since = time.monotonic() - asked
+        if nudge is not None and (stop.urgent or since >= min(NUDGE_S, grace)):
+            pool.side_by_side(nudge)
+            nudge = None
+        if late is not None and (stop.urgent or since >= grace):
+            break
     return pool.results(late)
 
 
@@ -57,6 +66,7 @@ class _Pool(Generic[Item, Result]):
         self._items = items
         self._work = work
         self._next: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._begun: set[int] = set()
         self._results: dict[int, Result] = {}
         self._bug: BaseException | None = None
         self._changed = threading.Condition()
@@ -76,6 +86,15 @@ class _Pool(Generic[Item, Result]):
             if not self.finished:
                 self._changed.wait(seconds)
 
+    def side_by_side(self, work: Callable[[Item], None]) -> None:
+        """Start `work` for every item that is worked on now; nobody waits for it."""
+        with self._changed:
+            running = self._begun - self._results.keys()
+        for index in sorted(running):
+            threading.Thread(
+                target=work, args=(self._items[index],), name=f"nudge_{index}", daemon=True
+            ).start()
+
     def results(self, late: Callable[[Item], Result] | None) -> list[Result]:
         """One for each item; raises the error that escaped the work."""
         with self._changed:
@@ -94,6 +113,8 @@ class _Pool(Generic[Item, Result]):
                 index = self._next.get_nowait()
             except queue.Empty:
                 return
+            with self._changed:
+                self._begun.add(index)
             try:
                 result = self._work(self._items[index])
             except BaseException as error:  # noqa: BLE001 - raised in the thread that asked for the results

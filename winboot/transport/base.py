@@ -151,6 +151,13 @@ class Transport(Protocol):
         """End the session. Never raises."""
         ...
 
+    def interrupt(self) -> None:
+        """End the script that runs now, if any: `run` then raises. The one method that another thread may call.
+
+        Best effort, within some seconds; never raises.
+        """
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(

@@ -36,6 +36,7 @@ class LocalTransport:
 
     def __init__(self, *, name: str) -> None:
         self._name = name
+        self._running: _PipedProcess | None = None
         self.on_quiet = nobody_waits
 
     def __enter__(self) -> Self:
@@ -51,11 +52,12 @@ class LocalTransport:
     ) -> Iterator[str]:
         """See `Transport.run`."""
         payload = standard_input(script, arguments, secrets)
-        process = _PipedProcess(_program(self._name), payload, self.on_quiet)
+        process = self._running = _PipedProcess(_program(self._name), payload, self.on_quiet)
         talk = Conversation(self._name, process)
         try:
             yield from talk.lines()
         finally:
+            self._running = None
             if not talk.ended:
                 process.stop()
             process.close()
@@ -66,6 +68,12 @@ class LocalTransport:
 
     def close(self) -> None:
         """See `Transport.close`: nothing stays open between two runs."""
+
+    def interrupt(self) -> None:
+        """See `Transport.interrupt`."""
+        process = self._running
+        if process is not None:
+            process.stop()
 
 
 def _program(name: str) -> str:

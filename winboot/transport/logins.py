@@ -118,6 +118,10 @@ class GuardedTransport:
         """See `Transport.close`."""
         self._inner.close()
 
+    def interrupt(self) -> None:
+        """See `Transport.interrupt`."""
+        self._inner.interrupt()
+
     def __enter__(self) -> Self:
         return self
 

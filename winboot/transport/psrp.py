@@ -20,6 +20,7 @@ import base64
 import ipaddress
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 from xml.etree import ElementTree
@@ -52,6 +53,8 @@ from winboot.transport.wire import Connection, quieten
 
 _INT32: Final = range(-(2**31), 2**31)
 _MOST_STARTS: Final = 5
+# How long each request may take that interrupts a script, in seconds.
+_INTERRUPT_S: Final = 1
 _STREAMS: Final = {
     MessageType.ERROR_RECORD: ("error", "error"),
     MessageType.WARNING_RECORD: ("warning", "warning"),
@@ -271,6 +274,29 @@ class PsrpTransport:
     def close(self) -> None:
         """See `Transport.close`."""
         self._drop_session()
+
+    def interrupt(self) -> None:
+        """See `Transport.interrupt`. The open connection belongs to the thread that waits on it, so this logs in once
+        more: a stopped script runs its `finally` blocks, and one that hangs ends with its session.
+        """
+        pool, pipeline = self._pool, self._finished
+        if pool is None:
+            return
+        short = replace(self._endpoint.timeouts, connect=_INTERRUPT_S, read=_INTERRUPT_S)
+        try:
+            connection = Connection(replace(self._endpoint, timeouts=short), self._name)
+        except WinbootError:
+            return  # the password's reference can no longer be read
+        if pipeline is not None:
+            connection.try_once(
+                WSManAction.SIGNAL,
+                pool.shell.resource_uri,
+                _signal(pipeline.id),
+                _selector(pool),
+                _INTERRUPT_S,
+            )
+        self._delete(connection, pool)
+        connection.wire.forget()
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:

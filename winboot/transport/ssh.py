@@ -181,6 +181,7 @@ class SshTransport:
         self._endpoint = endpoint
         self._name = name
         self._link: Link | None = None
+        self._talk: Conversation | None = None
         self.on_quiet = nobody_waits
 
     def __enter__(self) -> Self:
@@ -198,7 +199,7 @@ class SshTransport:
         payload = standard_input(script, arguments, secrets)
         with self._named_failures():
             process = self._start(payload)
-            talk = Conversation(self._name, process)
+            talk = self._talk = Conversation(self._name, process)
             try:
                 yield from talk.lines()
             finally:
@@ -218,6 +219,12 @@ class SshTransport:
         link, self._link = self._link, None
         if link is not None:
             link.close()
+
+    def interrupt(self) -> None:
+        """See `Transport.interrupt`."""
+        talk = self._talk
+        if talk is not None and not talk.ended and talk.pid is not None:
+            self._stop(talk.pid)
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:

@@ -151,6 +151,12 @@ class TunnelledTransport:
             inner.close()
             tunnel.close()
 
+    def interrupt(self) -> None:
+        """See `Transport.interrupt`."""
+        opened = self._open
+        if opened is not None:
+            opened[1].interrupt()
+
     def _inner(self) -> Transport:
         if self._open is not None and not self._open[0].ended:
             return self._open[1]
