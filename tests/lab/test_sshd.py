@@ -23,6 +23,7 @@ from winboot import cli
 from winboot.errors import Busy, HostKeyNotTrusted, LoginRefused, Unreachable
 from winboot.inventory import Connection
 from winboot.profile import Reference
+from winboot.profile.reference import LoginReference
 from winboot.transport.connect import connect
 
 pytestmark = needs_sshd
@@ -143,7 +144,7 @@ def test_a_wrong_password_is_refused(sshd: Sshd, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("WRONG", "not the password")
 
     with pytest.raises(LoginRefused):
-        said(way(sshd, key=None, password=Reference(env="WRONG")))
+        said(way(sshd, key=None, password=LoginReference(env="WRONG")))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from lab_wsman.stage import PASSWORD, USER, node, says
 from winboot.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
 from winboot.inventory import Connection, Tls
 from winboot.profile import Reference
+from winboot.profile.reference import LoginReference
 from winboot.retry import again
 from winboot.transport.connect import connect
 
@@ -22,7 +23,7 @@ def connection(machine, **changes) -> Connection:
         "port": machine.http_port,
         "scheme": "http",
         "user": USER,
-        "password": Reference(env="WINBOOT_TEST_PASSWORD"),
+        "password": LoginReference(env="WINBOOT_TEST_PASSWORD"),
         **changes,
     }
     return Connection(**given)

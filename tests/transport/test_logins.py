@@ -10,7 +10,7 @@ import pytest
 
 from winboot.errors import LoginRefused, Unreachable
 from winboot.inventory import Connection
-from winboot.profile import Reference
+from winboot.profile.reference import LoginReference
 from winboot.transport.logins import MOST_AT_ONCE, Logins, domain_account
 
 
@@ -39,7 +39,7 @@ def nobody_has_tried() -> None:
 
 
 def connection(user: str) -> Connection:
-    return Connection(user=user, password=Reference(env="P"))
+    return Connection(user=user, password=LoginReference(env="P"))
 
 
 def outcome(logins: Logins, user: str, answer: Exception | str, name: str = "n") -> str:

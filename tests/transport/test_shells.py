@@ -28,7 +28,7 @@ from winboot_lab.windows.sockets import World
 
 from winboot.errors import ScriptFailed, WinbootError
 from winboot.inventory import Connection
-from winboot.profile import Reference
+from winboot.profile.reference import LoginReference
 from winboot.secret import Secret
 from winboot.transport.base import Transport
 from winboot.transport.connect import connect
@@ -76,7 +76,7 @@ def ssh_connection(server: SshServer, **more: object) -> Connection:
         "host": "127.0.0.1",
         "port": server.port,
         "user": server.user,
-        "password": Reference(env="TEST_SSH_PASSWORD"),
+        "password": LoginReference(env="TEST_SSH_PASSWORD"),
         "host_key": server.fingerprint,
         **more,
     }
