@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 
-.PHONY: help demo test check lint conformance real fuzz matrix bench bench-peer lock clean docs
+.PHONY: help demo test check lint conformance real genuine fuzz matrix bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -36,6 +36,10 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 PWSH ?= pwsh
 real: ## the library and the golden scripts on a real PowerShell (PWSH=path; 69 where there is none)
 	@sh tests/real/run.sh $(PWSH)
+
+KUBE ?=
+genuine: $(STAMP) ## preflight, CSRs and a join's cluster side on a real control plane (KUBE=folder with its programs; etcd)
+	KUBE="$(KUBE)" $(BIN)/python -m pytest -rs -m genuine tests/genuine
 
 fuzz: $(STAMP) ## the long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
