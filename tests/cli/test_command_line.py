@@ -93,7 +93,9 @@ def a_probe(**changes: object) -> Probe:
 
 
 A_SPEC = SimpleNamespace(
-    machine=SimpleNamespace(os="2022", build=20348, connection=SimpleNamespace(auth="ntlm"))
+    machine=SimpleNamespace(
+        os="2022", build=20348, connection=SimpleNamespace(auth="ntlm", transport="winrm")
+    )
 )
 
 PING = [
