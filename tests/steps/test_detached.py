@@ -249,3 +249,21 @@ def test_a_vlan_that_was_lost_on_the_way_is_put_back(bench: Bench):
     go_on(bench, a_text(f"[IO.File]::WriteAllText($flag, ''); {lose}"))
 
     assert uplink.vlan == 7
+
+
+def test_a_status_that_is_held_when_a_run_ends_is_settled_by_the_rescue(bench: Bench):
+    """Nobody else can say how a run ended: it is not noted as running for ever, and the journal says why."""
+    folder = r"C:\ProgramData\winboot\detached"
+    bench.run_text(a_text("[IO.File]::WriteAllText($flag, 'x')"))
+    (status,) = [e.name for e in bench.machine.files.list(folder) if e.name.endswith(".json")]
+    bench.machine.faults.hold(rf"{folder}\{status}", 600, share="Read")
+    bench.machine.settle(500)
+    bench.machine.tasks.wait_idle()
+    journal = (bench.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode()
+    assert "detached-unsaved" in journal
+    assert status in journal
+    bench.machine.settle(1000)
+    bench.machine.tasks.wait_idle()
+
+    assert b'"running"' not in (bench.file(rf"{folder}\{status}") or b"")
+    assert [task.name for task in bench.machine.tasks.all() if "detached" in task.name] == []

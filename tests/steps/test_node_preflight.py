@@ -52,6 +52,23 @@ def test_a_pending_restart_that_is_not_ours_is_named_before_the_first_write(benc
     assert told.step("node-preflight")["state"] == "ok", "told, not counted"
 
 
+@pytest.mark.parametrize(
+    ("sign", "said"),
+    [
+        ("RebootInProgress", "a restart of servicing is in progress"),
+        ("PackagesPending", "packages are pending"),
+    ],
+)
+def test_servicing_in_progress_is_named_before_the_first_write(bench: Bench, sign: str, said: str):
+    servicing = r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing"
+    bench.machine.console.invoke("registry.create", {"key": rf"{servicing}\{sign}"})
+
+    told = bench.look()
+
+    assert told.differences("node-preflight")["servicing in progress"] == (said, None)
+    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+
+
 def test_a_look_leaves_the_machine_as_it_was(bench: Bench):
     bench.look("directories")
     before = bench.machine.snapshot()

@@ -176,3 +176,21 @@ def test_a_program_of_no_service_under_the_log_runner_is_none_either(prepared: N
 )
 def test_joined_words_split_into_the_same_words(words: list[str]) -> None:
     assert split_arguments("program.exe " + join(words))[1:] == words
+
+
+@pytest.mark.parametrize(("skip", "lives"), [(0, False), (1, True)])
+def test_a_stop_by_nssm_ends_the_shims_of_containerd_unless_it_skips_the_ctrl_c(
+    prepared: Node, skip: int, lives: bool
+) -> None:
+    """kill_console of NSSM's process.cpp: GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0), to all on the console."""
+    prepared.run(NSSM, "install", "c", r"C:\Program Files\containerd\bin\containerd.exe")
+    prepared.run(NSSM, "set", "c", "AppStopMethodSkip", str(skip))
+    prepared.run(NSSM, "start", "c")
+    containerd = prepared.machine.processes.named("containerd")[-1]
+    shim = r"C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe"
+    prepared.machine.processes.spawn(f'"{shim}" -namespace k8s.io -id 1', parent=containerd.pid)
+
+    prepared.run(NSSM, "stop", "c")
+
+    assert prepared.machine.processes.named("containerd") == []
+    assert bool(prepared.machine.processes.named("containerd-shim-runhcs-v1")) is lives

@@ -77,6 +77,8 @@ function Get-PreflightNotice {
     }
     $pending = Get-PendingReboot
     if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+    $patching = Get-ServicingState
+    if ($patching) { New-Difference -What 'servicing in progress' -Is $patching -Want $null -Policy }
     $docker = Get-ServiceState -Name 'docker'
     if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
     foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
@@ -84,6 +86,18 @@ function Get-PreflightNotice {
     }
     $year = [DateTime]::UtcNow.Year
     if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
+}
+
+function Get-ServicingState {
+    # What Windows' own servicing is at, in words: it replaces files, stops services and may restart; empty when it rests.
+    $servicing = 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\'
+    $signs = @(
+        if (Test-RegistryKey -Path "${servicing}RebootInProgress") { 'a restart of servicing is in progress' }
+        if (Test-RegistryKey -Path "${servicing}PackagesPending") { 'packages are pending' }
+        # It stays for some minutes after DISM, too.
+        if ((Get-ServiceState -Name 'TrustedInstaller') -eq 'Running') { 'the Windows Modules Installer is running' }
+    )
+    $signs -join ', '
 }
 
 function Get-PendingReboot {

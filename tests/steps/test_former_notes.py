@@ -1,0 +1,75 @@
+"""What is noted before a change comes back, or its loss is named; what a cut leaves is not taken for a note."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.steps.bench import Bench
+from tests.steps.library import call
+
+FILE = r"C:\etc\large.bin"
+LARGE = b"before winboot " * 8000
+KEPT = r"C:\ProgramData\winboot\former\files"
+NOTES = r"C:\ProgramData\winboot\former\files.jsonl"
+SAVE = f"Save-FormerFile -Path '{FILE}'"
+RESTORE = "foreach ($line in Get-FormerLine) { Restore-File -Former $line.value }"
+
+
+@pytest.fixture
+def noted(bench: Bench) -> Bench:
+    """A machine where a large file was noted and then replaced."""
+    bench.write(FILE, LARGE)
+    assert call(bench, SAVE).id == ""
+    bench.write(FILE, b"ours")
+    return bench
+
+
+def test_a_large_file_comes_back_from_its_copy(noted: Bench):
+    assert call(noted, RESTORE).message == ""
+    assert noted.file(FILE) == LARGE
+
+
+def test_a_copy_that_is_missing_is_an_error_and_the_file_stays(noted: Bench):
+    noted.machine.files.delete_directory(KEPT, recurse=True)
+    answer = call(noted, RESTORE)
+
+    assert answer.id == "winboot.FormerLost"
+    assert FILE in answer.message
+    assert noted.file(FILE) == b"ours"
+
+
+def test_a_cut_between_copy_and_note_loses_nothing(bench: Bench):
+    """powercut.md F3: the copy comes first, so that with the note there is always a copy."""
+    bench.write(FILE, LARGE)
+    call(bench, SAVE)
+    (note,) = [line for line in (bench.file(NOTES) or b"").split(b"\n") if line]
+    for cut in (0, len(note) // 2):
+        bench.write(NOTES, b"\n" + note[:cut])
+        assert call(bench, SAVE).message == ""
+        bench.write(FILE, b"ours")
+
+        assert call(bench, RESTORE).message == ""
+        assert bench.file(FILE) == LARGE
+
+
+KEY = r"SYSTEM\CurrentControlSet\Services\W32Time"
+# Reset after a day; restart the service, run a program, restart the machine (1, 3, 2 of SC_ACTION_TYPE, winsvc.h).
+ACTIONS = bytes.fromhex("80510100 00000000 00000000 03000000 14000000") + b"".join(
+    kind.to_bytes(4, "little") + (1000).to_bytes(4, "little") for kind in (1, 3, 2)
+)
+
+
+def test_recovery_that_runs_a_program_or_restarts_the_machine_comes_back(bench: Bench):
+    key = rf"HKEY_LOCAL_MACHINE\{KEY}"
+    registry = bench.machine.registry
+    registry.set(key, "FailureActions", "Binary", ACTIONS)
+    note = call(
+        bench, "ConvertTo-Json -InputObject (Read-FormerService 'W32Time') -Depth 6 -Compress"
+    ).objects
+    registry.set(key, "FailureActions", "Binary", ACTIONS[:20])
+    text = str(note[0]).replace("'", "''")
+
+    answer = call(bench, f"Restore-Service -Former (ConvertFrom-Json -InputObject '{text}')")
+
+    assert answer.message == ""
+    assert bytes(registry.value(key, "FailureActions").data) == ACTIONS
