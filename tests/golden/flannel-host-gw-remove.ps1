@@ -357,7 +357,12 @@ function Invoke-Detached {
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        Complete-DetachedRun -Status $status -Ended $ended
+        try { Complete-DetachedRun -Status $status -Ended $ended }
+        catch {
+            # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
+            [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') })
+            if (-not $Rescue) { return }
+        }
     }
     finally { if ($lock) { Exit-Run -Lock $lock } }
     Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
@@ -371,7 +376,8 @@ function Complete-DetachedRun {
     $Status.state = $Ended.State
     $Status.message = $Ended.Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status
+    # Two minutes of patience: nobody else can say how it ended.
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries 12
 }
 
 function Invoke-Guarded {

@@ -732,7 +732,12 @@ function Invoke-Detached {
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        Complete-DetachedRun -Status $status -Ended $ended
+        try { Complete-DetachedRun -Status $status -Ended $ended }
+        catch {
+            # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
+            [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') })
+            if (-not $Rescue) { return }
+        }
     }
     finally { if ($lock) { Exit-Run -Lock $lock } }
     Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
@@ -746,7 +751,8 @@ function Complete-DetachedRun {
     $Status.state = $Ended.State
     $Status.message = $Ended.Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status
+    # Two minutes of patience: nobody else can say how it ended.
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries 12
 }
 
 function Invoke-Guarded {
@@ -3493,6 +3499,8 @@ function Get-PreflightNotice {
     }
     $pending = Get-PendingReboot
     if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+    $patching = Get-ServicingState
+    if ($patching) { New-Difference -What 'servicing in progress' -Is $patching -Want $null -Policy }
     $docker = Get-ServiceState -Name 'docker'
     if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
     foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
@@ -3500,6 +3508,18 @@ function Get-PreflightNotice {
     }
     $year = [DateTime]::UtcNow.Year
     if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
+}
+
+function Get-ServicingState {
+    # What Windows' own servicing is at, in words: it replaces files, stops services and may restart; empty when it rests.
+    $servicing = 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\'
+    $signs = @(
+        if (Test-RegistryKey -Path "${servicing}RebootInProgress") { 'a restart of servicing is in progress' }
+        if (Test-RegistryKey -Path "${servicing}PackagesPending") { 'packages are pending' }
+        # It stays for some minutes after DISM, too.
+        if ((Get-ServiceState -Name 'TrustedInstaller') -eq 'Running') { 'the Windows Modules Installer is running' }
+    )
+    $signs -join ', '
 }
 
 function Get-PendingReboot {
