@@ -24,7 +24,17 @@ from winboot.model import LocalPath, Model, OneOrMany, build, expanded, is_file
 from winboot.profile import Profile, Reference, facts_of, profile_from
 from winboot.profile.reference import LoginReference
 from winboot.profile.values import Address as IpAddress
-from winboot.profile.values import Fingerprint, Host, HostKey, Ip, NameOrAddress, ProviderId, node_name
+from winboot.profile.values import (
+    Fingerprint,
+    Host,
+    HostKey,
+    Ip,
+    NameOrAddress,
+    ProviderId,
+    ServicePrincipal,
+    TunnelCommand,
+    node_name,
+)
 from winboot.source import (
     Complaint,
     Entry,
@@ -46,6 +56,13 @@ Os = Literal["2019", "2022", "2025"]
 SECTIONS: Final = tuple(name for name in Profile.model_fields if name != "name")
 _MACHINE_KEYS: Final = ("os", "connection")
 _HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names", "provider_id")
+# What an SSH login may read from a file.
+_LOGIN_FILES: Final = {
+    "key": "a private key",
+    "passphrase": "a file with the passphrase",
+    "certificate": "the certificate of the key, as ssh-keygen -s writes it",
+    "password": "a file with the password",
+}
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 # A group is named on the command line (--limit a,b), in reports and in comments of the script.
 _GROUP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -96,6 +113,10 @@ class Connection(Model):
     auth: Literal["negotiate", "ntlm", "kerberos", "basic"] = Field(
         default="negotiate", description="negotiate | ntlm | kerberos | basic (loopback only)"
     )
+    spn: ServicePrincipal | None = Field(
+        default=None,
+        description="Kerberos: the service principal to ask a ticket for; default: host/<what is connected to>",
+    )
     tls: Tls | None = Field(
         default=None, description="{ca: {file: …}} or {fingerprint: sha256:…}; default: the system's CAs"
     )
@@ -116,7 +137,7 @@ class Connection(Model):
         default=None, description="ssh: a known_hosts file; default: ~/.ssh/known_hosts"
     )
     proxy_jump: OneOrMany[Jump] = Field(default=(), description="ssh: the hosts to go through, in order")
-    tunnel: str | None = Field(
+    tunnel: TunnelCommand | None = Field(
         default=None,
         description="a command that forwards {local_port} on 127.0.0.1 to {host}:{port}; started for each session",
     )
@@ -571,16 +592,50 @@ class _Reader:
                     "http has no certificate",
                     "port 5986, or no tls",
                 )
-            self._check_tls_file(connection, merged)
+            ca = connection.tls.ca if connection.tls else None
+            self._check_file(ca, ("connection", "tls", "ca"), "a PEM file", merged)
+            self._check_file(
+                connection.password, ("connection", "password"), "a file with the password", merged
+            )
         if connection.transport == "ssh":
             self._check_ssh(connection, merged)
+        self._check_tunnel(connection, merged)
+        self._check_spn(connection, merged)
 
-    def _check_tls_file(self, connection: Connection, merged: Table) -> None:
-        file = connection.tls.ca.file if connection.tls and connection.tls.ca else None
+    def _check_file(
+        self, reference: Reference | None, path: tuple[str | int, ...], expected: str, merged: Table
+    ) -> None:
+        """A file that a reference names. A missing one is a warning: `render` does without it."""
+        file = reference.file if reference is not None else None
         if file is not None and not is_file(file):
-            place = locate(merged, ("connection", "tls", "ca", "file"))
-            # `render` does without it.
-            self._warn(place, "connection.tls.ca.file", f"there is no file {file}", "a PEM file")
+            path = (*path, "file")
+            place = locate(merged, path)
+            self._warn(place, _dotted(path), f"there is no file {file}", expected)
+
+    def _check_tunnel(self, connection: Connection, merged: Table) -> None:
+        if connection.tunnel is None:
+            return
+        place = locate(merged, ("connection", "tunnel"), key=True)
+        if connection.transport == "local":
+            wrong, expected = (
+                "the transport local connects to nothing",
+                "transport winrm or ssh, or no tunnel",
+            )
+            self._complain(place, "connection.tunnel", wrong, expected)
+        elif connection.proxy_jump:
+            wrong = "proxy_jump leads to the machine already"
+            self._complain(place, "connection.tunnel", wrong, "proxy_jump or tunnel, not both")
+
+    def _check_spn(self, connection: Connection, merged: Table) -> None:
+        if connection.spn is None:
+            return
+        place = locate(merged, ("connection", "spn"), key=True)
+        if connection.transport != "winrm":
+            wrong = f"the transport {connection.transport} asks for no Kerberos ticket"
+            self._complain(place, "connection.spn", wrong, "transport winrm, or no spn")
+        elif connection.auth not in ("negotiate", "kerberos"):
+            wrong = f"{connection.auth} asks for no Kerberos ticket"
+            self._complain(place, "connection.spn", wrong, "auth negotiate or kerberos, or no spn")
 
     def _check_ssh(self, connection: Connection, merged: Table) -> None:
         if connection.port in (5985, 5986):
@@ -594,6 +649,18 @@ class _Reader:
             self._complain(
                 place, "connection.key", "ssh needs a key, a password or the agent", "key: {file: PATH}"
             )
+        self._check_logins(connection, ("connection",), merged)
+        for number, jump in enumerate(connection.proxy_jump):
+            self._check_logins(jump, ("connection", "proxy_jump", number), merged)
+
+    def _check_logins(self, settings: Connection | Jump, path: tuple[str | int, ...], merged: Table) -> None:
+        """The files that an SSH login reads. Their permissions are no concern: winboot never looks at them."""
+        for key, expected in _LOGIN_FILES.items():
+            self._check_file(getattr(settings, key), (*path, key), expected, merged)
+        if settings.known_hosts is not None and not is_file(settings.known_hosts):
+            path = (*path, "known_hosts")
+            wrong = f"there is no file {settings.known_hosts}"
+            self._warn(locate(merged, path), _dotted(path), wrong, "a known_hosts file")
 
     def _refuse_twins(self, machines: tuple[Machine, ...], hosts: list[_Host]) -> None:
         """No two nodes on one machine."""
@@ -662,6 +729,10 @@ def _merged_tables(low: Table, high: Table) -> Table:
     assert isinstance(merged, Table)
     # A host without settings keeps the place of its own key, not that of an empty map.
     return Table(low.place, merged.entries)
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    return ".".join(str(part) for part in path)
 
 
 def _kind(node: Node) -> str:

@@ -164,6 +164,25 @@ BAD = [
     ("win-1: {connection: {tls: {fingerprint: abc}}}", "64 hexadecimal digits"),
     ("win-1: {connection: {tls: {fingerprint: " + "ab" * 20 + "}}}", "is a SHA-1 thumbprint"),
     ('win-1: {connection: {user: "a\\0b"}}', "control character U+0000"),
+    ("win-1: {connection: {transport: local, tunnel: 'x {local_port}'}}", "connects to nothing"),
+    (
+        "win-1: {connection: {transport: ssh, user: a, agent: true, tunnel: 'x {local_port}', "
+        "proxy_jump: {host: j, user: b, agent: true}}}",
+        "proxy_jump or tunnel, not both",
+    ),
+    ("win-1: {connection: {tunnel: ssh -N jump.example}}", "does not contain {local_port}"),
+    ('win-1: {connection: {tunnel: "x \'{local_port}"}}', "not a command line (no closing quotation)"),
+    ("win-1: {connection: {tunnel: ''}}", "does not contain {local_port}"),
+    ("win-1: {connection: {spn: HTTP/win-1@CORP.EXAMPLE}}", "without realm or port"),
+    ("win-1: {connection: {spn: win-1.corp.example}}", "such as HTTP/win-a1.corp.example"),
+    (
+        "win-1: {connection: {transport: local, spn: HTTP/a}}",
+        "the transport local asks for no Kerberos ticket",
+    ),
+    (
+        "win-1: {connection: {auth: ntlm, user: u, password: {env: P}, spn: HTTP/a}}",
+        "ntlm asks for no Kerberos ticket",
+    ),
     # Networks that there are not
     ("win-1: {network: {cni: flannel, mode: hostgw}}", "did you mean 'host-gw'"),
     ("win-1: {network: {cni: flannel, managed_by: operator}}", "cannot be managed by operator"),
@@ -359,6 +378,57 @@ def test_a_file_that_is_missing_is_a_warning_at_its_place(tmp_path: Path) -> Non
     assert len(warned) == 1
     assert "inventory.yaml:2:" in warned[0]
     assert "there is no file" in warned[0]
+
+
+SSH = "transport: ssh, user: a, agent: true"
+
+
+@pytest.mark.parametrize(
+    ("connection", "path"),
+    [
+        (f"{SSH}, key: {{file: no-such}}", "connection.key.file"),
+        (f"{SSH}, key: {{file: no-such}}, passphrase: {{file: no-such}}", "connection.passphrase.file"),
+        (f"{SSH}, certificate: {{file: no-such}}", "connection.certificate.file"),
+        (f"{SSH}, password: {{file: no-such}}", "connection.password.file"),
+        (f"{SSH}, known_hosts: no-such", "connection.known_hosts"),
+        (
+            f"{SSH}, proxy_jump: [{{host: j, user: b, key: {{file: no-such}}}}]",
+            "connection.proxy_jump.0.key.file",
+        ),
+        ("user: a, password: {file: no-such}", "connection.password.file"),
+    ],
+)
+def test_a_missing_file_of_a_login_is_a_warning_at_its_place(
+    connection: str, path: str, tmp_path: Path
+) -> None:
+    """`winboot check` names it before anything is contacted."""
+    text = f"groups:\n  p:\n    profile: profile.yaml\n    os: '2022'\n    hosts: {{win-1: {{connection: {{{connection}}}}}}}\n"
+
+    found = [one for one in check_inventory(an_inventory(tmp_path, text)) if one.path == path]
+
+    [warned] = found
+    assert warned.level == "warning"
+    assert warned.place is not None
+    line = text.splitlines()[warned.place.line - 1]
+    assert warned.place.line == 5 and line[warned.place.column - 1 :].startswith("no-such")
+    assert "no-such" in warned.wrong
+
+
+def test_a_tunnel_that_cannot_be_is_named_at_its_key(tmp_path: Path) -> None:
+    """With file, line and column."""
+    text = """groups:
+  p:
+    profile: profile.yaml
+    os: "2022"
+    hosts:
+      win-1:
+        connection:
+          transport: local
+          tunnel: relay {local_port}
+"""
+    [error] = _errors(tmp_path, text)
+
+    assert "inventory.yaml:9:11: connection.tunnel: the transport local connects to nothing" in error
 
 
 def test_a_provider_id_goes_into_the_kubelets_configuration(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from typing import Annotated, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -327,6 +328,9 @@ NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
 TaintText = Annotated[str, PlainValidator(_taint), _schema()]
 
 
+_PRINCIPAL: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
 def _host_key(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}", value):
         raise Wrong(repr(value), expected="SHA256:<43 letters of base64>, as `ssh-keygen -l` prints it")
@@ -340,6 +344,36 @@ def _provider_id(value: Any) -> str:
     return value
 
 
+def _tunnel(value: Any) -> str:
+    text = _text(value, "a command that forwards {local_port}")
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise Wrong(
+            f"not a command line ({str(error).lower()})", expected="a command with its quotes closed"
+        ) from error
+    if not any("{local_port}" in word for word in words):
+        raise Wrong(
+            "the command does not contain {local_port}",
+            expected="a command that forwards it, such as `ssh -N -L {local_port}:{host}:{port} jump.example`",
+        )
+    return text
+
+
+def _service_principal(value: Any) -> str:
+    # <service class>/<host>; Kerberos' realm comes from krb5.conf (RFC 4120, 6.2; pyspnego takes class and host apart).
+    if not isinstance(value, str) or not _PRINCIPAL.fullmatch(value):
+        raise Wrong(
+            repr(value),
+            expected="a service and a host name without realm or port, such as HTTP/win-a1.corp.example",
+        )
+    return value
+
+
+TunnelCommand = Annotated[str, PlainValidator(_tunnel), _schema()]
+ServicePrincipal = Annotated[
+    str, PlainValidator(_service_principal), _schema(pattern=f"^{_PRINCIPAL.pattern}$")
+]
 ProviderId = Annotated[str, PlainValidator(_provider_id), _schema(pattern="^[a-z][a-z0-9.+-]*://[!-~]+$")]
 HostKey = Annotated[str, PlainValidator(_host_key), _schema(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]
 Sha256 = Annotated[str, PlainValidator(_sha256), _schema(pattern="^(sha256:)?[0-9A-Fa-f]{64}$")]

@@ -61,7 +61,8 @@ class Timeouts:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a machine is reached and as whom. `tls` None means HTTP, whose bodies are then sealed by the
-    login. `via` is the place to dial instead (host, port), when a tunnel leads to the machine.
+    login. `via` is the place to dial instead (host, port), when a tunnel leads to the machine. `spn` is the service
+    principal of Kerberos (`HTTP/name`) where it is not host/address.
     """
 
     address: str
@@ -72,6 +73,7 @@ class Endpoint:
     tls: Tls | None = None
     timeouts: Timeouts = Timeouts()
     via: tuple[str, int] | None = None
+    spn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,4 +87,5 @@ def _endpoint(connection: Connection, name: str) -> Endpoint:
         auth=connection.auth,
         tls=tls,
         timeouts=Timeouts(connect=connection.connect_timeout_s),
+        spn=connection.spn,
     )

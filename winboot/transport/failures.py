@@ -41,6 +41,7 @@ from winboot.errors import (
     UsageError,
     WinbootError,
 )
+from winboot.transport.kerberos import KERBEROS_ERRORS, kerberos_error
 
 OPERATION_TIMEOUT: Final = 2150858793
 NO_SUCH_SHELL: Final = 2150858843
@@ -59,7 +60,7 @@ _MALFORMED: Final = (
     AttributeError,
 )
 
-LIBRARY_ERRORS: Final = (
+LIBRARY_ERRORS: Final[tuple[type[Exception], ...]] = (
     WinRMError,
     NewConnectionDisabled,
     requests.RequestException,
@@ -71,8 +72,12 @@ LIBRARY_ERRORS: Final = (
     http.client.HTTPException,
     OSError,
     ImportError,
+    *KERBEROS_ERRORS,
     *_MALFORMED,
 )
+
+# Those, and our own.
+ALL_ERRORS: Final[tuple[type[Exception], ...]] = (WinbootError, *LIBRARY_ERRORS)
 
 _LOGIN_ERRORS: Final = (
     AuthenticationError,
@@ -126,6 +131,8 @@ def translate(error: BaseException, name: str, user: str) -> WinbootError:
     if isinstance(error, WinRMTransportError):
         return _status(error, name, user)
     chain = tuple(_causes(error))
+    if (kerberos := kerberos_error(chain, name, user)) is not None:
+        return kerberos
     if any(isinstance(each, _LOGIN_ERRORS) for each in chain):
         return LoginRefused(
             f"{name}: the login {user!r} was refused",
@@ -163,7 +170,8 @@ def _general(error: BaseException, name: str) -> WinbootError:
     if isinstance(error, ImportError | spnego.exceptions.FeatureMissingError):
         return UsageError(
             f"{name}: this login needs a library that is not installed ({error})",
-            hint="Kerberos needs the system's Kerberos and the Python packages gssapi and krb5.",
+            hint="Kerberos needs the system's library (apt-get install libkrb5-dev gcc) and"
+            " `pip install winboot[kerberos]`.",
             node=name,
         )
     if isinstance(error, InvalidPSRPOperation):

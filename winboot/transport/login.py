@@ -55,8 +55,9 @@ class EagerLogin(_Login):  # type: ignore[misc]
     def _go_on(
         self, context: Any, token: bytes | None, response: requests.Response, **kwargs: Any
     ) -> requests.Response:
-        # The certificate is the connection's: the first answer shows it, while its body is still to be read.
-        bound = self._get_cbt_data(response) if self.send_cbt else None
+        # The certificate is the connection's: the first answer shows it, while its body is still to be read. Over plain
+        # HTTP, where messages are sealed, there is none, and Kerberos' first answer has been read: it ends the login.
+        bound = self._get_cbt_data(response) if self.send_cbt and not self.wrap_required else None
         bindings = GssChannelBindings(application_data=bound) if bound else None
         while token:
             reply = context.step(token, channel_bindings=bindings)

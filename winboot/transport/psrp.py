@@ -39,7 +39,6 @@ from winboot.errors import (
     ConnectionLost,
     RestrictedEndpoint,
     ScriptFailed,
-    TransportError,
     Unreachable,
     UsageError,
     WinbootError,
@@ -47,7 +46,7 @@ from winboot.errors import (
 from winboot.retry import again
 from winboot.secret import Secret
 from winboot.transport.base import Endpoint, Probe, nobody_waits
-from winboot.transport.failures import LIBRARY_ERRORS, NO_SUCH_SHELL, OPERATION_TIMEOUT, translate
+from winboot.transport.failures import ALL_ERRORS, NO_SUCH_SHELL, OPERATION_TIMEOUT, translate
 from winboot.transport.probe import PROBE_SCRIPT, read_probe, visible_from_outside
 from winboot.transport.wire import Connection, quieten
 
@@ -305,7 +304,7 @@ class PsrpTransport:
             yield
         except ScriptFailed:
             raise
-        except (WinbootError, *LIBRARY_ERRORS) as error:
+        except ALL_ERRORS as error:
             self._drop_session()
             ours = translate(error, self._name, self._endpoint.user)
             if ours is error:
@@ -429,7 +428,7 @@ class PsrpTransport:
         pool = _Pool(connection, self._endpoint.timeouts.idle, self._name)
         try:
             pool.open()
-        except (TransportError, *LIBRARY_ERRORS) as error:
+        except ALL_ERRORS as error:
             # The machine may have made the session although we do not know of it; its id is ours.
             if isinstance(error, ConnectionLost | SpnegoError | ElementTree.ParseError) or pool.shell.opened:
                 self._delete(connection, pool)

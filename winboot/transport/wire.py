@@ -27,11 +27,11 @@ from pypsrp.exceptions import WinRMError, WinRMTransportError
 from pypsrp.wsman import SelectorSet, WSMan, _TransportHTTP
 from requests.adapters import BaseAdapter, HTTPAdapter
 
-from winboot.errors import Busy, ConnectionLost, ProtocolError, TransportError, Unreachable, WinbootError
+from winboot.errors import Busy, ConnectionLost, ProtocolError, Unreachable
 from winboot.retry import again
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.dial import lead_through
-from winboot.transport.failures import LIBRARY_ERRORS, translate
+from winboot.transport.failures import ALL_ERRORS, LIBRARY_ERRORS, translate
 from winboot.transport.login import EagerLogin
 
 # MaxEnvelopeSizekb is 500 by default, and what is asked for is less; sealed and in base64 it is half as much again.
@@ -76,6 +76,7 @@ class Wire(_TransportHTTP):
         self._resume = float(endpoint.timeouts.resume)
         self._tls = endpoint.tls
         self._via = endpoint.via
+        self._spn = endpoint.spn
         self._name = name
         self._user = endpoint.user
 
@@ -157,11 +158,15 @@ class Wire(_TransportHTTP):
         return answer
 
     def _build_auth_negotiate(self, session: requests.Session, auth_provider: str = "negotiate") -> None:
+        # Every machine of a domain has the principal host/name; HTTP/name may belong to an application's account.
+        service, _, host = (self._spn or "host/").partition("/")
         session.auth = EagerLogin(
             username=self.username,
             password=self.password,
             auth_provider=auth_provider,
             wrap_required=self.wrap_required,
+            service=service,
+            hostname_override=host or None,
         )
 
     def _build_session(self) -> requests.Session:
@@ -202,7 +207,7 @@ class Connection(WSMan):
         patience, self.wire.patience = self.wire.patience, 0.0
         try:
             self.invoke(action, resource_uri, body, selector_set=selectors, timeout=seconds)
-        except (WinbootError, *LIBRARY_ERRORS):
+        except ALL_ERRORS:
             pass  # what could not be ended, ends by itself
         finally:
             self.wire.patience = patience
@@ -236,7 +241,7 @@ class _Whole(BaseAdapter):
                 # The login reads the certificate off the open answer, for its channel binding (RFC 5929).
                 return answer
             body = self._body(answer)
-        except (TransportError, *LIBRARY_ERRORS):
+        except ALL_ERRORS:
             answer.close()
             raise
         # requests keeps what it has read of an answer in these two.

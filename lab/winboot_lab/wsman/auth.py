@@ -14,14 +14,17 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import spnego
+from spnego import ContextReq
 from spnego._ntlm_raw.crypto import ntowfv1
-from spnego.exceptions import SpnegoError
+from spnego.channel_bindings import GssChannelBindings
+from spnego.exceptions import ContextExpiredError, SpnegoError
 
 SPNEGO_PROTOCOL: Final = "application/HTTP-SPNEGO-session-encrypted"
 _BOUNDARY: Final = b"--Encrypted Boundary\r\n"
@@ -30,6 +33,8 @@ _NO_LM_HASH: Final = "0" * 32
 # The library reads the accounts from the file that this variable names, when an acceptor is made and once
 # more when the client proves its password; farms in one process take turns.
 _FILE_VARIABLE: Final = "NTLM_USER_FILE"
+# The same of Kerberos' acceptor: the keys of the services that this machine is.
+_KEYTAB_VARIABLE: Final = "KRB5_KTNAME"
 _turn = threading.Lock()
 
 # At DEBUG it logs login tokens.
@@ -40,13 +45,20 @@ class CannotUnseal(Exception):
     """The body was not sealed for this connection's login."""
 
 
+class LoginExpired(Exception):
+    """The ticket behind a Kerberos login has run out. MIT's acceptor then reads and seals nothing more with it."""
+
+
 class Accounts:
     """The accounts of one machine. Names compare without case; `.\\name` and `COMPUTER\\name` are local
     names.
     """
 
-    def __init__(self, file: Path, computer_name: str, passwords: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: Path, computer_name: str, passwords: Mapping[str, str], keytab: Path | None = None
+    ) -> None:
         self._file = file
+        self._keytab = keytab
         self._computer_name = computer_name
         self._passwords: dict[str, str] = {}
         for user, password in passwords.items():
@@ -67,23 +79,51 @@ class Accounts:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """While this lasts, the NTLM acceptor knows these accounts."""
-        with _turn:
-            before = os.environ.get(_FILE_VARIABLE)
-            os.environ[_FILE_VARIABLE] = str(self._file)
-            try:
-                yield
-            finally:
-                if before is None:
-                    del os.environ[_FILE_VARIABLE]
-                else:
-                    os.environ[_FILE_VARIABLE] = before
+        """While this lasts, the acceptors of NTLM and Kerberos know these accounts and keys."""
+        # Without keys of its own, a machine must not find those of this host.
+        keys = str(self._keytab or os.devnull)
+        with _turn, _variable(_FILE_VARIABLE, str(self._file)), _variable(_KEYTAB_VARIABLE, keys):
+            yield
 
     def _lines(self, name: str, password: str) -> list[str]:
         # The smbpasswd form holds the hash; the other form would cost a pure-Python MD4 for each login.
         ntlm_hash = ntowfv1(password).hex().upper()
         names = [name] if "\\" in name else [name, f".\\{name}", f"{self._computer_name}\\{name}"]
         return [f"{each}:1000:{_NO_LM_HASH}:{ntlm_hash}:[U]:LCT-00000000" for each in names]
+
+
+@contextmanager
+def _until_expiry() -> Iterator[None]:
+    try:
+        yield
+    except ContextExpiredError as error:
+        raise LoginExpired from error
+    except _GSS_ERRORS as error:
+        # pyspnego lets gssapi's own exception through where it asks for the mechanism.
+        if getattr(error, "maj_code", None) != 12 << 16:  # GSS_S_CONTEXT_EXPIRED
+            raise
+        raise LoginExpired from error
+
+
+def _gss_errors() -> Iterator[type[Exception]]:
+    with suppress(ImportError):
+        yield import_module("gssapi.raw").GSSError
+
+
+_GSS_ERRORS: Final = tuple(_gss_errors())
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _key(user: str) -> str:
@@ -106,11 +146,16 @@ class Accepted:
 
 
 class Login:
-    """The login of one connection."""
+    """The login of one connection. `bindings` are those of its TLS (RFC 5929): a Kerberos login bound to another
+    certificate is refused, one without any binding is not, as WinRM's CbtHardeningLevel Relaxed has it.
+    """
 
-    def __init__(self, accounts: Accounts, offers: tuple[str, ...]) -> None:
+    def __init__(
+        self, accounts: Accounts, offers: tuple[str, ...], bindings: GssChannelBindings | None = None
+    ) -> None:
         self._accounts = accounts
         self._offers = offers
+        self._bindings = bindings
         self._context: spnego.ContextProxy | None = None
         self._user: str | None = None
 
@@ -128,9 +173,10 @@ class Login:
         return self._basic(token) if scheme.casefold() == "basic" else self._negotiate(scheme, token)
 
     def seal(self, body: bytes) -> bytes:
-        """The multipart body that carries `body` encrypted."""
+        """The multipart body that carries `body` encrypted. Raises LoginExpired."""
         assert self._context is not None
-        sealed = self._context.wrap_winrm(body)
+        with _until_expiry():
+            sealed = self._context.wrap_winrm(body)
         return b"".join(
             (
                 _BOUNDARY,
@@ -146,7 +192,7 @@ class Login:
         )
 
     def unseal(self, body: bytes) -> bytes:
-        """What a multipart body carries. Raises CannotUnseal."""
+        """What a multipart body carries. Raises CannotUnseal or LoginExpired."""
         marker = b"\tContent-Type: application/octet-stream\r\n"
         start = body.find(marker)
         end = body.rfind(b"--Encrypted Boundary--")
@@ -154,10 +200,23 @@ class Login:
             raise CannotUnseal
         sealed = body[start + len(marker) : end]
         length = int.from_bytes(sealed[:4], "little")
-        try:
-            return self._context.unwrap_winrm(sealed[4 : 4 + length], sealed[4 + length :])
-        except SpnegoError as error:
-            raise CannotUnseal from error
+        with _until_expiry():
+            try:
+                return self._context.unwrap_winrm(sealed[4 : 4 + length], sealed[4 + length :])
+            except ContextExpiredError:
+                raise
+            except SpnegoError as error:
+                raise CannotUnseal from error
+
+    @property
+    def delegated(self) -> bool:
+        """Whether the client gave a ticket with which this machine could log in elsewhere."""
+        return self._context is not None and bool(self._context.context_attr & ContextReq.delegate)
+
+    @property
+    def protocol(self) -> str | None:
+        """`ntlm` or `kerberos`, once the login is through."""
+        return self._context.negotiated_protocol if self._context is not None else None
 
     def _refuse(self) -> Refused:
         self._context = None
@@ -181,8 +240,12 @@ class Login:
                 self._context = spnego.server(protocol=protocol, options=options)
                 self._user = None
             try:
-                answer = self._context.step(token)
+                answer = self._context.step(token, channel_bindings=self._bindings)
             except (SpnegoError, ValueError, struct.error):
+                return self._refuse()
+            except AttributeError:
+                # gssapi keeps an error back while it has a token to send, such as that of a wrong binding, and pyspnego
+                # then asks it for the flags of a login that there is not.
                 return self._refuse()
         header = f"{scheme} {base64.b64encode(answer).decode()}" if answer else None
         if not self._context.complete:

@@ -25,6 +25,11 @@ class ServerCertificate:
     key: bytes
     fingerprint: str
 
+    @property
+    def binding(self) -> bytes:
+        """What a login over TLS is bound to (RFC 5929, 4.1): all certificates here are signed with SHA-256."""
+        return b"tls-server-end-point:" + bytes.fromhex(self.fingerprint)
+
     def context(self, folder: Path) -> ssl.SSLContext:
         """A server's TLS context. The files of `folder` are read at once and may be removed afterwards."""
         chain = folder / f"{self.fingerprint}.pem"

@@ -8,12 +8,15 @@ import uuid
 from collections.abc import Mapping
 from concurrent.futures import Executor as Threads
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal, assert_never
 from xml.etree import ElementTree
 
+from spnego.channel_bindings import GssChannelBindings
+
 from winboot_lab.wsman import faults as plan
 from winboot_lab.wsman import soap
-from winboot_lab.wsman.auth import SPNEGO_PROTOCOL, Accounts, CannotUnseal, Login, Refused
+from winboot_lab.wsman.auth import SPNEGO_PROTOCOL, Accounts, CannotUnseal, Login, LoginExpired, Refused
 from winboot_lab.wsman.certificates import ServerCertificate
 from winboot_lab.wsman.executor import Executor
 from winboot_lab.wsman.http import Connection, Request, Response
@@ -36,7 +39,7 @@ class Settings:
     """One machine's WinRM service. A port of 0 takes a free one, None leaves the listener out.
 
     `users` are names and passwords. `denied` users may log on but not open a shell. The quotas are those of
-    Windows Server; `max_envelope_kb` bounds a request.
+    Windows Server; `max_envelope_kb` bounds a request. `keytab` has the Kerberos keys of a domain's member.
     """
 
     users: Mapping[str, str]
@@ -54,6 +57,7 @@ class Settings:
     idle_s: float = 120.0
     gather_s: float = 0.02
     ps_version: str = "5.1.20348.2227"
+    keytab: Path | None = None
 
 
 @dataclass(slots=True)
@@ -115,6 +119,12 @@ class Endpoint:
         self._executor = executor
         self._threads = threads
         self._tls = tls
+        # pyspnego's NTLM acceptor with a binding refuses a client without one; Windows does not.
+        self._bindings = (
+            GssChannelBindings(application_data=certificate.binding)
+            if certificate and settings.keytab
+            else None
+        )
         self._turn = asyncio.Lock()
         self._servers: list[asyncio.Server] = []
         self._guests: dict[Connection, _Guest] = {}
@@ -132,6 +142,11 @@ class Endpoint:
     def shells(self) -> tuple[str, ...]:
         """The ids of the shells that are open now."""
         return tuple(self._shells)
+
+    @property
+    def logins(self) -> tuple[Login, ...]:
+        """The logins of the connections that are open now."""
+        return tuple(guest.login for guest in list(self._guests.values()))
 
     @property
     def connections(self) -> int:
@@ -187,7 +202,8 @@ class Endpoint:
 
     def _welcome(self, connection: Connection) -> None:
         self._connections += 1
-        self._guests[connection] = _Guest(self._connections, Login(self.accounts, self._offers))
+        bindings = self._bindings if connection.secure else None
+        self._guests[connection] = _Guest(self._connections, Login(self.accounts, self._offers, bindings))
 
     def _farewell(self, connection: Connection) -> None:
         self._guests.pop(connection, None)
@@ -204,7 +220,11 @@ class Endpoint:
             return
         else:
             visit = _Visit(self, request, connection, guest.login, seen, misfortune)
-            response = await visit.answer()
+            try:
+                response = await visit.answer()
+            except LoginExpired:
+                connection.cut()
+                return
             misfortune = visit.misfortune
         if not isinstance(misfortune, plan.Drop):
             seen.status = response.status

@@ -62,7 +62,7 @@ class Farm:
     def add(self, name: str, executor: Executor, settings: Settings) -> Endpoint:
         """A new endpoint, listening."""
         file = self.folder / f"{len(self.endpoints)}.accounts"
-        accounts = Accounts(file, settings.computer_name, settings.users)
+        accounts = Accounts(file, settings.computer_name, settings.users, settings.keytab)
         certificate = tls = None
         if settings.https_port is not None:
             certificate = self.authority.issue([settings.address, name])
