@@ -72,10 +72,17 @@ class Lab:
         self.world.forward(MIRROR_HOST, 80, self.mirror.address)
         self.nodes: dict[str, LabNode] = {}
         self._ended = threading.Event()
+        self._https: Final = https
         for plan in self.plans:
-            self.nodes[plan.name] = self._node(plan, https=https)
+            self.add(plan)
             if ssh:
                 self.nodes[plan.name].open_ssh(self.password)
+
+    def add(self, plan: NodePlan) -> LabNode:
+        """One more machine, as a cloud would start it; it answers at once."""
+        node = self._node(plan, https=self._https)
+        self.nodes[plan.name] = node
+        return node
 
     def _node(self, plan: NodePlan, *, https: bool) -> LabNode:
         machine = Machine(

@@ -38,6 +38,7 @@ COMMANDS: Final = (
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),
     Command("join", "join", "Change what differs until every node is Ready."),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
+    Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
     Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from winboot.cloud.aws_calls import Calls, translated
+from winboot.cloud.aws_hooks import AwsHooks
 from winboot.cloud.aws_network import AwsNetwork
 from winboot.cloud.base import (
     CloudHost,
     Forwarding,
+    HookQueue,
     Lifecycle,
     NodeIdentity,
     ProviderName,
@@ -128,6 +130,10 @@ class AwsCloud:
     def ensure_forwarding(self, host: CloudHost, pod_cidrs: tuple[str, ...]) -> tuple[str, ...]:
         """Check off, one route a pod CIDR in the cluster's route tables."""
         return self._network.ensure(host, pod_cidrs)
+
+    def hooks(self, url: str) -> HookQueue:
+        """The queue that lifecycle hooks write to."""
+        return AwsHooks(self.calls, url, self.regions[0])
 
     def lifecycle(self) -> Lifecycle:
         """Replace and protect; EC2 has no reimage."""

@@ -158,6 +158,54 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as a queue gave it. `handle` is what deletes it, `received` how often it was delivered."""
+
+    handle: str
+    body: str
+    received: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HookAction:
+    """One machine of a group that waits: to be let in (`launch`) or to be let go (`terminate`)."""
+
+    kind: Literal["launch", "terminate"]
+    instance: str
+    group: str
+    hook: str
+    token: str = ""
+
+
+class HookQueue(Protocol):
+    """Where a cloud says that machines come and go, and where it waits for the answer."""
+
+    def receive(self, most: int, visibility: int) -> list[Letter]:
+        """Wait a while for messages. They are not delivered again for `visibility` seconds."""
+        ...
+
+    def extend(self, letter: Letter, seconds: int) -> None:
+        """Keep a message from being delivered again."""
+        ...
+
+    def delete(self, letter: Letter) -> None:
+        """Delete a message; the last thing that is done."""
+        ...
+
+    def state(self, action: HookAction) -> str:
+        """The cloud's word for where the machine is (`Pending:Wait`); empty where its group no longer has it."""
+        ...
+
+    def heartbeat(self, action: HookAction) -> None:
+        """Ask for more time."""
+        ...
+
+    def complete(self, action: HookAction, result: str) -> bool:
+        """Answer CONTINUE or ABANDON; False where nobody waits for it any more."""
+        ...
+
+
 # The scheme of a provider id, `aws:///eu-west-1a/i-0abc`: case counts for AWS, not for Azure (ARM ids have none).
 def same_provider_id(one: str, other: str) -> bool:
     """Whether two provider ids mean one machine. ARM ids have no case (cloud-provider-azure:pkg/provider/azure_vmss.go)."""

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
+from winboot.cluster.claims import Leases
 from winboot.compat.version import Version
 from winboot.events import Difference
 from winboot.secret import Secret
@@ -266,6 +267,10 @@ class Cluster(Protocol):
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         """DaemonSets (`namespace/name`) that would put Linux pods on a Windows node."""
+        ...
+
+    def leases(self, namespace: str) -> Leases:
+        """Who works on which node, kept in this namespace."""
         ...
 
     def close(self) -> None:

@@ -54,6 +54,7 @@ from winboot.cluster.base import (
     Wait,
 )
 from winboot.cluster.calls import PATIENCE, Calls, Patience, sleep
+from winboot.cluster.claims import Leases
 from winboot.cluster.decoding import prepare_types
 from winboot.cluster.failures import reading, status_of
 from winboot.cluster.kubeconfig import Kubeconfig
@@ -120,6 +121,12 @@ class LightkubeCluster:
             self._plain: Final = client_adapter.Client(
                 config, client_adapter.ConnectionParams(transport=transport)
             )
+
+    def leases(self, namespace: str) -> Leases:
+        """Who works on which node, kept in this namespace."""
+        from winboot.cluster.leases import LightkubeLeases
+
+        return LightkubeLeases(self._client, self._server, namespace)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -1,0 +1,218 @@
+"""The loop: receive, claim, work, answer the cloud, and only then delete the message.
+
+A worker that is killed anywhere leaves the message in the queue: it is delivered again, to this worker or another one,
+and the work goes on where it stood. Two workers never work on one machine: the claim (a Lease) keeps them apart, and the
+fence on the node refuses one that was paused and wakes up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from winboot.cloud.base import HookAction, HookQueue, Letter
+from winboot.cluster.claims import Claim, Claimant, Leases
+from winboot.errors import CloudError, ClusterConflict, ClusterError, WinbootError
+from winboot.hook.message import Nothing, parse
+from winboot.hook.metrics import Log, Metrics
+from winboot.hook.work import NodeWork, Outcome, Target
+from winboot.run import Stop
+
+_WAITS = {"launch": "Pending", "terminate": "Terminating"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Seconds, except `workers` and `gone_after`: deliveries after which an instance that nobody knows is gone."""
+
+    workers: int = 8
+    visibility: int = 120
+    heartbeat: float = 30.0
+    pause: float = 5.0
+    gone_after: int = 5
+    idle: float | None = None
+
+
+@dataclass(slots=True)
+class Worker:
+    """One process. `run` returns when it is asked to stop and holds nothing any more, or after `settings.idle`."""
+
+    queue: HookQueue
+    work: NodeWork
+    claimant: Claimant
+    leases: Callable[[Target], Leases]
+    stop: Stop
+    settings: Settings = Settings()
+    metrics: Metrics = field(default_factory=Metrics)
+    log: Log = field(default_factory=Log)
+    _held: set[threading.Thread] = field(default_factory=set)
+    _ticked: float = field(default_factory=time.monotonic)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the loop has gone round in the last two minutes."""
+        return time.monotonic() - self._ticked < 120.0
+
+    def run(self) -> None:
+        """Receive until `stop` is requested; then finish what is held."""
+        self.log("started", holder=self.claimant.holder)
+        quiet = time.monotonic()
+        while not self.stop.requested:
+            self._ticked = time.monotonic()
+            self._held = {thread for thread in self._held if thread.is_alive()}
+            if self._held:
+                quiet = time.monotonic()
+            letters = self._received(self.settings.workers - len(self._held))
+            for letter in letters:
+                self._start(letter)
+            if not letters and self._is_idle(quiet):
+                break
+        for thread in self._held:
+            thread.join()
+        self.log("stopped")
+
+    def _is_idle(self, quiet: float) -> bool:
+        idle = self.settings.idle
+        return idle is not None and not self._held and time.monotonic() - quiet >= idle
+
+    def _received(self, most: int) -> list[Letter]:
+        if most <= 0:
+            self.stop.wait(min(1.0, self.settings.pause))
+            return []
+        try:
+            return self.queue.receive(most, self.settings.visibility)
+        except CloudError as error:
+            self.log("the queue does not answer", problem=error.problem)
+            self.stop.wait(self.settings.pause)
+            return []
+
+    def _start(self, letter: Letter) -> None:
+        thread = threading.Thread(target=self.handle, args=(letter,), name="hook", daemon=True)
+        self._held.add(thread)
+        thread.start()
+
+    def handle(self, letter: Letter) -> str:
+        """Do all that one message asks for; gives what became of it. An error leaves it in the queue."""
+        found = parse(letter.body)
+        kind = "other" if isinstance(found, Nothing) else found.kind
+        started = time.monotonic()
+        try:
+            outcome = self._nothing(letter, found) if isinstance(found, Nothing) else self._act(letter, found)
+        except WinbootError as error:
+            self.log("left in the queue", kind=kind, problem=error.problem, hint=error.hint)
+            outcome = "error"
+        except Exception as error:  # noqa: BLE001 - a bug at one machine must not end the work on the others
+            self.log("a bug in winboot itself", kind=kind, problem=f"{type(error).__name__}: {error}")
+            outcome = "bug"
+        worked = time.monotonic() - started if outcome in ("continue", "abandon") else None
+        self.metrics.done(kind, outcome, worked)
+        return outcome
+
+    def _nothing(self, letter: Letter, found: Nothing) -> str:
+        self.log("no work in a message", reason=found.reason)
+        self.queue.delete(letter)
+        return "ignored"
+
+    def _act(self, letter: Letter, action: HookAction) -> str:
+        about = {"kind": action.kind, "instance": action.instance, "group": action.group}
+        if not self.queue.state(action).startswith(_WAITS[action.kind]):
+            return self._stale(letter, action, about)
+        target = self.work.target(action.instance)
+        if target is None:
+            return self._unknown(letter, action, about)
+        leases = self.leases(target)
+        claim = self.claimant.take(leases, target.spec.node.name)
+        if claim is None:
+            self.log("left to the worker that holds it", node=target.spec.node.name, **about)
+            return "held"
+        with Keeper(self, letter, action, leases, claim) as keeper, self.metrics.held.track_inprogress():
+            self.log("begun", node=target.spec.node.name, **about)
+            outcome = self._worked(action, target, keeper)
+        if keeper.lost or (not outcome.good and self.stop.requested):
+            # Whoever holds it now answers; an interrupted join is not a failed one.
+            self.log("left in the queue", reason=outcome.reason, node=target.spec.node.name, **about)
+            return "left"
+        result = "CONTINUE" if outcome.good else "ABANDON"
+        waited = self.queue.complete(action, result)
+        self.log(
+            "done", result=result, reason=outcome.reason, waited=waited, node=target.spec.node.name, **about
+        )
+        leases.delete(target.spec.node.name)
+        self.queue.delete(letter)
+        return result.lower()
+
+    def _worked(self, action: HookAction, target: Target, keeper: Keeper) -> Outcome:
+        if action.kind == "launch":
+            return self.work.launch(target, lambda: keeper.lost)
+        return self.work.terminate(target)
+
+    def _stale(self, letter: Letter, action: HookAction, about: dict[str, Any]) -> str:
+        """It was answered already, or its time is over: a message delivered twice, or late."""
+        self.log("nobody waits for it any more", **about)
+        self.queue.delete(letter)
+        return "stale"
+
+    def _unknown(self, letter: Letter, action: HookAction, about: dict[str, Any]) -> str:
+        """Another cluster's machine is left alone; one that the cloud does not know (yet) is tried again a few times."""
+        if self.work.host(action.instance) is not None:
+            self.log("left alone: the inventory does not mean it", **about)
+            return "foreign"
+        if letter.received < self.settings.gone_after:
+            self.log("the cloud does not know it yet", **about)
+            return "unknown"
+        self.log("gone", **about)
+        self.queue.delete(letter)
+        return "gone"
+
+
+class Keeper:
+    """Keeps message, hook and claim alive while the work lasts, from one timer. `lost` once the claim is somebody else's."""
+
+    def __init__(
+        self, worker: Worker, letter: Letter, action: HookAction, leases: Leases, claim: Claim
+    ) -> None:
+        self._worker, self._letter, self._action = worker, letter, action
+        self._leases, self._claim = leases, claim
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name=f"keeper-{action.instance}", daemon=True)
+        self.lost = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._ended.wait(self._worker.settings.heartbeat):
+            for keep in (self._renew, self._extend, self._beat):
+                try:
+                    keep()
+                except (CloudError, ClusterError) as error:
+                    self._worker.log(
+                        "a heartbeat failed", instance=self._action.instance, problem=error.problem
+                    )
+
+    def _renew(self) -> None:
+        try:
+            self._claim = self._leases.renew(self._claim)
+        except ClusterConflict:
+            self.lost = True
+            self._ended.set()
+            raise
+
+    def _extend(self) -> None:
+        if not self.lost:
+            self._worker.queue.extend(self._letter, self._worker.settings.visibility)
+
+    def _beat(self) -> None:
+        if not self.lost:
+            self._worker.queue.heartbeat(self._action)
