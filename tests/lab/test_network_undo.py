@@ -72,3 +72,19 @@ def test_remove_leaves_no_route_to_pods_and_no_credential_behind(tmp_path: Path)
 
     assert [route for route in site.machine.network.routes if route.prefix.startswith("10.244.")] == []
     assert not site.machine.files.is_directory(r"C:\k")
+
+
+@pytest.mark.parametrize("name", ["flannel-host-gw", "win-bridge"])
+def test_load_balancers_that_block_the_removal_of_a_network_go_before_it(name: str, tmp_path: Path) -> None:
+    """17763.1554 "requires the hns policy list to be removed before network if it gets into a bad state"
+    (AgentBaker, cleanupnetwork.ps1)."""
+    site = joined(tmp_path, BY_NAME[name], release="2019")
+    lists = site.machine.hns.policy_lists
+    assert lists, "kube-proxy has made some"
+    site.machine.hns.blocking_lists = True
+
+    states = undo(site)
+
+    assert {step: state for step, state in states.items() if state not in ("ok", "changed")} == {}
+    assert (site.machine.hns.networks, lists) == ({}, {})
+    assert site.machine.reachable()

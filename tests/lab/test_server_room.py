@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from winboot_lab.programs import hcn
 from winboot_lab.windows.network import Adapter
 
 from tests.lab.server_room import DNS, NODE, SECOND, Room, pairwise, rooms
 from tests.lab.site import Site, differences, only, problems
+from winboot.hints import HINTS
 
 SAMPLE = list(pairwise(rooms()))
 
@@ -108,3 +111,49 @@ def test_what_an_operator_changes_on_a_node_survives_its_restarts(solution: str,
     site.settle(900)
 
     assert network.tree() == before
+
+
+def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named(tmp_path: Path) -> None:
+    """Somebody's bridge on the storage adapter: HNS uses a switch that is there, and flanneld names no adapter."""
+    site = Room("flannel-host-gw", 2, "static", 2, "2022").site(tmp_path)
+    machine, before = site.machine, reached(site)
+
+    def hear(line: str) -> None:
+        hns = machine.services.find("hns")
+        if '"step":"flanneld"' not in line or hns is None or hns.status != "Running":
+            return
+        if hcn.network(machine, "theirs") is not None:
+            return
+        subnet = {"AddressPrefix": "172.30.0.0/24", "GatewayAddress": "172.30.0.1"}
+        asked = {"Name": "theirs", "Type": "L2Bridge", "NetworkAdapterName": "Storage", "Subnets": [subnet]}
+        hcn.call(machine, "POST", "/networks/", asked)
+
+    report = site.controller(hear=hear).join()
+    site.settle(300)
+
+    (told,) = [one for one in problems(report) if "DetachedFailed" in one]
+    assert "the HNS network cbr0 was made on Storage, and the node's address is on Ethernet" in told
+    assert HINTS["WrongAdapter"] in told
+    assert {one["Name"] for one in machine.hns.networks.values()} & {"cbr0"} == set()
+    assert machine.services.need("flanneld").status == "Stopped"
+    assert reached(site) >= before - {"172.20.0.5"}, "what somebody's own bridge took is theirs"
+
+
+@pytest.mark.parametrize("solution", ["flannel-host-gw", "azure"])
+def test_the_second_function_of_accelerated_networking_is_left_alone(solution: str, tmp_path: Path) -> None:
+    """The virtual function has the MAC address of the adapter that it serves, and nothing of IP is bound to it."""
+    site = Room(solution, 1, "static", 2, "2022").site(tmp_path)
+    network, uplink = site.machine.network, carrier(site)
+    function = network.add_adapter(
+        "Ethernet 2", "Mellanox ConnectX-4 Lx Virtual Ethernet Adapter", mac=uplink.mac
+    )
+    function.bound, function.ipv6, function.addresses = False, False, []
+    before, as_it_was = reached(site), asdict(function)
+
+    report = site.join()
+    assert (problems(report), only(report).ready) == ([], True)
+    site.machine.reboot()
+    site.settle(600)
+
+    assert (reached(site), asdict(function)) == (before, as_it_was)
+    assert (differences(site.join()), site.refusals) == ({}, [])

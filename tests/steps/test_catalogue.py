@@ -53,7 +53,8 @@ def test_the_page_names_every_step_with_its_reason_and_what_it_builds_on():
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.id)
 def test_a_problem_that_a_script_can_name_is_met_in_a_test(problem):
     """Where the step fails with it, or where it is the reason for which a detached run failed."""
-    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_problems.py"]
+    roots = (ROOT / "tests", ROOT / "lab" / "tests")
+    tests = [path for root in roots for path in root.rglob("test_*.py") if path.name != "test_problems.py"]
 
     assert any(f'"{problem.id}"' in path.read_text(encoding="utf-8") for path in tests)
 

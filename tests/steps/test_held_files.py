@@ -284,3 +284,15 @@ def test_a_failure_of_the_startup_task_is_in_the_journal(bench: Bench):
     last = (bench.file(rf"{FOLDER}\journal.jsonl") or b"").decode().splitlines()
 
     assert any('"boot-failed"' in line and "FileInUse" in line and "boot.json" in line for line in last)
+
+
+def test_the_kept_copy_of_a_former_file_that_is_missing_is_named_and_nothing_is_deleted(bench: Bench):
+    """It was larger than what a note holds; somebody deleted the copy."""
+    bench.write(THERE, b"winboot's own")
+    kept = rf"{FOLDER}\former\files\abc"
+    former = f"[pscustomobject]@{{ path = '{THERE}'; bytes = $null; kept = '{kept}' }}"
+
+    answer = call(bench, f"Restore-File -Former ({former})")
+
+    assert (answer.id.partition(",")[0], kept in answer.message) == ("FormerLost", True)
+    assert bench.file(THERE) == b"winboot's own"

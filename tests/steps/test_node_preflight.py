@@ -194,14 +194,21 @@ def no_way_out(bench: Bench) -> None:
     bench.machine.network.routes.clear()
 
 
+def address_of_another(bench: Bench) -> None:
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    uplink.ipv4[0].state = "Duplicate"
+
+
 @pytest.mark.parametrize(
     ("do", "id_", "message", "next_step"),
     [
         (client, "NotServer", "this is Windows Client, not Windows Server", "Windows Server only"),
         (second_way_out, "DefaultRoutes", "default routes lead through 2 adapters", "gateway on one adapter"),
         (no_way_out, "NoAddress", "no IPv4 address of this machine can be the node address", "node_ip"),
+        (address_of_another, "AddressState", "the address 10.0.0.21 is Duplicate", "Wait for DHCP"),
     ],
-    ids=["a client Windows", "two gateways", "no address"],
+    ids=["a client Windows", "two gateways", "no address", "an address that another machine has"],
 )
 def test_a_machine_that_cannot_become_a_node_says_why(
     bench: Bench, do: Callable[[Bench], None], id_: str, message: str, next_step: str

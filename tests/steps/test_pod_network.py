@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from winboot_lab.programs import hcn
+from winboot_lab.windows.network import Adapter, Network
 
 from tests.lab.hands import Hand, endpoint, forwarding_off, network, remove_network, replace, stop
 from tests.lab.site import Site
-from tests.steps.bench import Bench
+from tests.steps.bench import Bench, Release
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
 from winboot.hints import HINTS
@@ -154,6 +155,66 @@ def test_a_network_of_another_kind_on_the_adapter_is_named_before_anything_is_cu
     assert "Remove-HnsNetwork" in problem.hint
 
 
+def team(network: Network, uplink: Adapter) -> None:
+    """What Get-NetAdapter shows of a team of the old kind."""
+    uplink.team = True
+
+
+def their_switch(network: Network, uplink: Adapter) -> None:
+    """Somebody's Hyper-V switch `Virtual Machines`: the host's own interface in it has the address."""
+    uplink.name, uplink.physical = "vEthernet (Virtual Machines)", False
+    network.add_adapter("NIC 1", "Intel(R) Ethernet Converged Network Adapter", mac=uplink.mac)
+
+
+def converged(network: Network, uplink: Adapter) -> None:
+    """A switch over two cards (SET) with an interface for storage and one for management beside each other."""
+    their_switch(network, uplink)
+    network.add_adapter("NIC 2", "Intel(R) Ethernet Converged Network Adapter #2")
+    network.add_adapter("vEthernet (SMB)", "Hyper-V Virtual Ethernet Adapter #2", physical=False)
+
+
+@pytest.mark.parametrize("release", ["2022", "2025"])
+@pytest.mark.parametrize("profile", ["win-bridge", "flannel-host-gw", "azure"])
+@pytest.mark.parametrize(
+    ("furnish", "says"),
+    [
+        (team, "the node's address is on Ethernet, a team of the kind LBFO"),
+        (
+            their_switch,
+            "the node's address is on vEthernet (Virtual Machines), an interface of a Hyper-V switch",
+        ),
+        (
+            converged,
+            "the node's address is on vEthernet (Virtual Machines), an interface of a Hyper-V switch",
+        ),
+    ],
+)
+def test_an_adapter_that_carries_no_switch_is_refused_before_anything_is_cut(
+    furnish: Callable[[Network, Adapter], None], says: str, profile: str, release: Release
+):
+    bench = Bench(spec=a_spec_of(profile), release=release)
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    furnish(bench.machine.network, uplink)
+    before = bench.machine.network.tree()
+
+    problem = bench.run(STEP).problem(STEP)
+
+    assert (problem.id, problem.message[: len(says)]) == ("AdapterRefused", says)
+    assert HINTS["AdapterRefused"] in problem.hint
+    assert bench.machine.network.tree() == before
+    assert not [one.name for one in bench.machine.tasks.all() if one.name.startswith("detached-")]
+
+
+def test_a_team_carries_a_switch_on_windows_2019():
+    bench = Bench(spec=a_spec_of("win-bridge"), release="2019")
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    team(bench.machine.network, uplink)
+
+    assert bench.run(STEP).ended == "detached"
+
+
 def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_where_to_read(node: Node):
     """It gets no answer from the API server, or may not read its Node: its log says which."""
     node.undo(STEP)
@@ -282,3 +343,33 @@ def test_a_run_that_is_killed_is_taken_back_by_the_second_line(joined: Callable[
     assert node.state(rf"detached\{id_}.json")["state"] == "failed"
     assert node.machine.reachable()
     assert not [one.name for one in node.machine.tasks.all() if one.name.startswith("detached-")]
+
+
+def test_an_agent_that_a_cut_left_half_way_is_not_started_by_what_depends_on_it(node: Node):
+    """The control manager starts kube-proxy with the machine, and before it whatever it depends on, by hand or not."""
+    node.undo(STEP)
+    machine, flanneld = node.machine, node.machine.services.need("flanneld")
+    cuts: list[float] = []
+
+    def look() -> None:
+        if flanneld.status == "Running":
+            cuts.append(machine.time.seconds)
+            machine.power_off()
+            machine.after(20, machine.power_on, lasting=True)
+        else:
+            machine.after(0.2, look, lasting=True)
+
+    machine.after(0.2, look, lasting=True)
+    node.run(STEP)
+    node.site.settle(300)
+
+    assert len(cuts) == 1
+    flanneld = machine.services.need("flanneld")
+    assert flanneld.status == "Stopped"
+    assert machine.reachable()
+    assert node.change(STEP).states == {STEP: "ok"}
+    started = {
+        one: node.registry(rf"SYSTEM\CurrentControlSet\Services\{one}", "Start")
+        for one in ("flanneld", "kube-proxy")
+    }
+    assert started == {"flanneld": 2, "kube-proxy": 2}

@@ -116,6 +116,16 @@ def test_an_error_before_the_first_step_gives_the_mutex_back(bench: Bench):
     assert other.invoke("mutex.wait", {"handle": handle, "milliseconds": 0}).objects == ["acquired"]
 
 
+def test_what_keeps_a_run_from_beginning_is_the_reason_of_its_end(bench: Bench):
+    text = bench.text(STEP).replace("function Enter-Run {", "function Enter-Run { throw 'no mutex'", 1)
+
+    told = bench.run_text(text)
+
+    problem = told.events[-1]["problem"]
+    assert (told.ended, problem["id"]) == ("failed", "RunFailed")
+    assert "no mutex" in problem["message"]
+
+
 def test_a_run_that_takes_over_raises_the_fence_before_it_has_the_mutex(bench: Bench):
     """So that the older run sees it at its next step and lets go."""
     bench.run(STEP)

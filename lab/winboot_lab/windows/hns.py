@@ -109,6 +109,8 @@ class Hns:
         self._next_error: HnsError | None = None
         # Faults: how often, and how long (lab seconds), calls of a method below a path hang.
         self._hangs: list[tuple[str, str, float]] = []
+        # A fault: load balancers are in a state in which no network goes before them.
+        self.blocking_lists = False
         # A fault: so many attachments are refused, as right after a network was made (flannel-io/flannel#1112).
         self.busy_attachments = 0
         # How long (lab seconds) it takes until a new network knows its ManagementIP.
@@ -370,6 +372,12 @@ class Hns:
 
     def remove_network(self, network: Json) -> None:
         """Remove a network with its endpoints; the last one of an adapter gives it back."""
+        if self.blocking_lists and self.policy_lists:
+            # From 17763.1554 on (AgentBaker, cleanupnetwork.ps1). What HNS says then is recorded nowhere: nobody may
+            # build on this code.
+            raise HnsError(
+                0x80070020, "The process cannot access the file because it is being used by another process."
+            )
         for endpoint in [e for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]]:
             self.remove_endpoint(endpoint)
         del self.networks[network["ID"]]

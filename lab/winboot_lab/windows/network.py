@@ -106,6 +106,9 @@ class Adapter:
     wireless: bool = False
     # A team of the old kind (LBFO).
     team: bool = False
+    # False: no protocol is bound to it, as to the virtual function of accelerated networking, which only carries the
+    # packets of another adapter with the same MAC address (learn.microsoft.com, "How Accelerated Networking works").
+    bound: bool = True
     # The wire it is on, and whether a DHCP server answers there.
     lan: Lan | None = None
     served: bool = False

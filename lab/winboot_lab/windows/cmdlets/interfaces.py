@@ -370,7 +370,7 @@ def get_interface(call: Call) -> None:
     chosen = on_interfaces(call, "MSFT_NetIPInterface")
     for version in versions:
         for adapter in chosen:
-            if adapter.switch is not None:
+            if adapter.switch is not None or not adapter.bound:
                 continue
             record = _show_interface(adapter, version)
             names = [n for n in (*_SWITCHED, "ConnectionState") if call.has(n)]
