@@ -28,7 +28,7 @@ from winboot.hook import Settings, Worker
 from winboot.hook.metrics import Log, MetricsServer
 from winboot.hook.work import NodeWork
 from winboot.join import Options
-from winboot.run import Stop
+from winboot.run import Patience, Stop
 
 
 @dataclass
@@ -58,7 +58,12 @@ class Story:
         pool = Pool.read(self.pool)
         with run_context([], _Quiet()) as (context, _):
             work = NodeWork(
-                pool, context, Options(ready=60.0), join_timeout=1.0, drain_timeout=5.0, again=0.2
+                pool,
+                context,
+                Options(ready=60.0, patience=Patience(first=0.5, reconnect=30.0)),
+                join_timeout=1.0,
+                drain_timeout=5.0,
+                again=0.2,
             )
         provider: Any = pool.provider
         queue = provider.hooks(self.aws.queue())
@@ -161,7 +166,8 @@ def test_another_clusters_machine_is_left_alone(story: Story) -> None:
     story.aws.group("theirs", story.aws.network(), cluster="kubernetes.io/cluster/other")
     story.aws.scale("theirs", 1)
 
-    said = story.run(story.worker())
+    # It stays in the queue, where it comes again after its visibility timeout.
+    said = story.run(story.worker(visibility=60, idle=0.5))
 
     assert any(line["message"].startswith("left alone") for line in said)
     assert list(story.aws.states("theirs").values()) == ["Pending:Wait"]

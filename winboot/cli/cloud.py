@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,6 +37,7 @@ class CheckOutput(StrEnum):
 class CloudName(StrEnum):
     """The clouds whose rights are known."""
 
+    aws = "aws"
     azure = "azure"
 
 
@@ -75,11 +76,38 @@ def policy(
             help="azure: where the role may be assigned, /subscriptions/ID or a resource group below."
         ),
     ] = "/subscriptions/00000000-0000-0000-0000-000000000000",
+    cluster: Annotated[
+        str, typer.Option(help="aws: the NAME of the tag kubernetes.io/cluster/NAME on what may be changed.")
+    ] = "",
+    queue: Annotated[
+        str, typer.Option(help="aws: the ARN of the queue that lifecycle hooks write to.")
+    ] = "*",
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="aws: only inventory, password, hook, routes or replace (repeat); default: all."),
+    ] = None,
 ) -> None:
     """Print the least that winboot must be allowed to do, as the cloud's own tools read it."""
+    if name is CloudName.aws:
+        typer.echo(json.dumps(_aws_policy(cluster, queue, part or []), indent=2))
+        return
     from winboot.cloud.azure_policy import role
 
     typer.echo(role(scope), nl=False)
+
+
+def _aws_policy(cluster: str, queue: str, parts: list[str]) -> dict[str, Any]:
+    from winboot.cloud.aws_policy import PARTS, policy
+
+    if not cluster:
+        raise UsageError(
+            "--cluster is missing", hint="The policy lets winboot change that cluster's machines alone."
+        )
+    chosen = [one for one in PARTS if not parts or one in parts]
+    for one in parts:
+        if one not in PARTS:
+            raise UsageError(f"--part {one}: there is no such part", hint=f"One of {', '.join(PARTS)}.")
+    return policy(chosen, cluster=cluster, queue=queue)
 
 
 def _named(node: str, inventory: InventoryFile) -> NodeSpec:

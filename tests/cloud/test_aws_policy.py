@@ -1,0 +1,86 @@
+"""The printed policy is what the product calls: no more, and no less."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cloud.aws_site import AwsSite
+from tests.cloud.test_aws_inventory import a_pool
+from winboot.cli import run
+from winboot.cloud.aws_policy import PARTS, RIGHTS, policy
+from winboot.cloud.base import HookAction
+from winboot.cloud.pool import Pool
+
+
+def everything_done(aws: AwsSite, provider: Any, pool: Pool) -> None:
+    """Each thing that winboot does in AWS, once."""
+    aws.group("pool", aws.network())
+    aws.scale("pool", 1)
+    ((host, _),) = pool.asked()
+    provider.password(host, aws.key_file, timeout=0, wait=lambda seconds: True)
+    hooks = provider.hooks(aws.queue())
+    hooks._long_poll = 0
+    (letter,) = hooks.receive(1, 30)
+    action = HookAction("launch", host.id, "pool", "launching")
+    hooks.extend(letter, 30)
+    assert hooks.state(action) == "Pending:Wait"
+    hooks.heartbeat(action)
+    assert hooks.complete(action, "CONTINUE") and not hooks.complete(action, "CONTINUE")
+    hooks.delete(letter)
+    tables = aws.client("ec2").describe_route_tables(
+        Filters=[{"Name": "vpc-id", "Values": [host.data["vpc_id"]]}]
+    )
+    aws.client("ec2").create_tags(
+        Resources=[tables["RouteTables"][0]["RouteTableId"]],
+        Tags=[{"Key": "kubernetes.io/cluster/prod", "Value": "owned"}],
+    )
+    changed = provider.ensure_forwarding(host, ("10.244.1.0/24",))
+    assert len(changed) == 2 and "source/destination check" in changed[0]
+    other = aws.instance(aws.network(), cluster="owned")["InstanceId"]
+    aws.client("ec2").replace_route(
+        RouteTableId=tables["RouteTables"][0]["RouteTableId"],
+        DestinationCidrBlock="10.244.1.0/24",
+        InstanceId=other,
+    )
+    host = provider.host(host.id)
+    assert len(provider.ensure_forwarding(host, ("10.244.1.0/24",))) == 1
+    assert provider.ensure_forwarding(host, ("10.244.1.0/24",)) == ()
+    seen = provider.forwarding(host, ("10.244.1.0/24",))
+    assert seen.forwards and [route.target for route in seen.routes] == [host.id]
+    provider.lifecycle().protect(host, protected=True)
+    provider.lifecycle().protect(host, protected=False)
+    provider.lifecycle().replace(host)
+
+
+def test_the_policy_is_the_set_of_recorded_calls(aws: AwsSite) -> None:
+    pool = Pool.read(a_pool(aws))
+    provider: Any = pool.provider
+    called: set[str] = set()
+
+    def note(model: Any, **rest: Any) -> None:
+        called.add(f"{model.service_model.endpoint_prefix}:{model.name}")
+
+    provider.calls.events().register("before-call", note)
+    everything_done(aws, provider, pool)
+
+    assert called == {right.action for right in RIGHTS}
+
+
+def test_what_changes_something_is_bound_to_the_clusters_tag_or_the_queue() -> None:
+    statements = policy(PARTS, cluster="prod", queue="arn:aws:sqs:eu-west-1:1:hooks")["Statement"]
+
+    for statement in statements:
+        reads = all(":Describe" in action for action in statement["Action"])
+        assert reads or "Condition" in statement or statement["Resource"].startswith("arn:aws:sqs:")
+    assert {action for one in statements for action in one["Action"]} == {right.action for right in RIGHTS}
+
+
+def test_the_command_prints_the_policy_of_the_parts_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hook"]) == 0
+    actions = {a for one in json.loads(capsys.readouterr().out)["Statement"] for a in one["Action"]}
+    assert actions == {right.action for right in RIGHTS if right.part in ("inventory", "hook")}
+    assert run(["cloud", "policy", "aws"]) == 64
+    assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hok"]) == 64

@@ -1,0 +1,67 @@
+"""Which rights winboot needs in AWS: one table, from which the policy is printed and which tests hold against the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Part = Literal["inventory", "password", "hook", "routes", "replace"]
+# What the calls of the inventory need is needed by every other part, too.
+PARTS: Final[tuple[Part, ...]] = ("inventory", "password", "hook", "routes", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One call: IAM's `service:Operation`, what it is for, and how far it can be narrowed.
+
+    `resource` is `*` for what IAM cannot narrow (Describe calls), `tagged` for what carries the cluster's tag, and
+    `queue` for the hook's queue (service authorization reference of EC2, EC2 Auto Scaling and SQS).
+    """
+
+    action: str
+    part: Part
+    why: str
+    resource: Literal["*", "tagged", "queue"] = "*"
+
+
+RIGHTS: Final = (
+    Right("ec2:DescribeInstances", "inventory", "which machines there are"),
+    Right("ec2:GetPasswordData", "password", "password: {ec2_key: …}", "tagged"),
+    Right("sqs:ReceiveMessage", "hook", "messages of lifecycle hooks", "queue"),
+    Right("sqs:ChangeMessageVisibility", "hook", "keep a message while its machine is worked on", "queue"),
+    Right("sqs:DeleteMessage", "hook", "a message is done with", "queue"),
+    Right("autoscaling:DescribeAutoScalingInstances", "hook", "does a machine still wait?"),
+    Right("autoscaling:RecordLifecycleActionHeartbeat", "hook", "ask for more time", "tagged"),
+    Right("autoscaling:CompleteLifecycleAction", "hook", "let a machine in, or go", "tagged"),
+    Right("ec2:DescribeRouteTables", "routes", "routes to pods"),
+    Right("ec2:ModifyInstanceAttribute", "routes", "switch the source/destination check off", "tagged"),
+    Right("ec2:CreateRoute", "routes", "a route to the pods of a node", "tagged"),
+    Right("ec2:ReplaceRoute", "routes", "a route that points elsewhere, or nowhere", "tagged"),
+    Right("autoscaling:TerminateInstanceInAutoScalingGroup", "replace", "repair --by replace", "tagged"),
+    Right("autoscaling:SetInstanceProtection", "replace", "keep a machine while it is worked on", "tagged"),
+)
+
+
+def rights(parts: Iterable[Part]) -> tuple[Right, ...]:
+    """The rights of some parts; the inventory's are always among them."""
+    wanted = {"inventory", *parts}
+    return tuple(one for one in RIGHTS if one.part in wanted)
+
+
+def policy(parts: Iterable[Part], *, cluster: str, queue: str = "*") -> dict[str, Any]:
+    """The IAM policy. `cluster` is the name in the tag kubernetes.io/cluster/NAME, `queue` the queue's ARN."""
+    return {"Version": "2012-10-17", "Statement": list(_statements(rights(parts), cluster, queue))}
+
+
+def _statements(wanted: tuple[Right, ...], cluster: str, queue: str) -> Iterator[dict[str, Any]]:
+    tag = f"aws:ResourceTag/kubernetes.io/cluster/{cluster}"
+    forms: dict[str, tuple[str, dict[str, Any]]] = {
+        "*": ("WinbootReads", {"Resource": "*"}),
+        "tagged": ("WinbootChangesItsCluster", {"Resource": "*", "Condition": {"StringLike": {tag: "*"}}}),
+        "queue": ("WinbootWorksOnTheQueue", {"Resource": queue}),
+    }
+    for kind, (name, rest) in forms.items():
+        actions = sorted(one.action for one in wanted if one.resource == kind)
+        if actions:
+            yield {"Sid": name, "Effect": "Allow", "Action": actions, **rest}
