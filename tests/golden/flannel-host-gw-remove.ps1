@@ -512,17 +512,40 @@ function Disable-NetworkAgent {
     # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
-    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    $dependents = @(Get-StartingDependent -Name $Name)
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z'; dependents = $dependents }
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
+    foreach ($one in $dependents) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', 'demand') }
     Stop-RunningService -Name $Name
 }
 
+function Get-StartingDependent {
+    # What starts with the machine and depends on the agent, as noted before or as it is: the control manager would start the agent for
+    # it, also one that does not start by itself (a guarded run that a cut ends).
+    param([string]$Name)
+    $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
+    if ($noted.Count -gt 0) { return $noted }
+    $service = Read-Service -Name 'kube-proxy'
+    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) { return }
+    @{ name = 'kube-proxy'; start = $service.start }
+}
+
 function Enable-NetworkAgent {
-    # After a guarded run: from now on it starts with the machine.
+    # After a guarded run: from now on it starts with the machine, and what depends on it.
     param([string]$Name)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
+    foreach ($one in $dependents) {
+        if ($null -ne (Get-ServiceState -Name $one.name)) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start) }
+    }
     Remove-File -Path (Get-StatePath -Name 'held.json')
+}
+
+function Get-Hold {
+    # Who is kept from starting, and why; nothing where nobody is.
+    $hold = Read-StateJson -Name 'held.json'
+    if ($hold -and (Read-Member -Object $hold -Names 'agent')) { $hold }
 }
 
 function Get-UnknownText {
@@ -2194,6 +2217,38 @@ function Restore-PodRoute {
 function Get-ServicePath {
     param([string]$Name)
     "SYSTEM\CurrentControlSet\Services\$Name"
+}
+
+function Read-Service {
+    param([string]$Name)
+    $path = Get-ServicePath $Name
+    $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
+    if (-not (Test-RegistryKey $path)) { return $is }
+    $is.command_line = Read-Registry $path 'ImagePath'
+    $start = [int](Read-Registry $path 'Start')
+    $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
+    if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
+    $is.account = Read-Registry $path 'ObjectName'
+    $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
+    $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
+    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
+    $is
+}
+
+function ConvertFrom-FailureAction {
+    # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
+    param($Bytes)
+    $raw = [byte[]]@($Bytes)
+    if ($raw.Length -lt 20) { return '' }
+    # No more than there are bytes for, whatever the count says.
+    $count = [Math]::Min([BitConverter]::ToInt32($raw, 12), [Math]::Floor(($raw.Length - 20) / 8))
+    $actions = for ($index = 0; $index -lt $count; $index++) {
+        $kind = [BitConverter]::ToInt32($raw, 20 + 8 * $index)
+        if ($kind -eq 1) { $kind = 'restart' }
+        "$kind/$([BitConverter]::ToInt32($raw, 24 + 8 * $index))"
+    }
+    "$($actions -join ' ') reset=$([BitConverter]::ToInt32($raw, 0))"
 }
 
 function Get-ServiceState {

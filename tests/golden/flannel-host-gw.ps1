@@ -900,16 +900,33 @@ function Disable-NetworkAgent {
     # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
-    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z' }
+    $dependents = @(Get-StartingDependent -Name $Name)
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z'; dependents = $dependents }
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
+    foreach ($one in $dependents) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', 'demand') }
     Stop-RunningService -Name $Name
 }
 
+function Get-StartingDependent {
+    # What starts with the machine and depends on the agent, as noted before or as it is: the control manager would start the agent for
+    # it, also one that does not start by itself (a guarded run that a cut ends).
+    param([string]$Name)
+    $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
+    if ($noted.Count -gt 0) { return $noted }
+    $service = Read-Service -Name 'kube-proxy'
+    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) { return }
+    @{ name = 'kube-proxy'; start = $service.start }
+}
+
 function Enable-NetworkAgent {
-    # After a guarded run: from now on it starts with the machine.
+    # After a guarded run: from now on it starts with the machine, and what depends on it.
     param([string]$Name)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
+    $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
+    foreach ($one in $dependents) {
+        if ($null -ne (Get-ServiceState -Name $one.name)) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start) }
+    }
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
