@@ -294,5 +294,5 @@ def test_the_kept_copy_of_a_former_file_that_is_missing_is_named_and_nothing_is_
 
     answer = call(bench, f"Restore-File -Former ({former})")
 
-    assert (answer.id.partition(",")[0], kept in answer.message) == ("FormerLost", True)
+    assert (answer.id.removeprefix("winboot."), kept in answer.message) == ("FormerLost", True)
     assert bench.file(THERE) == b"winboot's own"

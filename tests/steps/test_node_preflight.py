@@ -206,7 +206,12 @@ def address_of_another(bench: Bench) -> None:
         (client, "NotServer", "this is Windows Client, not Windows Server", "Windows Server only"),
         (second_way_out, "DefaultRoutes", "default routes lead through 2 adapters", "gateway on one adapter"),
         (no_way_out, "NoAddress", "no IPv4 address of this machine can be the node address", "node_ip"),
-        (address_of_another, "AddressState", "the address 10.0.0.21 is Duplicate", "Wait for DHCP"),
+        (
+            address_of_another,
+            "AddressState",
+            "the address 10.0.0.21 is Duplicate; 10.0.0.10:6443 does not answer by TCP from this machine",
+            "Wait for DHCP",
+        ),
     ],
     ids=["a client Windows", "two gateways", "no address", "an address that another machine has"],
 )
