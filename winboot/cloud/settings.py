@@ -191,8 +191,67 @@ class AwsFile(CloudFile):
         return not self.strict_permissions
 
 
-# The Azure provider adds its own.
-MODELS: Final[dict[ProviderName, type[CloudFile]]] = {"aws": AwsFile}
+_MACHINE: Final = "Microsoft.Compute/virtualMachines"
+_INSTANCE: Final = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
+
+
+class AzureFile(CloudFile):
+    """`*.azure.yaml`."""
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        **CloudFile.elsewhere,
+        "auth_source": "nothing: environment, workload identity, managed identity or `az login`, the first that answers",
+        "client_id": "nothing: credentials come from the environment, an identity or `az login`",
+        "secret": "nothing: credentials come from the environment, an identity or `az login`",
+        "exclude_host_filters": "exclude_filters",
+        "conditional_groups": "groups",
+        "plain_host_names": "nothing: names are those of `hostnames`",
+    }
+
+    subscription_id: str = Field(default="", description="default: AZURE_SUBSCRIPTION_ID")
+    include_vm_resource_groups: OneOrMany[str] = Field(
+        default=("*",), description="resource groups of virtual machines and Flexible scale sets; * is all"
+    )
+    include_vmss_resource_groups: OneOrMany[str] = Field(
+        default=("*",), description="resource groups of Uniform scale sets; * is all"
+    )
+    filters: _Filters = Field(default={}, description="words of azure_rm, and tags: {tag:pool: windows}")
+    exclude_filters: tuple[_Filters, ...] = Field(
+        default=(), description="filters of machines that are left out"
+    )
+
+    def connection(self) -> dict[str, Any]:
+        """The subscription."""
+        return {"subscription": self.subscription_id}
+
+    def queries(self, ids: tuple[str, ...] = ()) -> tuple[Query, ...]:
+        """One for both kinds of machines where their resource groups are the same, else one for each kind."""
+        machines, instances = (
+            _groups(self.include_vm_resource_groups),
+            _groups(self.include_vmss_resource_groups),
+        )
+        if machines == instances:
+            return (Query(ids, self.filters, machines),)
+        return (
+            Query(ids, {**self.filters, "resource_type": (_MACHINE,)}, machines),
+            Query(ids, {**self.filters, "resource_type": (_INSTANCE,)}, instances),
+        )
+
+    def excluded(self, ids: tuple[str, ...] = ()) -> tuple[Query, ...]:
+        """The machines of `exclude_filters`."""
+        return tuple(Query(ids=ids, filters=filters) for filters in self.exclude_filters)
+
+    @property
+    def chooses_states(self) -> bool:
+        """Whether the filters name states."""
+        return "powerstate" in self.filters
+
+
+def _groups(named: tuple[str, ...]) -> tuple[str, ...]:
+    return () if "*" in named else tuple(sorted(one.lower() for one in named))
+
+
+MODELS: Final[dict[ProviderName, type[CloudFile]]] = {"aws": AwsFile, "azure": AzureFile}
 
 
 def read_cloud_file(path: Path) -> tuple[CloudFile, Table]:
