@@ -101,6 +101,11 @@ def _refuse_what_the_cloud_cannot(provider: Provider, host: CloudHost, depth: De
         raise UsageError(
             f"{host.id}: EC2 does not reimage instances", hint="`--by replace` starts another one."
         )
+    if depth == "replace" and host.data.get("orchestration") == "flexible":
+        raise UsageError(
+            f"{host.name} is an instance of the Flexible scale set {host.group}: winboot replaces those of Uniform ones",
+            hint="Use `--by reimage`.",
+        )
     if depth == "replace" and not host.group:
         raise UsageError(
             f"{host.name} belongs to no group or scale set: nothing would start another machine",

@@ -179,6 +179,12 @@ def test_what_the_cloud_cannot_do_is_refused_before_anything_is_touched(bench: C
     alone = replace(scene.spec, machine=replace(scene.spec.machine, provider_id=f"azure://{identifier}"))
     with pytest.raises(UsageError, match="no group"):
         scene.plan("replace", alone)
+    flexible = scene.arm.add_machine("flex_1", address="10.1.0.8", scale_set="flex")
+    one = replace(scene.spec, machine=replace(scene.spec.machine, provider_id=f"azure://{flexible}"))
+    with pytest.raises(UsageError, match="Flexible"):
+        scene.plan("replace", one)
+    with pytest.raises(UsageError, match="Flexible"):
+        scene.azure.replace(scene.machine_of(f"azure://{flexible}")[1])
     unknown = replace(scene.spec, machine=replace(scene.spec.machine, provider_id=None))
     scene.cluster.node_facts = a_node(provider_id="")
     with pytest.raises(UsageError, match="which machine"):

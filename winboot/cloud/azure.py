@@ -298,6 +298,11 @@ class Azure:
                 hint="--by reimage gives a single virtual machine a fresh disk.",
             )
         resource, sets = ResourceId.parse(host.id), self._client.virtual_machine_scale_sets
+        if not resource.scale_set:
+            raise UsageError(
+                f"{host.name} is an instance of the Flexible scale set {host.group}: winboot replaces those of Uniform ones",
+                hint="Use --by reimage, or delete the virtual machine and raise the capacity.",
+            )
         what = f"replace {host.name}"
         with _mapped(what):
             wanted = int(_at(sets.get(resource.group, host.group), "sku", "capacity") or 0)
