@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,7 +16,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 # What the how-to pages add is not there.
 EXAMPLES = ("error_reporting", "antrea")
 # In code style, from the top of the repository; `<step>` and `*` stand for any name.
-PATH = re.compile(r"`((?:winboot|templates|profiles|inventories|tests|docs|benchmarks)/[^`\s:]*)`")
+PATH = re.compile(r"`((?:winboot|lab|templates|profiles|inventories|tests|docs|benchmarks)/[^`\s:]*)`")
 
 
 def links(page: Path) -> Iterator[str]:
@@ -42,3 +44,42 @@ def test_every_file_that_is_named_is_there(page: Path) -> None:
     named = PATH.findall(page.read_text(encoding="utf-8"))
 
     assert [path for path in named if not any(one in path for one in EXAMPLES) and not is_there(path)] == []
+
+
+ARCHITECTURE: Final = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+# What somebody asks on the first day, by the words of the page.
+QUESTIONS: Final = (
+    "what `winboot join` does",
+    "where a profile key is checked",
+    "what text will run for a step",
+    "how a network solution differs",
+    "what happens when a login is refused",
+    "what an exit code means",
+    "when something is tried again",
+    "where a quirk of Windows Server 2025 is kept",
+    "how to add a network",
+    "a lab cmdlet",
+    "where a bootstrap token is minted",
+    "which tests hold admission and drain",
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_of_the_first_day_is_answered_by_two_files_at_most(question: str) -> None:
+    rows = [line for line in ARCHITECTURE.splitlines() if line.startswith("| ") and question in line]
+
+    assert len(rows) == 1
+    answer = rows[0].split("|")[2]
+    if not rows[0].startswith("| how to add"):  # one row for three pages, one for each
+        assert 1 <= len({*PATH.findall(answer), *LINK.findall(answer)}) <= 2
+
+
+def test_the_arrow_on_the_page_is_the_one_that_is_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    start = ARCHITECTURE.index("    cli ")
+    shown = " ".join(ARCHITECTURE[start : ARCHITECTURE.index("\n\n", start)].split())
+
+    assert shown.split(" → ") == [layer.replace("winboot.", "") for layer in layers]

@@ -226,6 +226,11 @@ class ScriptRunner:
             node=self.node,
         )
 
+    def forget(self) -> None:
+        """Close, and drop the script: a quarter of a megabyte for each node that has ended."""
+        self.close()
+        self._script = ""
+
     def close(self) -> None:
         """End the session on the node, if there is one."""
         if self._transport is not None:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.join.fakes import FakeMachine, Found, Scene, Silent
 from winboot.errors import ConnectionLost, ProtocolError, Unreachable
-from winboot.fleet import Options, RunContext
+from winboot.fleet import NodeRun, Options, RunContext, run_nodes
 from winboot.join import join
 from winboot.report import Report
 from winboot.run import Patience, Stop
@@ -130,7 +130,11 @@ class Fleet:
         self.stop = Stop()
 
     def join(self) -> Report:
-        context = RunContext(
+        return join(self.specs, self.context(), Options(patience=PATIENCE, workers=32))
+
+    def context(self) -> RunContext:
+        """The ways to the canned machines; there is no cluster."""
+        return RunContext(
             connect=self._connect,
             cluster=lambda spec: None,
             listener=Silent(),
@@ -139,7 +143,6 @@ class Fleet:
             holder="me@laptop",
             stop=self.stop,
         )
-        return join(self.specs, context, Options(patience=PATIENCE, workers=32))
 
     def release(self) -> None:
         """Let the threads of those that hang end."""
@@ -208,6 +211,22 @@ def test_a_fleet_needs_no_file_for_a_node_that_waits(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     assert {node.failure.name for node in report.nodes if node.failure is not None} == {"Unreachable"}
+
+
+def test_a_node_that_has_ended_holds_no_script(tmp_path: Path) -> None:
+    """A thousand of them would be a quarter of a gigabyte."""
+    fleet = Fleet(tmp_path, ["gone"], nodes=20)
+    ended: list[NodeRun] = []
+    sizes: list[int] = []
+
+    def work(run: NodeRun) -> None:
+        sizes.append(len(run.runner._script))
+        ended.append(run)
+
+    run_nodes("plan", work, fleet.specs, fleet.context(), Options(patience=PATIENCE))
+
+    assert min(sizes) > 100_000
+    assert [run.runner._script for run in ended] == [""] * 20
 
 
 def test_an_interrupted_run_ends_in_seconds_whatever_its_nodes_do(

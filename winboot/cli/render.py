@@ -23,7 +23,10 @@ def render(
         bool, typer.Option("--explain", help="Say why each step and setting is there.")
     ] = False,
 ) -> None:
-    """Show the PowerShell that would run, without contacting anything."""
+    """Show the PowerShell that would run, without contacting anything.
+
+    The script always has every step: --only and --skip narrow what --explain shows, nothing else.
+    """
     from winboot.cli.targets import load_targets
     from winboot.errors import UsageError
     from winboot.join import Options, prepare

@@ -196,7 +196,7 @@ class NodeRun:
 
     def _close(self) -> None:
         if self._runner is not None:
-            self._runner.close()
+            self._runner.forget()
         if self._journal is not None:
             self._journal.close()
 
