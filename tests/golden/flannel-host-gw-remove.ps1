@@ -357,7 +357,8 @@ function Invoke-Detached {
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        try { Complete-DetachedRun -Status $status -Ended $ended }
+        # Two minutes of patience: nobody else can say how it ended.
+        try { Complete-DetachedRun -Status $status -Ended $ended -Tries 12 }
         catch {
             # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
             [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') })
@@ -372,12 +373,11 @@ function Invoke-Detached {
 
 function Complete-DetachedRun {
     # Notes how a run ended, once.
-    param([object]$Status, [object]$Ended)
+    param([object]$Status, [object]$Ended, [int]$Tries = 9)
     $Status.state = $Ended.State
     $Status.message = $Ended.Message
     $Status.ended = [DateTime]::UtcNow.Ticks
-    # Two minutes of patience: nobody else can say how it ended.
-    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries 12
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries $Tries
 }
 
 function Invoke-Guarded {

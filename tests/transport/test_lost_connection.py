@@ -148,12 +148,12 @@ def test_a_machine_that_stays_away_is_given_up(farm):
 @ONE_SEALED_ONE_TLS
 def test_a_connection_closed_while_idle_is_opened_again(farm, mode):
     """http.sys hangs up after two quiet minutes; the next run must not notice, sealed or not."""
-    machine = node(farm, says("done"), idle_s=0.05)
+    machine = node(farm, says("done"), idle_s=0.3)
 
     with transport(farm, machine, mode) as wire:
         for _ in range(3):
             assert list(wire.run("anything", {}, {})) == ["done"]
-            time.sleep(0.2)
+            time.sleep(0.7)
         assert [seen.action for seen in machine.requests].count("Create") == 1
     assert 400 not in [seen.status for seen in machine.requests]
 
