@@ -105,7 +105,6 @@ TEXTS = (
     CONFLIST,
     r"C:\k\kube-proxy.kubeconfig",
     r"C:\k\kube-proxy.yaml",
-    rf"{STATE}\boot.ps1",
     r"C:\ProgramData\containerd\certs.d\registry.k8s.io\hosts.toml",
 )
 

@@ -12,8 +12,11 @@ from winboot_lab.windows.snapshot import Tree, diff, without_chance
 from tests.lab.site import Site
 
 # Files of which only their presence and their access rules count: keys and certificates are new each time.
-# (host-local writes down where its last search ended.)
-_BY_CHANCE: Final = re.compile(r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d)$")
+# (host-local writes down where its last search ended, winboot which files it has hashed, with
+# their times, and what the adapters are in this boot.)
+_BY_CHANCE: Final = re.compile(
+    r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d|hashes\.json|network\.json)$"
+)
 # What happened, not how it is: logs, winboot's journal, fence and notes of runs that are over, and what flannel's
 # plugin writes down of each sandbox, under its id.
 _HISTORY: Final = re.compile(
@@ -22,8 +25,6 @@ _HISTORY: Final = re.compile(
 )
 # An overlay's address on the wire is drawn when its network is made.
 _VTEP: Final = re.compile(r',?\\"VtepMAC\\":\\"[^"]*"')
-# The snapshot of the network says in which boot it was taken; each join takes it again.
-_BOOT: Final = re.compile(r'"boot_id":"[^"]*"')
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
 
 
@@ -87,7 +88,7 @@ def _file(path: str, shown: Tree) -> Tree:
         content = shown.get("content")
         # A text says it all, and its hash would tell addresses apart that count as equal.
         return (
-            {**shown, "content": _BOOT.sub('"boot_id":"<boot>"', content["text"])}
+            {**shown, "content": content["text"]}
             if isinstance(content, dict) and "text" in content
             else shown
         )

@@ -7,37 +7,39 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-
-
-def lead_through(adapter: HTTPAdapter, via: tuple[str, int]) -> None:
-    """Let every connection of this adapter be dialled at `via` (host, port)."""
-    adapter.poolmanager.pool_classes_by_scheme = {"http": _pool(via), "https": _secure_pool(via)}
+from requests.adapters import BaseAdapter, HTTPAdapter
+from urllib3.connection import HTTPConnection
 
 
-def _pool(via: tuple[str, int]) -> type[HTTPConnectionPool]:
-    class Plain(HTTPConnection):
-        def _new_conn(self) -> socket.socket:
-            return _dialled(self, via, super()._new_conn)
+def lead_through(adapter: BaseAdapter, via: tuple[str, int]) -> None:
+    """Let every connection of this adapter be dialled at `via` (host, port).
 
-    class Pool(HTTPConnectionPool):
-        ConnectionCls = Plain
+    What makes its pools stays in charge of them: pypsrp's adapter has pools that can refuse a new connection.
+    """
+    assert isinstance(adapter, HTTPAdapter)
+    manager: Any = adapter.poolmanager
+    manager.pool_classes_by_scheme = {
+        scheme: _led(make, via) for scheme, make in manager.pool_classes_by_scheme.items()
+    }
 
-    return Pool
 
+def _led(make: Callable[..., Any], via: tuple[str, int]) -> Callable[..., Any]:
+    def pool(*args: Any, **kwargs: Any) -> Any:
+        made = make(*args, **kwargs)
+        connect = made.ConnectionCls
 
-def _secure_pool(via: tuple[str, int]) -> type[HTTPSConnectionPool]:
-    class Secure(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            return _dialled(self, via, super()._new_conn)
+        def led(*args: Any, **kwargs: Any) -> Any:
+            connection = connect(*args, **kwargs)
+            connection._new_conn = partial(_dialled, connection, via, connection._new_conn)
+            return connection
 
-    class Pool(HTTPSConnectionPool):
-        ConnectionCls = Secure
+        made.ConnectionCls = led
+        return made
 
-    return Pool
+    return pool
 
 
 def _dialled(

@@ -175,8 +175,9 @@ class Wire(_TransportHTTP):
         # laptop's REQUESTS_CA_BUNDLE is no opinion about this machine.
         session.trust_env = False
         session.headers["User-Agent"] = "winboot"
-        plain = HTTPAdapter(max_retries=0)
-        secure = _TlsAdapter(self._tls) if self._tls is not None else plain
+        # pypsrp's own adapter can be told to open no new connection, which sealed messages need.
+        plain = session.get_adapter("http://")
+        secure = _TlsAdapter(self._tls) if self._tls is not None else session.get_adapter("https://")
         if self._via is not None:
             lead_through(plain, self._via)
             lead_through(secure, self._via)
