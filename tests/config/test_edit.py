@@ -44,7 +44,7 @@ def test_a_value_is_put_where_it_belongs_and_the_rest_stays(text: str) -> None:
 
 def test_a_path_through_a_value_is_refused() -> None:
     """With its line."""
-    with pytest.raises(InvalidInput, match=r"line 2: artifacts\.sha256 is no map"):
+    with pytest.raises(InvalidInput, match=r"line 2: artifacts\.sha256 is not a mapping"):
         put("artifacts:\n  sha256: all\n", ("artifacts", "sha256"), {"a": "b"})
 
 

@@ -264,7 +264,7 @@ def test_a_ca_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
     a_spec(tmp_path)
     (tmp_path / "ca.crt").write_text("nothing", encoding="utf-8")
     machine = load_inventory(tmp_path / "inventory.yaml")["win-1"]
-    with pytest.raises(InvalidInput, match="holds no certificate"):
+    with pytest.raises(InvalidInput, match="does not contain a certificate"):
         resolve(machine.profile, machine)
 
 

@@ -396,7 +396,7 @@ function Wait-Task {
 function Get-BootTaskDifference {
     # The stored script, its task, and the record that it works from.
     Get-FileDifference (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
-    Get-TaskDifference 'boot' (New-BootTask)
+    Get-TaskDifference -Name 'boot' -Task (New-BootTask)
     Get-RecordDifference
 }
 

@@ -826,6 +826,7 @@ DAMAGES: tuple[Damage, ...] = (
         "the feature is taken away",
         "feature Containers",
         r"registry HKLM\SYSTEM\CurrentControlSet\Services\hns\State: EnableCompartmentNamespace",
+        "HNS network External",
         "HNS network cbr0",
         "HNS endpoint cbr0_ep",
         "service kube-proxy: state",

@@ -396,7 +396,7 @@ def test_a_proxy_with_a_password_is_refused(tmp_path: Path) -> None:
         load_inventory(tmp_path / "inventory.yaml")
 
     told = "\n".join(map(str, refused.value.problems))
-    assert "the address holds a user or a password" in told
+    assert "contains a user or a password" in told
 
 
 # ---- the search itself ---------------------------------------------------------------------------------

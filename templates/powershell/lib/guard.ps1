@@ -9,7 +9,8 @@ function Get-GuardDifference {
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
     $addresses = @($own | ForEach-Object { $_.addresses } | ForEach-Object { $_.ip })
-    $what = if ($addresses.Count -gt 0) { "guard of the static address $($addresses -join ', ')" } else { "guard of the settings of $($own[0].name)" }
+    $what = "guard of the settings of $($own[0].name)"
+    if ($addresses.Count -gt 0) { $what = "guard of the static address $($addresses -join ', ')" }
     New-Difference -Key 'guard' -What $what -Is 'nobody' -Want 'the startup task'
 }
 
