@@ -4,7 +4,7 @@
 function Get-AccessText {
     # Owner, group and access rules of a file or folder, as SDDL.
     param([string]$Path)
-    (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+    (Read-Access -Path $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
 }
 
 function Read-Access {
@@ -39,15 +39,15 @@ function Get-PrivateAccess {
 function Set-PrivateAccess {
     # Gives a file or folder these rules, and Administrators as the owner.
     param([string]$Path, [switch]$Readable)
-    Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+    Set-AccessText -Path $Path -Sddl (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
 }
 
 function Set-PrivateFolder {
     # Makes the folder, for SYSTEM and Administrators alone.
     param([string]$Path)
-    Assert-NoLink $Path
+    Assert-NoLink -Path $Path
     [void][IO.Directory]::CreateDirectory($Path)
-    if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+    if ((Get-Stranger -Path $Path) -or (Get-StrangeOwner -Path $Path)) { Set-PrivateAccess -Path $Path }
 }
 
 function Test-Trusted {
@@ -62,7 +62,7 @@ function Test-Trusted {
 function Get-Stranger {
     # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
     param([string]$Path)
-    $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $rules = (Read-Access -Path $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
     if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
 }
@@ -70,8 +70,8 @@ function Get-Stranger {
 function Get-StrangeOwner {
     # The SID of an owner who is no administrator, or null. An owner may always change the rules.
     param([string]$Path)
-    $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
-    if (Test-Trusted $owner) { $null } else { $owner }
+    $owner = (Read-Access -Path $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+    if (Test-Trusted -Sid $owner) { $null } else { $owner }
 }
 
 function Get-StrangeWriter {
@@ -79,7 +79,7 @@ function Get-StrangeWriter {
     # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
     # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
     param([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself)
-    $security = Read-Access $Path
+    $security = Read-Access -Path $Path
     $found = @(
         $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
         foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
@@ -89,7 +89,7 @@ function Get-StrangeWriter {
             if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
         }
     )
-    $strange = @($found | Where-Object { -not (Test-Trusted $_) } | Sort-Object -Unique)
+    $strange = @($found | Where-Object { -not (Test-Trusted -Sid $_) } | Sort-Object -Unique)
     if ($strange) { $strange -join ', ' } else { $null }
 }
 
@@ -103,8 +103,8 @@ function Test-Link {
 function Assert-NoLink {
     # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
     param([string]$Path)
-    foreach ($part in @(Get-ParentPath $Path) + $Path) {
-        if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+    foreach ($part in @(Get-ParentPath -Path $Path) + $Path) {
+        if (Test-Link -Path $part) { Stop-Step -Id 'FolderIsLink' -Message "$part is a link to another place, and winboot follows none" }
     }
 }
 
@@ -118,22 +118,22 @@ function Get-ParentPath {
 function Save-FormerAccess {
     # Notes owner and access rules, before they are changed.
     param([string]$Path)
-    Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
+    Save-FormerValue -Kind 'Access' -Key $Path -Value @{ path = $Path; sddl = (Get-AccessText -Path $Path) }
 }
 
 function Save-SecretFile {
     # Notes a file that will hold a secret of ours: that there was none, or its text and access rules, kept where only SYSTEM
     # and Administrators can read them.
     param([string]$Path)
-    if (Test-FormerNote 'File' $Path) { return }
-    if ([IO.File]::Exists($Path)) { Save-FormerAccess $Path }
-    Save-FormerFile $Path
+    if (Test-FormerNote -Kind 'File' -Key $Path) { return }
+    if ([IO.File]::Exists($Path)) { Save-FormerAccess -Path $Path }
+    Save-FormerFile -Path $Path
 }
 
 function Restore-Access {
     # Puts owner and access rules back on what is still there.
     param([object]$Former)
     if (-not [IO.Directory]::Exists($Former.path) -and -not [IO.File]::Exists($Former.path)) { return }
-    if (Test-Link $Former.path) { return }
-    if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
+    if (Test-Link -Path $Former.path) { return }
+    if ((Get-AccessText -Path $Former.path) -cne $Former.sddl) { Set-AccessText -Path $Former.path -Sddl $Former.sddl }
 }

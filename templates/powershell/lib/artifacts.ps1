@@ -2,11 +2,11 @@ function Get-ArtifactDifference {
     # Where only the archive's hash is known, each file's own was noted when it was placed.
     param($Artifacts)
     foreach ($artifact in $Artifacts) {
-        $noted = Read-PlacedHash $artifact
+        $noted = Read-PlacedHash -Artifact $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
-            $is = Get-KnownHash $member.to
+            $is = Get-KnownHash -Path $member.to
             if ($want -and $is -eq $want) { continue }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
             New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
@@ -18,7 +18,7 @@ function Get-ArtifactDifference {
 function Read-PlacedHash {
     param($Artifact)
     $hashes = @{}
-    $noted = Read-StateJson "placed-$($Artifact.name).json"
+    $noted = Read-StateJson -Name "placed-$($Artifact.name).json"
     if ($noted -and $noted.archive -eq $Artifact['sha256']) {
         foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
     }
@@ -27,32 +27,32 @@ function Read-PlacedHash {
 
 function Install-Artifact {
     param($Artifacts)
-    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-OneArtifact $artifact } }
+    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact } }
 }
 
 function Install-OneArtifact {
     param($Artifact)
-    if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
-    $folder = Get-StatePath 'downloads'
-    Set-PrivateFolder $folder
+    if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
+    $folder = Get-StatePath -Name 'downloads'
+    Set-PrivateFolder -Path $folder
     $archive = "$folder\$($Artifact.file)"
-    if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
+    if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
     $unpacked = "$folder\$($Artifact.name)-unpacked"
-    Remove-Folder $unpacked
+    Remove-Folder -Path $unpacked
     [void][IO.Directory]::CreateDirectory($unpacked)
     $paths = @($Artifact.members | ForEach-Object { $_.path })
     if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
     else {
         # A slow disk with a scanner on it unpacks a megabyte in a second.
         $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
-        [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
     }
-    $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
-    Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
+    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+    Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
     # All is in place: what a scanner still reads is deleted by a later run.
     try {
-        Remove-Folder $unpacked -Tries 4
-        Remove-File $archive -Tries 4
+        Remove-Folder -Path $unpacked -Tries 4
+        Remove-File -Path $archive -Tries 4
     }
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
 }
@@ -66,13 +66,13 @@ function Remove-Folder {
 function Install-Member {
     param($Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-    $hash = Get-PathHash $from
+    $hash = Get-PathHash -Path $from
     if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
-        Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
+        Stop-Step -Id 'HashMismatch' -Message "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
     }
-    if ((Get-PathHash $Member.to) -ne $hash) {
-        foreach ($service in $Member['services']) { Save-RestartNeed $service }
-        Save-FormerFile $Member.to
+    if ((Get-PathHash -Path $Member.to) -ne $hash) {
+        foreach ($service in $Member['services']) { Save-RestartNeed -Name $service }
+        Save-FormerFile -Path $Member.to
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
         Move-FileOver -From $from -To $Member.to
     }
@@ -83,10 +83,10 @@ function Receive-Artifact {
     param($Artifact, [string]$Path)
     $want = $Artifact['sha256']
     $part = "$Path.part"
-    for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
+    for ($attempt = 1; ($hash = Get-PathHash -Path $part) -ne $want; $attempt++) {
         # The first attempts go on where an earlier one ended, the last ones start anew.
-        if ($attempt -gt 2) { Remove-File $part }
-        if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
+        if ($attempt -gt 2) { Remove-File -Path $part }
+        if ($attempt -gt 4) { Stop-Step -Id 'HashMismatch' -Message "$($Artifact.url) has sha256 $hash, expected $want" }
         Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
     }
     Move-FileOver -From $part -To $Path
@@ -102,7 +102,7 @@ function Receive-Rest {
     if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
     if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
     try {
-        $response = Wait-Task $request.GetResponseAsync() -Seconds 60
+        $response = Wait-Task -Task $request.GetResponseAsync() -Seconds 60
         try {
             # 206: the server goes on where we ask.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
@@ -116,7 +116,7 @@ function Receive-Rest {
         }
     }
     catch {
-        if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
+        if ($Last) { Stop-Step -Id 'DownloadFailed' -Message "${Url}: $($_.Exception.GetBaseException().Message)" }
         Start-Sleep -Seconds 2
     }
 }
@@ -130,11 +130,11 @@ function Save-Body {
     $told = [Diagnostics.Stopwatch]::StartNew()
     $total = 0L
     $before = 0L
-    while (($count = Wait-Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
+    while (($count = Wait-Task -Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
         $Target.Write($buffer, 0, $count)
         $total += $count
         if ($told.Elapsed.TotalSeconds -ge 10) {
-            [void](New-EventLine @{ event = 'download'; url = $Url; bytes = $total })
+            [void](New-EventLine -Fields @{ event = 'download'; url = $Url; bytes = $total })
             $told.Restart()
         }
         if ($minute.Elapsed.TotalSeconds -lt 60) { continue }

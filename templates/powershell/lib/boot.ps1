@@ -2,14 +2,14 @@
 
 function Get-BootTaskDifference {
     # The stored script, its task, and the record that it works from.
-    Get-FileDifference (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
+    Get-FileDifference -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
     Get-TaskDifference -Name 'boot' -Task (New-BootTask)
     Get-RecordDifference
 }
 
 function Get-BootScriptPath {
     # Named after its content: a cut between script and task leaves the older pair, which still fits together.
-    Get-StatePath "boot-$((Get-TextHash $script:Run.Text).Substring(0, 16)).ps1"
+    Get-StatePath -Name "boot-$((Get-TextHash -Text $script:Run.Text).Substring(0, 16)).ps1"
 }
 
 function New-BootTask {
@@ -21,22 +21,22 @@ function New-BootTask {
 
 function Set-BootTask {
     # What the task works from comes before the task.
-    Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
+    Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
     Save-NetworkRecord
-    Write-FileText (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
-    Set-Task 'boot' (New-BootTask)
+    Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
+    Set-Task -Name 'boot' -Task (New-BootTask)
     Remove-BootScript -But (Get-BootScriptPath)
 }
 
 function Remove-BootScript {
     # Stored scripts of the startup, all but one.
     param([string]$But = '')
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File $path } }
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File -Path $path } }
 }
 
 function Restore-BootTask {
     param([object]$Former)
-    Remove-Task $Former.name
+    Remove-Task -Name $Former.name
     Remove-BootScript
     Remove-StrayTask
 }
@@ -44,22 +44,22 @@ function Restore-BootTask {
 function Invoke-Boot {
     # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
     # this is when scanners and agents are busiest.
-    Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
-    Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+    Invoke-BootWork -Name '' -Work { Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
+    Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
     # Before an agent that a cut left half way makes its network with nobody to watch.
-    Invoke-BootWork '' { Complete-CutRun }
-    Invoke-BootWork '' { Restore-Hold }
-    Invoke-BootWork '' { Clear-OldFile }
-    foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
-    Invoke-BootWork '' { Watch-OwnService -Seconds 600 }
-    Invoke-BootWork '' { Remove-StrayTask }
+    Invoke-BootWork -Name '' -Work { Complete-CutRun }
+    Invoke-BootWork -Name '' -Work { Restore-Hold }
+    Invoke-BootWork -Name '' -Work { Clear-OldFile }
+    foreach ($step in $script:Run.Steps) { Invoke-BootWork -Name $step.Name -Work { Invoke-Block -Step $step -Block 'Boot' } }
+    Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
+    Invoke-BootWork -Name '' -Work { Remove-StrayTask }
 }
 
 function Invoke-BootWork {
     # One piece of that. Why it failed is in the journal.
     param([string]$Name, $Work)
     try { [void]@(& $Work) }
-    catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+    catch { [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed') }) }
 }
 
 function Watch-OwnService {
@@ -74,8 +74,8 @@ function Watch-OwnService {
         if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
         Start-Sleep -Seconds 10
     }
-    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState $_)$(Get-ServiceEnd $_)" })
-    if ($late) { [void](New-EventLine @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds }) }
+    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
+    if ($late) { [void](New-EventLine -Fields @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds }) }
 }
 
 function Start-FallenService {
@@ -90,22 +90,22 @@ function Start-FallenService {
     try {
         foreach ($name in $awaited) {
             # What it depends on comes first.
-            if (-not (Test-ServiceFallen $name) -or @((Read-Service $name).depends | Where-Object { $awaited -contains $_ })) { continue }
+            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) { continue }
             if (-not $script:Run.ContainsKey("Fallen $name")) {
                 $script:Run["Fallen $name"] = $true
-                [void](New-EventLine @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd $name).Trim() })
+                [void](New-EventLine -Fields @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd -Name $name).Trim() })
             }
-            Start-Unawaited (Get-SystemProgram 'sc.exe') @('start', $name)
+            Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
         }
     }
-    finally { Exit-Run $lock }
+    finally { Exit-Run -Lock $lock }
 }
 
 function Start-Unawaited {
     # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
     param([string]$Path, [string[]]$Arguments)
     $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument $Arguments); UseShellExecute = $false; CreateNoWindow = $true
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); UseShellExecute = $false; CreateNoWindow = $true
     }
     [Diagnostics.Process]::Start($start).Dispose()
 }
@@ -114,8 +114,8 @@ function Get-AwaitedService {
     # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
     # that was rolled back; one that a person stopped has no such exit code.
     foreach ($name in Get-OwnService) {
-        if (@('auto', 'delayed-auto') -notcontains (Read-Service $name).start) { continue }
-        if ((Get-ServiceState $name) -eq 'StartPending' -or (Test-ServiceFallen $name)) { $name }
+        if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
+        if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFallen -Name $name)) { $name }
     }
 }
 
@@ -123,7 +123,7 @@ function Test-ServiceFallen {
     # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
     # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
     param([string]$Name)
-    if ((Get-ServiceState $Name) -ne 'Stopped') { return $false }
+    if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
     $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
     $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
 }

@@ -1,7 +1,7 @@
 function Read-PemCertificate {
     param([string]$Path)
-    $text = Read-FileText $Path
-    if ($null -ne $text) { ConvertFrom-Pem $text }
+    $text = Read-FileText -Path $Path
+    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
 }
 
 function ConvertFrom-Pem {
@@ -20,25 +20,25 @@ function ConvertFrom-Pem {
 
 function Test-CurrentCertificate {
     param([string]$Path)
-    $certificate = Read-PemCertificate $Path
+    $certificate = Read-PemCertificate -Path $Path
     $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
 function Read-KubeconfigServer {
     # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
     param([string]$Path)
-    [regex]::Match("$(Read-FileText $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+    [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
 }
 
 function Get-CredentialFault {
     param($Credential)
-    $kubeconfig = Read-FileText $Credential.kubeconfig
+    $kubeconfig = Read-FileText -Path $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    if ((Read-KubeconfigServer $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    if ((Read-KubeconfigServer -Path $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew.
-    $ca = Get-PathHash $Credential.ca_path
+    $ca = Get-PathHash -Path $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
-    $certificate = Read-PemCertificate $Credential.certificate
+    $certificate = Read-PemCertificate -Path $Credential.certificate
     if (-not $certificate) { return 'no client certificate' }
     $name = $certificate.GetNameInfo('SimpleName', $false)
     if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
@@ -48,30 +48,30 @@ function Get-CredentialFault {
 function Get-CredentialDifference {
     # A bootstrap file of this very run is enough.
     param($Credential)
-    $fault = Get-CredentialFault $Credential
+    $fault = Get-CredentialFault -Credential $Credential
     if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
     New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 
 function Set-Credential {
     param($Credential)
-    if ($null -eq (Get-CredentialFault $Credential)) { return }
-    Stop-RunningService 'kubelet'
+    if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
+    Stop-RunningService -Name 'kubelet'
     # Somebody else's keys come back with an undo; those of a kubelet of ours go with it. The note about ours comes after
     # theirs, so that an undo, which goes backwards, removes ours first.
-    $ours = (Test-FormerNote 'KubeletKey' $Credential.pki) -or (Test-FormerNote 'File' $Credential.kubeconfig)
+    $ours = (Test-FormerNote -Kind 'KubeletKey' -Key $Credential.pki) -or (Test-FormerNote -Kind 'File' -Key $Credential.kubeconfig)
     if (-not $ours -and [IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile $path }
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile -Path $path }
     }
-    Save-FormerValue 'KubeletKey' $Credential.pki @{ path = $Credential.pki }
-    Save-SecretFile $Credential.kubeconfig
-    Remove-File $Credential.kubeconfig
+    Save-FormerValue -Kind 'KubeletKey' -Key $Credential.pki -Value @{ path = $Credential.pki }
+    Save-SecretFile -Path $Credential.kubeconfig
+    Remove-File -Path $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File -Path $path }
     }
-    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
-    Save-SecretFile $Credential.bootstrap_path
-    Write-FileText $Credential.bootstrap_path $text -Private
+    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
+    Save-SecretFile -Path $Credential.bootstrap_path
+    Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
     $script:Run['Bootstrapped'] = $true
 }
 
@@ -79,7 +79,7 @@ function Restore-KubeletKey {
     # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
     param([object]$Former)
     if (-not [IO.Directory]::Exists($Former.path)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File $path }
+    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File -Path $path }
 }
 
 function Get-KubeconfigDifference {
@@ -87,9 +87,9 @@ function Get-KubeconfigDifference {
     # credential itself is compared: that it is there, who may read it, for which cluster, and until when it holds.
     param($Wanted)
     $what = "file $($Wanted.path):"
-    $text = Read-FileText $Wanted.path
+    $text = Read-FileText -Path $Wanted.path
     if ($null -eq $text) { New-Difference -What "$what credential" -Is $null -Want 'present'; return }
-    $strangers = Get-Stranger $Wanted.path
+    $strangers = Get-Stranger -Path $Wanted.path
     if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
     $config = $null
     # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
@@ -97,11 +97,11 @@ function Get-KubeconfigDifference {
     try { $config = ConvertFrom-Json -InputObject $shown }
     # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
     catch [ArgumentException] { New-Difference -What "$what form" -Is 'other text' -Want 'JSON'; return }
-    $cluster = Read-Member (Read-Item $config 'clusters' | Select-Object -First 1) 'cluster'
-    $user = Read-Member (Read-Item $config 'users' | Select-Object -First 1) 'user'
-    Compare-Wanted -What "$what server" -Is (Read-Member $cluster 'server') -Want $Wanted.server
-    Compare-Wanted -What "$what CA" -Is (Read-Member $cluster 'certificate-authority') -Want $Wanted.ca_path
-    $end = Get-CredentialEnd $user
+    $cluster = Read-Member -Object (Read-Item -Object $config -Name 'clusters' | Select-Object -First 1) -Names 'cluster'
+    $user = Read-Member -Object (Read-Item -Object $config -Name 'users' | Select-Object -First 1) -Names 'user'
+    Compare-Wanted -What "$what server" -Is (Read-Member -Object $cluster -Names 'server') -Want $Wanted.server
+    Compare-Wanted -What "$what CA" -Is (Read-Member -Object $cluster -Names 'certificate-authority') -Want $Wanted.ca_path
+    $end = Get-CredentialEnd -User $user
     if ($null -ne $end -and $end -lt [DateTime]::UtcNow) {
         New-Difference -What "$what credential" -Is "ended $($end.ToString('yyyy-MM-dd HH:mm', [Globalization.CultureInfo]::InvariantCulture))Z" -Want 'in force'
     }
@@ -110,15 +110,15 @@ function Get-KubeconfigDifference {
 function Get-CredentialEnd {
     # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not tell.
     param($User)
-    $inline = "$(Read-Member $User 'client-certificate-data')"
+    $inline = "$(Read-Member -Object $User -Names 'client-certificate-data')"
     if ($inline) {
-        try { $certificate = ConvertFrom-Pem ([Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($inline))) }
+        try { $certificate = ConvertFrom-Pem -Text ([Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($inline))) }
         # Not base64: this credential has no end that could be read.
         catch [FormatException] { return }
         if ($certificate) { $certificate.NotAfter.ToUniversalTime() }
         return
     }
-    $parts = "$(Read-Member $User 'token')".Split('.')
+    $parts = "$(Read-Member -Object $User -Names 'token')".Split('.')
     # The token of a service account is a JSON web token: three parts, of which the second holds the claims.
     if ($parts.Count -ne 3) { return }
     $claims = $parts[1].Replace('-', '+').Replace('_', '/')
@@ -126,7 +126,7 @@ function Get-CredentialEnd {
     $seconds = 0.0
     # A token of another kind may have two dots as well: what does not read as claims has no end.
     try {
-        $end = Read-Member (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) 'exp'
+        $end = Read-Member -Object (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) -Names 'exp'
         $seconds = [double]$end
     }
     catch [FormatException], [ArgumentException], [InvalidCastException] { return }
@@ -136,8 +136,8 @@ function Get-CredentialEnd {
 
 function Set-Kubeconfig {
     param($Wanted, [string]$Service)
-    if (-not (Get-KubeconfigDifference $Wanted)) { return }
-    Save-RestartNeed $Service
-    Save-SecretFile $Wanted.path
-    Write-FileText $Wanted.path (Read-Secret $Wanted.secret) -Private
+    if (-not (Get-KubeconfigDifference -Wanted $Wanted)) { return }
+    Save-RestartNeed -Name $Service
+    Save-SecretFile -Path $Wanted.path
+    Write-FileText -Path $Wanted.path -Text (Read-Secret -Name $Wanted.secret) -Private
 }

@@ -34,15 +34,15 @@ function Invoke-Block {
 function Invoke-Look {
     # What is fine goes out in one batch at the end: the fewest messages.
     $quiet = [Collections.Generic.List[string]]::new()
-    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
+    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd -Caught $_; return }
     New-RunEvent
     foreach ($step in Get-ChosenStep) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-LookResult $step
-        $line = New-StepEvent $step $result $watch
+        $result = Get-LookResult -Step $step
+        $line = New-StepEvent -Step $step -Result $result -Watch $watch
         if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
     }
-    $quiet.Add((New-EndEvent 'complete'))
+    $quiet.Add((New-EndEvent -Reason 'complete'))
     $quiet.ToArray()
 }
 
@@ -55,14 +55,14 @@ function Invoke-Locked {
         $running = Get-RunningDetached
         if (-not $running) { $lock = Enter-Run }
         New-RunEvent
-        if ($running) { New-DetachedEvent $running $running.step; return }
-        if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+        if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
+        if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
         & $Work
         Clear-OldFile
-        Save-Journal $script:Run.Journal -Tries 6
+        Save-Journal -Waiting $script:Run.Journal -Tries 6
     }
-    catch { New-FailedEnd $_ }
-    finally { if ($lock) { Exit-Run $lock } }
+    catch { New-FailedEnd -Caught $_ }
+    finally { if ($lock) { Exit-Run -Lock $lock } }
 }
 
 function New-FailedEnd {
@@ -70,32 +70,32 @@ function New-FailedEnd {
     param($Caught)
     $script:Run.Cache = @{}
     if ($script:Run.Sequence -eq 0) { New-RunEvent }
-    New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
+    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed') }
 }
 
 function Invoke-Step {
     param($Steps, $Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
-        if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
+        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = & $Drive $step
-        if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
+        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
         if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent $step $result $watch
+        New-StepEvent -Step $step -Result $result -Watch $watch
     }
-    if (-not $rebooting) { New-EndEvent 'complete'; return }
-    Save-RebootMark $rebooting
-    New-EventLine @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent 'reboot'
+    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
+    Save-RebootMark -Steps $rebooting
+    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
 }
 
 function Invoke-Undo {
     # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
     $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
     [array]::Reverse($steps)
-    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
-    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
+    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+    if ([IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl').Count -eq 0) {
         Clear-OldFile
         Remove-StateFolder
     }
@@ -104,7 +104,7 @@ function Invoke-Undo {
 function Get-ForgottenStep {
     # Steps that an older profile had and that left former values here.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
     }
@@ -116,7 +116,7 @@ function New-Result {
 
 function Set-Failure {
     param($Step, $Result, $Caught, [string]$OtherwiseId)
-    $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
+    $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
     $Result.State = 'failed'
     if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
     $script:Run.Unmet[$Step.Name] = $Result.Problem.id
@@ -126,12 +126,12 @@ function Get-LookResult {
     param($Step)
     $result = New-Result
     try {
-        Assert-Dependency $Step
-        $result.Differences = @(Read-Difference $Step)
+        Assert-Dependency -Step $Step
+        $result.Differences = @(Read-Difference -Step $Step)
         # What a Group Policy holds is told, and not ours to change.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
-    catch { Set-Failure $Step $result $_ 'LookFailed' }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
     $result
 }
 
@@ -141,35 +141,35 @@ function Assert-Dependency {
     if (-not $unmet) { return }
     $names = $unmet -join ', '
     if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
-        Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
+        Stop-Step -Id 'NeedsStep' -Message "it builds on a step that did not succeed: $names"
     }
-    Stop-Step 'PendingReboot' "it goes on after the restart of the machine; it builds on $names"
+    Stop-Step -Id 'PendingReboot' -Message "it goes on after the restart of the machine; it builds on $names"
 }
 
 function Get-ChangeResult {
     param($Step)
-    $result = Get-LookResult $Step
-    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun $Step.Name @('Change', 'Undo')) }
+    $result = Get-LookResult -Step $Step
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo')) }
     if ($result.State -ne 'would-change') { return $result }
     try {
-        Assert-Allowed $Step $result.Differences
-        Complete-Change $Step $result
+        Assert-Allowed -Step $Step -Differences $result.Differences
+        Complete-Change -Step $Step -Result $result
         if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
     }
-    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
     $result
 }
 
 function Complete-Change {
     # Only a second look that finds nothing makes it `changed`.
     param($Step, $Result)
-    $said = @(Invoke-Block $Step 'Change')
+    $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
-    foreach ($thing in $said) { Receive-Said $Step $Result $thing }
+    foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
     if ($Result.Detached) { return }
     # What takes effect with the restart still differs before it.
-    $left = @(Read-Difference $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
-    if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
+    $left = @(Read-Difference -Step $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+    if ($left) { Stop-Step -Id 'StillDifferent' -Message "after the change this is still different: $($left.what -join '; ')" }
     $Result.State = 'changed'
 }
 
@@ -189,15 +189,15 @@ function Get-UndoResult {
     $result = New-Result
     try {
         $script:Run.Step = $Step.Name
-        Assert-NothingAbove $Step
+        Assert-NothingAbove -Step $Step
         $hadFormer = Test-FormerValue
-        foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
+        foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') { Receive-Said -Step $Step -Result $result -Thing $thing }
         if ($hadFormer -and $null -eq $result.Detached) {
             $result.State = 'changed'
             Clear-FormerValue
         }
     }
-    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
     $result
 }
 
@@ -206,13 +206,13 @@ function Assert-NothingAbove {
     param($Step)
     $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
         Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
-    if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
+    if ($above) { Stop-Step -Id 'NeedsStep' -Message "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
 }
 
 function Read-Difference {
     param($Step)
     $seen = @{}
-    foreach ($thing in Invoke-Block $Step 'Look') {
+    foreach ($thing in Invoke-Block -Step $Step -Block 'Look') {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
             throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
@@ -227,15 +227,15 @@ function Assert-Allowed {
     $facts = $script:Run.Facts
     $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
     if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
-        Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
+        Stop-Step -Id 'NeedsDrain' -Message "this would disturb a live node: $($rough.what -join '; ')"
     }
     $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
-    if ($missing) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
+    if ($missing) { Stop-Step -Id 'SecretMissing' -Message "the change needs a secret that was not sent: $($missing -join ', ')" }
 }
 
 function New-RunEvent {
     $identity = Get-MachineIdentity
-    New-EventLine @{
+    New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
     }
@@ -243,7 +243,7 @@ function New-RunEvent {
 
 function New-StepEvent {
     param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine @{
+    New-EventLine -Fields @{
         event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
         differences = [object[]]@($Result.Differences); problem = $Result.Problem
     }
@@ -251,13 +251,13 @@ function New-StepEvent {
 
 function New-DetachedEvent {
     param($Run, [string]$Step)
-    New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-    New-EndEvent 'detached'
+    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
     param([string]$Reason, [string]$Message = '')
-    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
@@ -266,7 +266,7 @@ function New-EventLine {
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson $all
+    $line = ConvertTo-AsciiJson -Value $all
     if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
     $line
 }

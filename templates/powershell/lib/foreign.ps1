@@ -6,29 +6,29 @@ function Test-ForeignNode {
     param($Services, [string]$Server)
     $agents = @(Get-ForeignAgent)
     # It starts its own kubelet again and again: there is nothing to adopt while it runs.
-    foreach ($agent in $agents) { New-Fault 'ForeignAgent' "the service $agent makes this machine a node of another cluster" }
+    foreach ($agent in $agents) { New-Fault -Id 'ForeignAgent' -Message "the service $agent makes this machine a node of another cluster" }
     if ($script:Run.Facts.Adopt -or $agents) { return }
     $found = @(
-        foreach ($name in $Services.Keys | Sort-Object) { if (Test-ForeignService $name $Services[$name]) { "the service $name" } }
-        Get-ForeignTrace $Server
+        foreach ($name in $Services.Keys | Sort-Object) { if (Test-ForeignService -Name $name -Description $Services[$name]) { "the service $name" } }
+        Get-ForeignTrace -Server $Server
     )
-    if ($found) { New-Fault 'ForeignNode' "this machine is a node that winboot did not make: $($found -join ', ')" }
+    if ($found) { New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make: $($found -join ', ')" }
 }
 
 function Get-ForeignAgent {
     # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
     # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows, openshift/windows-machine-config-operator
     foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
-        if (Get-ServiceState $name) { $name }
+        if (Get-ServiceState -Name $name) { $name }
     }
 }
 
 function Test-ForeignService {
     # Whether a service of that name is there which winboot has neither made nor adopted.
     param([string]$Name, [string]$Description)
-    $path = Get-ServicePath $Name
-    if (-not (Test-RegistryKey $path) -or (Read-Registry $path 'Description') -ceq $Description) { return $false }
-    -not (Test-FormerNote 'Service' $Name -Step $Name)
+    $path = Get-ServicePath -Name $Name
+    if (-not (Test-RegistryKey -Path $path) -or (Read-Registry -Path $path -Name 'Description') -ceq $Description) { return $false }
+    -not (Test-FormerNote -Kind 'Service' -Key $Name -Step $Name)
 }
 
 function Get-ForeignTrace {
@@ -36,9 +36,9 @@ function Get-ForeignTrace {
     param([string]$Server)
     foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\etc\kubernetes\kubelet.conf', 'C:\AzureData\CustomDataSetupScript.ps1',
             'C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1')) {
-        if ([IO.File]::Exists($path) -and -not (Test-FormerNote 'Service' 'kubelet' -Step 'kubelet')) { $path }
+        if ([IO.File]::Exists($path) -and -not (Test-FormerNote -Kind 'Service' -Key 'kubelet' -Step 'kubelet')) { $path }
     }
     $kubeconfig = $script:Node.kubeconfig
-    $is = Read-KubeconfigServer $kubeconfig
-    if ($is -and $is -cne $Server -and -not (Test-FormerNote 'File' $kubeconfig -Step 'kubelet-credentials')) { "$kubeconfig of $is" }
+    $is = Read-KubeconfigServer -Path $kubeconfig
+    if ($is -and $is -cne $Server -and -not (Test-FormerNote -Kind 'File' -Key $kubeconfig -Step 'kubelet-credentials')) { "$kubeconfig of $is" }
 }

@@ -3,18 +3,18 @@
 function Get-FormerPath {
     # The file with the notes of a step, the current one unless it is named.
     param([string]$Step = $script:Run.Step)
-    Get-StatePath "former\$Step.jsonl"
+    Get-StatePath -Name "former\$Step.jsonl"
 }
 
 function Get-FormerLine {
     # The notes of a step, the current one unless it is named: kind, key and value each. What has another
     # shape is none of ours.
     param([string]$Step = $script:Run.Step)
-    foreach ($line in "$(Read-FileText (Get-FormerPath -Step $Step))".Split("`n")) {
+    foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}')) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
-        if ($null -ne (Read-Member $note 'kind') -and $note.PSObject.Properties['value']) { $note }
+        if ($null -ne (Read-Member -Object $note -Names 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
 }
 
@@ -28,10 +28,10 @@ function Test-FormerNote {
 function Save-FormerValue {
     # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
-    if (Test-FormerNote $Kind $Key) { return }
+    if (Test-FormerNote -Kind $Kind -Key $Key) { return }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
     # On a line of its own, whatever became of the last one.
-    Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
+    Write-FileByte -Path (Get-FormerPath) -Bytes (ConvertTo-FileByte -Text "`n$note`n") -Mode 'Append'
 }
 
 function Test-FormerValue {
@@ -51,5 +51,5 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
-    Remove-File (Get-FormerPath)
+    Remove-File -Path (Get-FormerPath)
 }

@@ -4,8 +4,8 @@ function Get-GuardDifference {
     # Nothing to guard where no adapter has a setting of somebody's, or where the network stands; else the task of the startup
     # has to be running.
     param($Wanted)
-    $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity $_ } | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
-    if ($own.Count -eq 0 -or -not (Test-OperatorAwaited $Wanted)) { return }
+    $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
+    if ($own.Count -eq 0 -or -not (Test-OperatorAwaited -Wanted $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
     $addresses = @($own | ForEach-Object { $_.addresses } | ForEach-Object { $_.ip })
@@ -17,32 +17,32 @@ function Get-GuardDifference {
 function Test-OperatorAwaited {
     # True while something is missing that only the network's owner makes.
     param($Wanted)
-    @(Get-OperatorDifference $Wanted | Where-Object { -not $_.policy }).Count -gt 0
+    @(Get-OperatorDifference -Wanted $Wanted | Where-Object { -not $_.policy }).Count -gt 0
 }
 
 function Save-NetworkRecord {
     # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
     $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson 'network.json' (Read-NetworkSnapshot) }
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot) }
 }
 
 function Read-NetworkRecord {
     # The interfaces of the last record; nothing where there is none that can be read.
     param([string]$Name = 'network.json')
-    $record = Read-StateJson $Name
-    foreach ($was in Read-Item $record 'adapters') { if (Read-Member $was 'guid') { $was } }
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
 }
 
 function Get-RecordDifference {
     # A record that is missing, cannot be read or is older than what somebody changed since.
     if (-not (Get-NodeAddress)) { return }
     $known = @{}
-    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText $was }
+    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText -Interface $was }
     $what = 'record of the network settings'
     if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
     foreach ($own in Get-OwnInterface) {
-        $is = Read-InterfaceIdentity $own
-        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText $is)) { continue }
+        $is = Read-InterfaceIdentity -Own $own
+        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText -Interface $is)) { continue }
         New-Difference -Key "record:$($is.mac)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
     }
 }
@@ -66,28 +66,28 @@ function Test-CarryingInterface {
 function Test-LostInterface {
     # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
     param($Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface $Was.guid)) { return $false }
-    foreach ($address in $Was.addresses) { if (Find-Address $address.ip) { return $false } }
-    $index = Find-Successor $Was
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
+    $index = Find-Successor -Was $Was
     # Another address that works is somebody's choice.
-    $null -eq $index -or @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ }).Count -eq 0
+    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
 }
 
 function Test-MovedInterface {
     # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
     param($Was)
-    if (Test-CarryingInterface $Was.guid) { return $false }
-    $index = Find-Successor $Was
+    if (Test-CarryingInterface -Guid $Was.guid) { return $false }
+    $index = Find-Successor -Was $Was
     if ($null -eq $index) { return $false }
     $own = @($Was.addresses | ForEach-Object { $_.ip })
-    $own.Count -eq 0 -or @(Read-InterfaceAddress $index | Where-Object { (Test-UsableAddress $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
+    $own.Count -eq 0 -or @(Read-InterfaceAddress -Index $index | Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
 }
 
 function Get-LostInterface {
     # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
     $known = @(Get-CutRecord)
     if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
-    $known | Where-Object { Test-LostInterface $_ }
+    $known | Where-Object { Test-LostInterface -Was $_ }
 }
 
 function Get-CurrentSnapshot {
@@ -104,21 +104,21 @@ function Restore-BootNetwork {
     # At the start of the machine: an adapter that lost its address to a rewiring gets it back. What a person changed stays.
     $intact = {
         $lost = @(Get-LostInterface)
-        if ($lost.Count -gt 0) { Restore-NetworkSnapshot @{ adapters = $lost } }
+        if ($lost.Count -gt 0) { Restore-NetworkSnapshot -Snapshot @{ adapters = $lost } }
         $lost.Count -eq 0
     }
-    if (Wait-Until $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
 }
 
 function Restore-VolatileRoute {
     # A cloud's metadata service (169.254.169.254): its route lasts until the restart only. It comes back while the machine has the address it had.
     foreach ($was in Read-NetworkRecord) {
-        $index = Find-Successor $was
+        $index = Find-Successor -Was $was
         if ($null -eq $index) { continue }
-        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember '169.254.0.0/16' $_.prefix.Split('/')[0]) })
-        $near = @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
-        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember $_ $hop }) })
-        Restore-InterfaceRoute @{ routes = $routes } $index
+        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0]) })
+        $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
+        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember -Cidr $_ -Address $hop }) })
+        Restore-InterfaceRoute -Was @{ routes = $routes } -Index $index
     }
 }
 
@@ -130,18 +130,18 @@ function Protect-Address {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $moved = @($known.adapters | Where-Object { Test-MovedInterface $_ })
+        $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
         $waiting = $moved.Count -gt 0
         if ($waiting) {
-            Restore-NetworkSnapshot @{ adapters = $moved }
-            if (-not (Get-MissingAddress @{ adapters = $moved })) { $known = Update-Snapshot $known }
+            Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
+            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known }
         }
         elseif ($round % 5 -eq 0) {
             # What makes the network may be what did not start.
             [void]@(Start-FallenService)
             $script:Run.Cache = @{}
             $waiting = & $Awaited
-            $known = Update-Snapshot $known
+            $known = Update-Snapshot -Known $known
         }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Seconds 2
@@ -163,11 +163,11 @@ function Get-MissingAddress {
     param($Snapshot)
     foreach ($was in $Snapshot.adapters) {
         foreach ($address in $was.addresses) {
-            if ($address.settled -and -not (Test-SettledAddress $address.ip)) { return "the address $($address.ip)" }
+            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
         }
         # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
-        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface $was.guid)) { continue }
-        $index = Find-Successor $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ })) { return "the address of $($was.name)" }
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
+        $index = Find-Successor -Was $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) { return "the address of $($was.name)" }
     }
 }

@@ -5,7 +5,7 @@
 function Save-FormerLayer {
     # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
     param([string]$Root)
-    if (-not [IO.Directory]::Exists((Get-LayerStore $Root))) { Save-FormerValue 'Layer' $Root @{ root = $Root } }
+    if (-not [IO.Directory]::Exists((Get-LayerStore -Root $Root))) { Save-FormerValue -Kind 'Layer' -Key $Root -Value @{ root = $Root } }
 }
 
 function Get-LayerStore {
@@ -17,13 +17,13 @@ function Get-LayerStore {
 function Restore-Layer {
     # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
     param([object]$Former)
-    [void](Invoke-Crictl @('rmp', '--all', '--force') -Seconds 300)
-    [void](Invoke-Crictl @('rmi', '--all') -Seconds 600)
-    Stop-RunningService 'containerd'
-    $store = Get-LayerStore $Former.root
+    [void](Invoke-Crictl -Arguments @('rmp', '--all', '--force') -Seconds 300)
+    [void](Invoke-Crictl -Arguments @('rmi', '--all') -Seconds 600)
+    Stop-RunningService -Name 'containerd'
+    $store = Get-LayerStore -Root $Former.root
     if (-not [IO.Directory]::Exists($store)) { return }
-    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer $layer })
-    if ($failed) { Stop-Step 'LayerLeft' "layers of container images cannot be removed: $($failed -join ', ')" }
+    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer -Path $layer })
+    if ($failed) { Stop-Step -Id 'LayerLeft' -Message "layers of container images cannot be removed: $($failed -join ', ')" }
 }
 
 function Remove-Layer {

@@ -39,7 +39,7 @@ function Get-LogScript {
     # The text of the script that the log task runs: the function above and one call of it.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
-    $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText $Logs) -Endless $(ConvertTo-ListText $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText -Texts $Logs) -Endless $(ConvertTo-ListText -Texts $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
     "function Invoke-LogRotation {`n$text`n}`n$call`n"
 }
 

@@ -1,23 +1,23 @@
 function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.
     param([string]$Service, [string]$Name)
-    $path = (Get-ServicePath $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-    , (Read-Registry $path $Name)
+    $path = (Get-ServicePath -Name $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry -Path "$path\AppExit" -Name '') }
+    , (Read-Registry -Path $path -Name $Name)
 }
 
 function Set-ServiceParameter {
     param($Service)
-    $path = (Get-ServicePath $Service.name) + '\Parameters'
-    if (-not (Test-NssmWanted $Service)) {
-        if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    $path = (Get-ServicePath -Name $Service.name) + '\Parameters'
+    if (-not (Test-NssmWanted -Service $Service)) {
+        if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
         return
     }
     foreach ($name in $Service.parameters.Keys) {
         $value = $Service.parameters[$name]
         $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
-        if ($name -eq 'AppExit') { Write-Registry "$path\AppExit" '' -Value $value -Kind 'String' }
-        else { Write-Registry $path $name -Value $value -Kind $kind }
+        if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String' }
+        else { Write-Registry -Path $path -Name $name -Value $value -Kind $kind }
     }
 }
 
@@ -28,7 +28,7 @@ function Test-NssmWanted {
 
 function Test-NssmService {
     param([string]$Name)
-    $null -ne (Read-ServiceParameter $Name 'Application')
+    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Read-ParameterTree {
@@ -37,16 +37,16 @@ function Read-ParameterTree {
     if (-not $key) { return }
     try {
         foreach ($name in $key.GetValueNames()) {
-            Read-RegistryNote $Path $name
+            Read-RegistryNote -Path $Path -Name $name
         }
-        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
+        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path "$Path\$name" }
     }
     finally { $key.Dispose() }
 }
 
 function Restore-ServiceParameter {
     param([object]$Former)
-    $path = (Get-ServicePath $Former.name) + '\Parameters'
-    if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
+    $path = (Get-ServicePath -Name $Former.name) + '\Parameters'
+    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }

@@ -15,10 +15,10 @@ function Invoke-Program {
     # call into .NET.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        StandardOutputEncoding = (Get-ProgramEncoding $Path); StandardErrorEncoding = (Get-ProgramEncoding $Path)
+        StandardOutputEncoding = (Get-ProgramEncoding -Path $Path); StandardErrorEncoding = (Get-ProgramEncoding -Path $Path)
     }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $process = [Diagnostics.Process]::Start($start)
@@ -29,13 +29,13 @@ function Invoke-Program {
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
         while (-not $process.WaitForExit(500)) {
-            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds" }
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds" }
         }
         $code = $process.ExitCode
         foreach ($reading in @($output, $errorOutput)) {
             while (-not $reading.Wait(500)) {
                 if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
-                    Stop-Step 'ProgramHangs' "$Path ended, but what it started kept its output open for $Seconds seconds"
+                    Stop-Step -Id 'ProgramHangs' -Message "$Path ended, but what it started kept its output open for $Seconds seconds"
                 }
             }
         }
@@ -44,7 +44,7 @@ function Invoke-Program {
     }
     finally {
         # Also when this script is stopped: nothing goes on behind its back.
-        if (-not $over) { Stop-StartedProcess $process }
+        if (-not $over) { Stop-StartedProcess -Process $process }
         $process.Dispose()
     }
 }
@@ -52,7 +52,7 @@ function Invoke-Program {
 function Get-ProgramEncoding {
     # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
     param([string]$Path)
-    $page = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' 'OEMCP')"
+    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
     if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
     [Text.UTF8Encoding]::new($false)
 }
@@ -60,9 +60,9 @@ function Get-ProgramEncoding {
 function Stop-StartedProcess {
     # Ends a process that we started, and what that started.
     param([Diagnostics.Process]$Process)
-    $tree = @(Get-ProcessTree $Process.Id)
+    $tree = @(Get-ProcessTree -Id $Process.Id)
     if (-not $Process.HasExited) { $Process.Kill() }
-    Stop-ProcessTree $tree
+    Stop-ProcessTree -Tree $tree
 }
 
 function Get-ProcessTree {
@@ -96,16 +96,16 @@ function Get-LivingProcess {
 function Stop-ProcessTree {
     # Ends those of a tree that still run.
     param($Tree)
-    foreach ($one in @(Get-LivingProcess $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
+    foreach ($one in @(Get-LivingProcess -Tree $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
+    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { return $ended.Output }
     $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
+    Stop-Step -Id 'ProgramFailed' -Message "$Path ended with code $($ended.ExitCode): $said"
 }
 
 function Get-SystemProgram {

@@ -31,16 +31,16 @@ function Read-RegistryKind {
 function Read-RegistryNote {
     # A value as a note keeps it: path, name, value (bytes as numbers) and kind; value and kind are null when it is absent.
     param([string]$Path, [string]$Name)
-    $value = Read-Registry $Path $Name
+    $value = Read-Registry -Path $Path -Name $Name
     if ($value -is [byte[]]) { $value = [int[]]$value }
-    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind $Path $Name) }
+    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind -Path $Path -Name $Name) }
 }
 
 function Set-RegistryValue {
     # Writes a value below HKEY_LOCAL_MACHINE and notes what was there.
     param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
-    Save-FormerValue 'Registry' "$Path\$Name" (Read-RegistryNote $Path $Name)
-    Write-Registry $Path $Name -Value $Value -Kind $Kind
+    Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value (Read-RegistryNote -Path $Path -Name $Name)
+    Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
 }
 
 function Write-Registry {
@@ -63,5 +63,5 @@ function Write-Registry {
 
 function Restore-Registry {
     param([object]$Former)
-    Write-Registry $Former.path $Former.name -Value $Former.value -Kind $Former.kind
+    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }

@@ -3,9 +3,9 @@ function Restart-Machine {
     param([string]$Reason)
     # shutdown.exe takes 512 characters; p:2:4 is planned, operating system, reconfiguration.
     if ($Reason.Length -gt 500) { $Reason = $Reason.Substring(0, 500) }
-    $path = Get-SystemProgram 'shutdown.exe'
-    $ended = Invoke-Program $path @('/r', '/t', '5', '/f', '/d', 'p:2:4', '/c', $Reason)
+    $path = Get-SystemProgram -Name 'shutdown.exe'
+    $ended = Invoke-Program -Path $path -Arguments @('/r', '/t', '5', '/f', '/d', 'p:2:4', '/c', $Reason)
     # ERROR_SHUTDOWN_IN_PROGRESS and ERROR_SHUTDOWN_IS_SCHEDULED of winerror.h: somebody else, Windows Update for one, was first.
     if (@(0, 1115, 1190) -contains $ended.ExitCode) { return }
-    Stop-Step 'ProgramFailed' "$path ended with code $($ended.ExitCode): $("$($ended.ErrorOutput) $($ended.Output)".Trim())"
+    Stop-Step -Id 'ProgramFailed' -Message "$path ended with code $($ended.ExitCode): $("$($ended.ErrorOutput) $($ended.Output)".Trim())"
 }

@@ -8,54 +8,54 @@ function Get-ServicePath {
 function Get-ServiceDifference {
     param($Service)
     $name = $Service.name
-    $flags = @{ Disrupts = (Test-RestartDisruption $name); Disturbs = (Test-StopEndsPod $name) }
-    $is = Read-Service $name
+    $flags = @{ Disrupts = (Test-RestartDisruption -Name $name); Disturbs = (Test-StopEndsPod -Name $name) }
+    $is = Read-Service -Name $name
     $what = "service ${name}:"
     Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
     Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
     Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
     Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
     Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
-    Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery -Service $Service)
     # 0: only after a crash. A kubelet that is told to stop may end with an error.
     if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
     foreach ($key in $Service.parameters.Keys | Sort-Object) {
-        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] `
+        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter -Service $name -Name $key) -Want $Service.parameters[$key] `
             -Unknown:($Service.unknown -contains $key) @flags
     }
-    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
-    if (Test-RestartNeed $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
-    Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
+    if (-not (Test-NssmWanted -Service $Service) -and (Test-NssmService -Name $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
+    if (Test-RestartNeed -Name $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
+    Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
 }
 
 function Test-RestartDisruption {
     # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
-    (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
+    (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }
 
 function Test-StopEndsPod {
     # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
     # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
     param([string]$Name)
-    if ($Name -ne 'containerd' -or (Get-ServiceState $Name) -ne 'Running' -or -not (Test-NssmService $Name)) { return $false }
-    1 -ne (Read-ServiceParameter $Name 'AppStopMethodSkip') -or (Test-RestartNeed $Name)
+    if ($Name -ne 'containerd' -or (Get-ServiceState -Name $Name) -ne 'Running' -or -not (Test-NssmService -Name $Name)) { return $false }
+    1 -ne (Read-ServiceParameter -Service $Name -Name 'AppStopMethodSkip') -or (Test-RestartNeed -Name $Name)
 }
 
 function Read-Service {
     param([string]$Name)
-    $path = Get-ServicePath $Name
+    $path = Get-ServicePath -Name $Name
     $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
-    if (-not (Test-RegistryKey $path)) { return $is }
-    $is.command_line = Read-Registry $path 'ImagePath'
-    $start = [int](Read-Registry $path 'Start')
+    if (-not (Test-RegistryKey -Path $path)) { return $is }
+    $is.command_line = Read-Registry -Path $path -Name 'ImagePath'
+    $start = [int](Read-Registry -Path $path -Name 'Start')
     $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
-    if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
-    $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
-    $is.account = Read-Registry $path 'ObjectName'
-    $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
-    $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
-    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
+    if ($start -eq 2 -and 1 -eq (Read-Registry -Path $path -Name 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    $is.depends = @((Read-Registry -Path $path -Name 'DependOnService') | Where-Object { $_ })
+    $is.account = Read-Registry -Path $path -Name 'ObjectName'
+    $is.environment = @((Read-Registry -Path $path -Name 'Environment') | Where-Object { $_ })
+    $is.recovery = ConvertFrom-FailureAction -Bytes (Read-Registry -Path $path -Name 'FailureActions')
+    $is.failure_flag = [int](Read-Registry -Path $path -Name 'FailureActionsOnNonCrashFailures')
     $is
 }
 
@@ -89,23 +89,23 @@ function Set-ServiceDefinition {
     param($Service)
     $name = $Service.name
     if ($Service.unknown) { Stop-Unknown }
-    Save-FormerValue 'Service' $name (Read-FormerService $name)
+    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
     # These take effect without a restart of the service.
     $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
-    if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
+    if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
     # Else its process goes on.
-    if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
+    if ((Test-NssmWanted -Service $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
     # Automatic comes last: what is half made is not started at a boot.
-    $create = if (Test-RegistryKey (Get-ServicePath $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
+    $create = if (Test-RegistryKey -Path (Get-ServicePath -Name $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
-    Invoke-ServiceControl ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList $Service.depends),
+    Invoke-ServiceControl -Arguments ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList -Names $Service.depends),
             'obj=', 'LocalSystem', 'DisplayName=', $Service.display))
-    Invoke-ServiceControl @('description', $name, $Service.description)
-    Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
-    Invoke-ServiceControl @('failureflag', $name, '0')
-    Write-ServiceEnvironment $name $Service.environment
-    Set-ServiceParameter $Service
-    Invoke-ServiceControl @('config', $name, 'start=', $Service.start)
+    Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
+    Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
+    Write-ServiceEnvironment -Name $name -Environment $Service.environment
+    Set-ServiceParameter -Service $Service
+    Invoke-ServiceControl -Arguments @('config', $name, 'start=', $Service.start)
 }
 
 function ConvertTo-DependList {
@@ -120,26 +120,26 @@ function Write-ServiceEnvironment {
     param([string]$Name, $Environment)
     $lines = @($Environment | Where-Object { $_ })
     if ($lines.Count -eq 0) { $lines = $null }
-    Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
+    Write-Registry -Path (Get-ServicePath -Name $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
     param([string[]]$Arguments)
-    $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
+    $ended = Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
-        Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
+        Stop-Step -Id 'ServiceControl' -Message "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
     }
 }
 
 function Save-RestartNeed {
     # Noted before the first write: the run may die in between.
     param([string]$Name)
-    if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
+    if ((Get-ServiceState -Name $Name) -eq 'Running') { Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId } }
 }
 
 function Test-RestartNeed {
     param([string]$Name)
-    $noted = Read-StateJson "restart-$Name.json"
+    $noted = Read-StateJson -Name "restart-$Name.json"
     $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
@@ -147,23 +147,23 @@ function Start-CurrentService {
     # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
     # NSSM calls paused what dies at once, and that cannot be started.
-    if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
-    if ((Get-ServiceState $Name) -ne 'Running') {
+    if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
+    if ((Get-ServiceState -Name $Name) -ne 'Running') {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
         if ($refused.Count -gt 0) {
-            Stop-Step 'ServiceState' "service $Name does not start$(Get-ServiceEnd $Name): $($refused[0].Exception.GetBaseException().Message)"
+            Stop-Step -Id 'ServiceState' -Message "service $Name does not start$(Get-ServiceEnd -Name $Name): $($refused[0].Exception.GetBaseException().Message)"
         }
     }
-    Wait-ServiceState $Name 'Running' -Seconds 60
-    Remove-File (Get-StatePath "restart-$Name.json")
+    Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
 }
 
 function Wait-ServiceState {
     # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
-    if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name)$(Get-ServiceEnd $Name) and not $State after $Seconds seconds"
+    if (Wait-Until -Test { (Get-ServiceState -Name $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
+    Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name)$(Get-ServiceEnd -Name $Name) and not $State after $Seconds seconds"
 }
 
 function Get-ServiceEnd {
@@ -180,8 +180,8 @@ function Stop-RunningService {
     # Stops a service, after those that depend on it. Each has Seconds to stop and as many for its process to end.
     param([string]$Name, [int]$Seconds = 60)
     foreach ($service in Get-Service -Name $Name -ErrorAction SilentlyContinue) {
-        foreach ($dependent in $service.DependentServices) { Stop-OneService $dependent.Name -Seconds $Seconds }
-        Stop-OneService $Name -Seconds $Seconds
+        foreach ($dependent in $service.DependentServices) { Stop-OneService -Name $dependent.Name -Seconds $Seconds }
+        Stop-OneService -Name $Name -Seconds $Seconds
     }
 }
 
@@ -189,45 +189,45 @@ function Stop-OneService {
     # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
     param([string]$Name, [int]$Seconds)
     # One that is starting takes no stop (error 1061).
-    [void](Wait-Until { (Get-ServiceState $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
-    $stopped = { (Get-ServiceState $Name) -eq 'Stopped' }
+    [void](Wait-Until -Test { (Get-ServiceState -Name $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
+    $stopped = { (Get-ServiceState -Name $Name) -eq 'Stopped' }
     if (& $stopped) { return }
-    $tree = @(Get-ServiceProcess $Name)
-    $code = (Invoke-Program (Get-SystemProgram 'sc.exe') @('stop', $Name)).ExitCode
+    $tree = @(Get-ServiceProcess -Name $Name)
+    $code = (Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('stop', $Name)).ExitCode
     # 1061: it is stopping already; 1062: it has stopped meanwhile.
     $accepted = @(0, 1061, 1062) -contains $code
-    if (-not $accepted -or -not (Wait-Until $stopped -Seconds $Seconds -Pause 500)) {
-        Stop-ProcessTree $tree
-        if (-not (Wait-Until $stopped -Seconds 10 -Pause 500)) {
-            Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and does not stop: sc.exe stop ended with code $code"
+    if (-not $accepted -or -not (Wait-Until -Test $stopped -Seconds $Seconds -Pause 500)) {
+        Stop-ProcessTree -Tree $tree
+        if (-not (Wait-Until -Test $stopped -Seconds 10 -Pause 500)) {
+            Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name) and does not stop: sc.exe stop ended with code $code"
         }
     }
     # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
-    if (-not (Wait-Until { -not (Get-LivingProcess $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree $tree }
+    if (-not (Wait-Until -Test { -not (Get-LivingProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree -Tree $tree }
 }
 
 function Get-ServiceProcess {
     # The process of a service and all below it, as id and start time. Nothing of one that shares its process with others.
     param([string]$Name)
-    if (([int](Read-Registry (Get-ServicePath $Name) 'Type') -band 0x10) -eq 0) { return }
+    if (([int](Read-Registry -Path (Get-ServicePath -Name $Name) -Name 'Type') -band 0x10) -eq 0) { return }
     $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    if ($id -ne 0) { Get-ProcessTree $id }
+    if ($id -ne 0) { Get-ProcessTree -Id $id }
 }
 
 function Read-FormerService {
     # How a service is, as far as winboot changes it: the definition, and as they stand in the registry the values that
     # sc.exe cannot write back (actions of recovery that run a command or restart the machine, texts from a resource).
     param([string]$Name)
-    $path = Get-ServicePath $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
+    $path = Get-ServicePath -Name $Name
+    $former = @{ name = $Name; exists = (Test-RegistryKey -Path $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
     if ($former.exists) {
-        $former.definition = Read-Service $Name
-        $former.display = Read-Registry $path 'DisplayName'
-        $former.groups = @((Read-Registry $path 'DependOnGroup') | Where-Object { $_ })
+        $former.definition = Read-Service -Name $Name
+        $former.display = Read-Registry -Path $path -Name 'DisplayName'
+        $former.groups = @((Read-Registry -Path $path -Name 'DependOnGroup') | Where-Object { $_ })
         $former.values = @(foreach ($value in @('Description', 'FailureActions', 'FailureActionsOnNonCrashFailures', 'DelayedAutostart')) {
-                Read-RegistryNote $path $value
+                Read-RegistryNote -Path $path -Name $value
             })
-        $former.parameters = @(Read-ParameterTree "$path\Parameters")
+        $former.parameters = @(Read-ParameterTree -Path "$path\Parameters")
     }
     $former
 }
@@ -235,25 +235,25 @@ function Read-FormerService {
 function Restore-Service {
     # Puts a service back as it was, or deletes the one that was not there. Automatic comes last.
     param([object]$Former)
-    Stop-RunningService $Former.name
-    $path = Get-ServicePath $Former.name
+    Stop-RunningService -Name $Former.name
+    $path = Get-ServicePath -Name $Former.name
     if (-not $Former.exists) {
-        if (Test-RegistryKey $path) { Invoke-ServiceControl @('delete', $Former.name) }
+        if (Test-RegistryKey -Path $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
         return
     }
     $was = $Former.definition
-    $display = Read-Member $Former 'display'
+    $display = Read-Member -Object $Former -Names 'display'
     # A service without a display name is shown by its name.
     if (-not $display) { $display = $Former.name }
     # sc.exe knows a group by the plus before it.
-    $depends = @($was.depends) + @((Read-Item $Former 'groups') | ForEach-Object { "+$_" })
-    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList $depends), 'DisplayName=', $display)
+    $depends = @($was.depends) + @((Read-Item -Object $Former -Name 'groups') | ForEach-Object { "+$_" })
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList -Names $depends), 'DisplayName=', $display)
     # Windows forgot the password of any other account.
-    if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
-    Write-ServiceEnvironment $Former.name $was.environment
-    Restore-ServiceParameter $Former
-    Invoke-ServiceControl @('config', $Former.name, 'start=', $was.start)
+    if ($was.account -like 'NT *') { Invoke-ServiceControl -Arguments @('config', $Former.name, 'obj=', $was.account) }
+    Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
+    Restore-ServiceParameter -Former $Former
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $was.start)
     # The control manager reads these from the registry when it needs them.
-    foreach ($value in (Read-Item $Former 'values')) { Write-Registry $value.path $value.name -Value $value.value -Kind "$($value.kind)" }
-    if ($Former.running) { Start-CurrentService $Former.name }
+    foreach ($value in (Read-Item -Object $Former -Name 'values')) { Write-Registry -Path $value.path -Name $value.name -Value $value.value -Kind "$($value.kind)" }
+    if ($Former.running) { Start-CurrentService -Name $Former.name }
 }
