@@ -108,7 +108,7 @@ $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; serv
 function Get-AccessText {
     # Owner, group and access rules of a file or folder, as SDDL.
     param([string]$Path)
-    (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+    (Read-Access -Path $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
 }
 
 function Read-Access {
@@ -143,15 +143,15 @@ function Get-PrivateAccess {
 function Set-PrivateAccess {
     # Gives a file or folder these rules, and Administrators as the owner.
     param([string]$Path, [switch]$Readable)
-    Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+    Set-AccessText -Path $Path -Sddl (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
 }
 
 function Set-PrivateFolder {
     # Makes the folder, for SYSTEM and Administrators alone.
     param([string]$Path)
-    Assert-NoLink $Path
+    Assert-NoLink -Path $Path
     [void][IO.Directory]::CreateDirectory($Path)
-    if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+    if ((Get-Stranger -Path $Path) -or (Get-StrangeOwner -Path $Path)) { Set-PrivateAccess -Path $Path }
 }
 
 function Test-Trusted {
@@ -166,7 +166,7 @@ function Test-Trusted {
 function Get-Stranger {
     # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
     param([string]$Path)
-    $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $rules = (Read-Access -Path $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
     if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
 }
@@ -174,8 +174,8 @@ function Get-Stranger {
 function Get-StrangeOwner {
     # The SID of an owner who is no administrator, or null. An owner may always change the rules.
     param([string]$Path)
-    $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
-    if (Test-Trusted $owner) { $null } else { $owner }
+    $owner = (Read-Access -Path $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+    if (Test-Trusted -Sid $owner) { $null } else { $owner }
 }
 
 function Test-Link {
@@ -188,8 +188,10 @@ function Test-Link {
 function Assert-NoLink {
     # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
     param([string]$Path)
-    foreach ($part in @(Get-ParentPath $Path) + $Path) {
-        if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+    foreach ($part in @(Get-ParentPath -Path $Path) + $Path) {
+        if (Test-Link -Path $part) {
+            Stop-Step -Id 'FolderIsLink' -Message "$part is a link to another place, and winboot follows none"
+        }
     }
 }
 
@@ -204,8 +206,8 @@ function Restore-Access {
     # Puts owner and access rules back on what is still there.
     param([object]$Former)
     if (-not [IO.Directory]::Exists($Former.path) -and -not [IO.File]::Exists($Former.path)) { return }
-    if (Test-Link $Former.path) { return }
-    if ((Get-AccessText $Former.path) -cne $Former.sddl) { Set-AccessText $Former.path $Former.sddl }
+    if (Test-Link -Path $Former.path) { return }
+    if ((Get-AccessText -Path $Former.path) -cne $Former.sddl) { Set-AccessText -Path $Former.path -Sddl $Former.sddl }
 }
 
 # The task at each start of the machine.
@@ -213,12 +215,14 @@ function Restore-Access {
 function Remove-BootScript {
     # Stored scripts of the startup, all but one.
     param([string]$But = '')
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File $path } }
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
+        if ($path -ne $But) { Remove-File -Path $path }
+    }
 }
 
 function Restore-BootTask {
     param([object]$Former)
-    Remove-Task $Former.name
+    Remove-Task -Name $Former.name
     Remove-BootScript
     Remove-StrayTask
 }
@@ -235,14 +239,14 @@ function Restore-KubeletKey {
     # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
     param([object]$Former)
     if (-not [IO.Directory]::Exists($Former.path)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File $path }
+    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File -Path $path }
 }
 
 function Invoke-Crictl {
     param([string[]]$Arguments, [int]$Seconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
-    if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+    if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
@@ -293,7 +297,9 @@ function Get-ReachedEndpoint {
     if ($Port -eq 0) { return }
     # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
     $words = "$($env:SSH_CONNECTION)".Split(' ')
-    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) { return @{ ip = $words[2]; port = [int]$words[3] } }
+    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
+        return @{ ip = $words[2]; port = [int]$words[3] }
+    }
     $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
     if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
     foreach ($ip in $own) {
@@ -496,7 +502,9 @@ function Undo-Rewiring {
     Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Guard.agent -Why 'the network was lost' }
     foreach ($name in $Guard.networks) {
         Invoke-RollbackPart -Part {
-            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork -Name $name }
+            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) {
+                Remove-PodNetwork -Name $name
+            }
         }
     }
 }
@@ -526,7 +534,9 @@ function Get-StartingDependent {
     $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     if ($noted.Count -gt 0) { return $noted }
     $service = Read-Service -Name 'kube-proxy'
-    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) { return }
+    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) {
+        return
+    }
     @{ name = 'kube-proxy'; start = $service.start }
 }
 
@@ -537,7 +547,9 @@ function Enable-NetworkAgent {
     $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
     foreach ($one in $dependents) {
-        if ($null -ne (Get-ServiceState -Name $one.name)) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start) }
+        if ($null -ne (Get-ServiceState -Name $one.name)) {
+            Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start)
+        }
     }
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }
@@ -623,14 +635,14 @@ function Invoke-Locked {
         $running = Get-RunningDetached
         if (-not $running) { $lock = Enter-Run }
         New-RunEvent
-        if ($running) { New-DetachedEvent $running $running.step; return }
-        if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+        if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
+        if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
         & $Work
         Clear-OldFile
-        Save-Journal $script:Run.Journal -Tries 6
+        Save-Journal -Waiting $script:Run.Journal -Tries 6
     }
-    catch { New-FailedEnd $_ }
-    finally { if ($lock) { Exit-Run $lock } }
+    catch { New-FailedEnd -Caught $_ }
+    finally { if ($lock) { Exit-Run -Lock $lock } }
 }
 
 function New-FailedEnd {
@@ -638,32 +650,32 @@ function New-FailedEnd {
     param($Caught)
     $script:Run.Cache = @{}
     if ($script:Run.Sequence -eq 0) { New-RunEvent }
-    New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
+    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed') }
 }
 
 function Invoke-Step {
     param($Steps, $Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
-        if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
+        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = & $Drive $step
-        if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
+        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
         if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent $step $result $watch
+        New-StepEvent -Step $step -Result $result -Watch $watch
     }
-    if (-not $rebooting) { New-EndEvent 'complete'; return }
-    Save-RebootMark $rebooting
-    New-EventLine @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent 'reboot'
+    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
+    Save-RebootMark -Steps $rebooting
+    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
 }
 
 function Invoke-Undo {
     # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
     $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
     [array]::Reverse($steps)
-    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult $Step }
-    if ([IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl').Count -eq 0) {
+    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+    if ([IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl').Count -eq 0) {
         Clear-OldFile
         Remove-StateFolder
     }
@@ -672,9 +684,11 @@ function Invoke-Undo {
 function Get-ForgottenStep {
     # Steps that an older profile had and that left former values here.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath 'former'), '*.jsonl')) {
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
+        if ($known -notcontains $name) {
+            @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } }
+        }
     }
 }
 
@@ -684,7 +698,7 @@ function New-Result {
 
 function Set-Failure {
     param($Step, $Result, $Caught, [string]$OtherwiseId)
-    $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
+    $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
     $Result.State = 'failed'
     if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
     $script:Run.Unmet[$Step.Name] = $Result.Problem.id
@@ -706,15 +720,15 @@ function Get-UndoResult {
     $result = New-Result
     try {
         $script:Run.Step = $Step.Name
-        Assert-NothingAbove $Step
+        Assert-NothingAbove -Step $Step
         $hadFormer = Test-FormerValue
-        foreach ($thing in Invoke-Block $Step 'Undo') { Receive-Said $Step $result $thing }
+        foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') { Receive-Said -Step $Step -Result $result -Thing $thing }
         if ($hadFormer -and $null -eq $result.Detached) {
             $result.State = 'changed'
             Clear-FormerValue
         }
     }
-    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
     $result
 }
 
@@ -723,13 +737,15 @@ function Assert-NothingAbove {
     param($Step)
     $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
         Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
-    if ($above) { Stop-Step 'NeedsStep' "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
+    if ($above) {
+        Stop-Step -Id 'NeedsStep' -Message "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')"
+    }
 }
 
 function Read-Difference {
     param($Step)
     $seen = @{}
-    foreach ($thing in Invoke-Block $Step 'Look') {
+    foreach ($thing in Invoke-Block -Step $Step -Block 'Look') {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
             throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
@@ -741,7 +757,7 @@ function Read-Difference {
 
 function New-RunEvent {
     $identity = Get-MachineIdentity
-    New-EventLine @{
+    New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
     }
@@ -749,7 +765,7 @@ function New-RunEvent {
 
 function New-StepEvent {
     param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine @{
+    New-EventLine -Fields @{
         event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
         differences = [object[]]@($Result.Differences); problem = $Result.Problem
     }
@@ -757,13 +773,13 @@ function New-StepEvent {
 
 function New-DetachedEvent {
     param($Run, [string]$Step)
-    New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-    New-EndEvent 'detached'
+    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
     param([string]$Reason, [string]$Message = '')
-    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
@@ -772,7 +788,7 @@ function New-EventLine {
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson $all
+    $line = ConvertTo-AsciiJson -Value $all
     if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
     $line
 }
@@ -841,7 +857,9 @@ function Invoke-Patient {
         try { return (& $Work) }
         catch [IO.IOException], [UnauthorizedAccessException] {
             $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-            if (@(39, 112) -contains $code) { Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk" }
+            if (@(39, 112) -contains $code) {
+                Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk"
+            }
             # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
             $held = @(32, 33, 1175, 1176) -contains $code
             # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
@@ -1028,7 +1046,12 @@ function Clear-OldFile {
     $list = Get-StatePath -Name 'old-files.txt'
     try {
         $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile -Line $line)) { $line } })
-        if ($left) { Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1 } else { Remove-File -Path $list -Tries 1 }
+        if ($left) {
+            Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1
+        }
+        else {
+            Remove-File -Path $list -Tries 1
+        }
     }
     # The list itself is held, or the disk is full: what it names goes another time.
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
@@ -1094,18 +1117,18 @@ function Restore-Folder {
 function Get-FormerPath {
     # The file with the notes of a step, the current one unless it is named.
     param([string]$Step = $script:Run.Step)
-    Get-StatePath "former\$Step.jsonl"
+    Get-StatePath -Name "former\$Step.jsonl"
 }
 
 function Get-FormerLine {
     # The notes of a step, the current one unless it is named: kind, key and value each. What has another
     # shape is none of ours.
     param([string]$Step = $script:Run.Step)
-    foreach ($line in "$(Read-FileText (Get-FormerPath -Step $Step))".Split("`n")) {
+    foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}')) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
-        if ($null -ne (Read-Member $note 'kind') -and $note.PSObject.Properties['value']) { $note }
+        if ($null -ne (Read-Member -Object $note -Names 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
 }
 
@@ -1126,7 +1149,7 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
-    Remove-File (Get-FormerPath)
+    Remove-File -Path (Get-FormerPath)
 }
 
 # Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
@@ -1134,21 +1157,25 @@ function Clear-FormerValue {
 function Save-NetworkRecord {
     # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
     $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson 'network.json' (Read-NetworkSnapshot) }
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
+        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
+    }
 }
 
 function Read-NetworkRecord {
     # The interfaces of the last record; nothing where there is none that can be read.
     param([string]$Name = 'network.json')
-    $record = Read-StateJson $Name
-    foreach ($was in Read-Item $record 'adapters') { if (Read-Member $was 'guid') { $was } }
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
 }
 
 function Test-CarryingInterface {
     # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
     param([string]$Guid)
     foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) { return $true }
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
     }
     $false
 }
@@ -1156,18 +1183,18 @@ function Test-CarryingInterface {
 function Test-LostInterface {
     # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
     param($Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface $Was.guid)) { return $false }
-    foreach ($address in $Was.addresses) { if (Find-Address $address.ip) { return $false } }
-    $index = Find-Successor $Was
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
+    $index = Find-Successor -Was $Was
     # Another address that works is somebody's choice.
-    $null -eq $index -or @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ }).Count -eq 0
+    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
 }
 
 function Get-LostInterface {
     # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
     $known = @(Get-CutRecord)
     if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
-    $known | Where-Object { Test-LostInterface $_ }
+    $known | Where-Object { Test-LostInterface -Was $_ }
 }
 
 function Get-CurrentSnapshot {
@@ -1176,7 +1203,9 @@ function Get-CurrentSnapshot {
     $lost = @(Get-LostInterface)
     $gone = @($lost | ForEach-Object { $_.mac })
     $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
-    foreach ($was in $lost) { if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true } }
+    foreach ($was in $lost) {
+        if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
+    }
     $snapshot
 }
 
@@ -1185,12 +1214,14 @@ function Get-MissingAddress {
     param($Snapshot)
     foreach ($was in $Snapshot.adapters) {
         foreach ($address in $was.addresses) {
-            if ($address.settled -and -not (Test-SettledAddress $address.ip)) { return "the address $($address.ip)" }
+            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
         }
         # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
-        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface $was.guid)) { continue }
-        $index = Find-Successor $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ })) { return "the address of $($was.name)" }
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
+        $index = Find-Successor -Was $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
+            return "the address of $($was.name)"
+        }
     }
 }
 
@@ -1319,7 +1350,9 @@ function Get-BootStamp {
     # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
     # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
     $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-    if (-not $system -or -not $system.CreationDate) { Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started' }
+    if (-not $system -or -not $system.CreationDate) {
+        Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started'
+    }
     $system.CreationDate.ToUniversalTime().ToString('o')
 }
 
@@ -1484,13 +1517,13 @@ function Get-LayerStore {
 function Restore-Layer {
     # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
     param([object]$Former)
-    [void](Invoke-Crictl @('rmp', '--all', '--force') -Seconds 300)
-    [void](Invoke-Crictl @('rmi', '--all') -Seconds 600)
-    Stop-RunningService 'containerd'
-    $store = Get-LayerStore $Former.root
+    [void](Invoke-Crictl -Arguments @('rmp', '--all', '--force') -Seconds 300)
+    [void](Invoke-Crictl -Arguments @('rmi', '--all') -Seconds 600)
+    Stop-RunningService -Name 'containerd'
+    $store = Get-LayerStore -Root $Former.root
     if (-not [IO.Directory]::Exists($store)) { return }
-    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer $layer })
-    if ($failed) { Stop-Step 'LayerLeft' "layers of container images cannot be removed: $($failed -join ', ')" }
+    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer -Path $layer })
+    if ($failed) { Stop-Step -Id 'LayerLeft' -Message "layers of container images cannot be removed: $($failed -join ', ')" }
 }
 
 function Remove-Layer {
@@ -1533,21 +1566,21 @@ function Restore-LogTask {
 function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.
     param([string]$Service, [string]$Name)
-    $path = (Get-ServicePath $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-    , (Read-Registry $path $Name)
+    $path = (Get-ServicePath -Name $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry -Path "$path\AppExit" -Name '') }
+    , (Read-Registry -Path $path -Name $Name)
 }
 
 function Test-NssmService {
     param([string]$Name)
-    $null -ne (Read-ServiceParameter $Name 'Application')
+    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Restore-ServiceParameter {
     param([object]$Former)
-    $path = (Get-ServicePath $Former.name) + '\Parameters'
-    if (Test-NssmService $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    foreach ($one in $Former.parameters) { Write-Registry $one.path $one.name -Value $one.value -Kind $one.kind }
+    $path = (Get-ServicePath -Name $Former.name) + '\Parameters'
+    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
 # The mutex that lets one run at a time change this machine.
@@ -1607,7 +1640,9 @@ function Get-AddressTowardsServer {
     # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
-        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
+        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) {
+            $client.Client.LocalEndPoint.Address.ToString()
+        }
     }
     catch [AggregateException] { return }
     finally { $client.Close() }
@@ -1657,7 +1692,9 @@ function Get-OwnInterface {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
         $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) { continue }
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) {
+            continue
+        }
         [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
     }
 }
@@ -1839,7 +1876,9 @@ function Restore-InterfaceRoute {
     # Routes that are nowhere any more.
     param([object]$Was, [int]$Index)
     foreach ($route in $Was.routes) {
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) {
+            continue
+        }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
         Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
@@ -1871,7 +1910,9 @@ function Restore-Link {
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) {
+                Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }
+            }
         }
     }
 }
@@ -1885,7 +1926,9 @@ function Restore-InterfaceSetting {
         Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
     }
     # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if ([int]$interface.NlMtu -ne $Was.mtu) {
+        Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu }
+    }
     if (@('Public', 'Private') -notcontains $Was.category) { return }
     foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
@@ -1946,7 +1989,9 @@ function Find-Interface {
     # The IP interfaces that have the address.
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
-    foreach ($found in Find-Address -Ip $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+    foreach ($found in Find-Address -Ip $Address) {
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+    }
 }
 
 function Get-AddressFamily {
@@ -2031,10 +2076,10 @@ function Invoke-Program {
     # call into .NET.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        StandardOutputEncoding = (Get-ProgramEncoding $Path); StandardErrorEncoding = (Get-ProgramEncoding $Path)
+        StandardOutputEncoding = (Get-ProgramEncoding -Path $Path); StandardErrorEncoding = (Get-ProgramEncoding -Path $Path)
     }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $process = [Diagnostics.Process]::Start($start)
@@ -2045,13 +2090,15 @@ function Invoke-Program {
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
         while (-not $process.WaitForExit(500)) {
-            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds" }
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds"
+            }
         }
         $code = $process.ExitCode
         foreach ($reading in @($output, $errorOutput)) {
             while (-not $reading.Wait(500)) {
                 if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
-                    Stop-Step 'ProgramHangs' "$Path ended, but what it started kept its output open for $Seconds seconds"
+                    Stop-Step -Id 'ProgramHangs' -Message "$Path ended, but what it started kept its output open for $Seconds seconds"
                 }
             }
         }
@@ -2060,7 +2107,7 @@ function Invoke-Program {
     }
     finally {
         # Also when this script is stopped: nothing goes on behind its back.
-        if (-not $over) { Stop-StartedProcess $process }
+        if (-not $over) { Stop-StartedProcess -Process $process }
         $process.Dispose()
     }
 }
@@ -2068,17 +2115,19 @@ function Invoke-Program {
 function Get-ProgramEncoding {
     # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
     param([string]$Path)
-    $page = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' 'OEMCP')"
-    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
+    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
+        return [Text.Encoding]::GetEncoding([int]$page)
+    }
     [Text.UTF8Encoding]::new($false)
 }
 
 function Stop-StartedProcess {
     # Ends a process that we started, and what that started.
     param([Diagnostics.Process]$Process)
-    $tree = @(Get-ProcessTree $Process.Id)
+    $tree = @(Get-ProcessTree -Id $Process.Id)
     if (-not $Process.HasExited) { $Process.Kill() }
-    Stop-ProcessTree $tree
+    Stop-ProcessTree -Tree $tree
 }
 
 function Get-ProcessTree {
@@ -2112,16 +2161,16 @@ function Get-LivingProcess {
 function Stop-ProcessTree {
     # Ends those of a tree that still run.
     param($Tree)
-    foreach ($one in @(Get-LivingProcess $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
+    foreach ($one in @(Get-LivingProcess -Tree $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
+    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { return $ended.Output }
     $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
+    Stop-Step -Id 'ProgramFailed' -Message "$Path ended with code $($ended.ExitCode): $said"
 }
 
 function Get-SystemProgram {
@@ -2172,7 +2221,7 @@ function Write-Registry {
 
 function Restore-Registry {
     param([object]$Former)
-    Write-Registry $Former.path $Former.name -Value $Former.value -Kind $Former.kind
+    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }
 
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
@@ -2190,7 +2239,9 @@ function Restore-Root {
     param([object]$Former)
     Use-RootStore -Access ReadWrite -Work {
         param($Store)
-        foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
+        foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) {
+            $Store.Remove($found)
+        }
     }
 }
 
@@ -2208,7 +2259,9 @@ function Restore-PodRoute {
     if (-not $hop) { return }
     # The adapter may have another name by now; then the route is on the one that has the node's address.
     $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
-    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) { $index = $adapter.ifIndex }
+    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) {
+        $index = $adapter.ifIndex
+    }
     [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }
 
@@ -2221,18 +2274,18 @@ function Get-ServicePath {
 
 function Read-Service {
     param([string]$Name)
-    $path = Get-ServicePath $Name
+    $path = Get-ServicePath -Name $Name
     $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
-    if (-not (Test-RegistryKey $path)) { return $is }
-    $is.command_line = Read-Registry $path 'ImagePath'
-    $start = [int](Read-Registry $path 'Start')
+    if (-not (Test-RegistryKey -Path $path)) { return $is }
+    $is.command_line = Read-Registry -Path $path -Name 'ImagePath'
+    $start = [int](Read-Registry -Path $path -Name 'Start')
     $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
-    if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
-    $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
-    $is.account = Read-Registry $path 'ObjectName'
-    $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
-    $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
-    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
+    if ($start -eq 2 -and 1 -eq (Read-Registry -Path $path -Name 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    $is.depends = @((Read-Registry -Path $path -Name 'DependOnService') | Where-Object { $_ })
+    $is.account = Read-Registry -Path $path -Name 'ObjectName'
+    $is.environment = @((Read-Registry -Path $path -Name 'Environment') | Where-Object { $_ })
+    $is.recovery = ConvertFrom-FailureAction -Bytes (Read-Registry -Path $path -Name 'FailureActions')
+    $is.failure_flag = [int](Read-Registry -Path $path -Name 'FailureActionsOnNonCrashFailures')
     $is
 }
 
@@ -2269,26 +2322,28 @@ function Write-ServiceEnvironment {
     param([string]$Name, $Environment)
     $lines = @($Environment | Where-Object { $_ })
     if ($lines.Count -eq 0) { $lines = $null }
-    Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
+    Write-Registry -Path (Get-ServicePath -Name $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
     param([string[]]$Arguments)
-    $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
+    $ended = Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
-        Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
+        Stop-Step -Id 'ServiceControl' -Message "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
     }
 }
 
 function Save-RestartNeed {
     # Noted before the first write: the run may die in between.
     param([string]$Name)
-    if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
+    if ((Get-ServiceState -Name $Name) -eq 'Running') {
+        Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
+    }
 }
 
 function Test-RestartNeed {
     param([string]$Name)
-    $noted = Read-StateJson "restart-$Name.json"
+    $noted = Read-StateJson -Name "restart-$Name.json"
     $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
@@ -2296,23 +2351,23 @@ function Start-CurrentService {
     # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
     # NSSM calls paused what dies at once, and that cannot be started.
-    if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
-    if ((Get-ServiceState $Name) -ne 'Running') {
+    if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
+    if ((Get-ServiceState -Name $Name) -ne 'Running') {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
         if ($refused.Count -gt 0) {
-            Stop-Step 'ServiceState' "service $Name does not start$(Get-ServiceEnd $Name): $($refused[0].Exception.GetBaseException().Message)"
+            Stop-Step -Id 'ServiceState' -Message "service $Name does not start$(Get-ServiceEnd -Name $Name): $($refused[0].Exception.GetBaseException().Message)"
         }
     }
-    Wait-ServiceState $Name 'Running' -Seconds 60
-    Remove-File (Get-StatePath "restart-$Name.json")
+    Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
 }
 
 function Wait-ServiceState {
     # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
-    if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name)$(Get-ServiceEnd $Name) and not $State after $Seconds seconds"
+    if (Wait-Until -Test { (Get-ServiceState -Name $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
+    Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name)$(Get-ServiceEnd -Name $Name) and not $State after $Seconds seconds"
 }
 
 function Get-ServiceEnd {
@@ -2329,8 +2384,8 @@ function Stop-RunningService {
     # Stops a service, after those that depend on it. Each has Seconds to stop and as many for its process to end.
     param([string]$Name, [int]$Seconds = 60)
     foreach ($service in Get-Service -Name $Name -ErrorAction SilentlyContinue) {
-        foreach ($dependent in $service.DependentServices) { Stop-OneService $dependent.Name -Seconds $Seconds }
-        Stop-OneService $Name -Seconds $Seconds
+        foreach ($dependent in $service.DependentServices) { Stop-OneService -Name $dependent.Name -Seconds $Seconds }
+        Stop-OneService -Name $Name -Seconds $Seconds
     }
 }
 
@@ -2338,61 +2393,67 @@ function Stop-OneService {
     # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
     param([string]$Name, [int]$Seconds)
     # One that is starting takes no stop (error 1061).
-    [void](Wait-Until { (Get-ServiceState $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
-    $stopped = { (Get-ServiceState $Name) -eq 'Stopped' }
+    [void](Wait-Until -Test { (Get-ServiceState -Name $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
+    $stopped = { (Get-ServiceState -Name $Name) -eq 'Stopped' }
     if (& $stopped) { return }
-    $tree = @(Get-ServiceProcess $Name)
-    $code = (Invoke-Program (Get-SystemProgram 'sc.exe') @('stop', $Name)).ExitCode
+    $tree = @(Get-ServiceProcess -Name $Name)
+    $code = (Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('stop', $Name)).ExitCode
     # 1061: it is stopping already; 1062: it has stopped meanwhile.
     $accepted = @(0, 1061, 1062) -contains $code
-    if (-not $accepted -or -not (Wait-Until $stopped -Seconds $Seconds -Pause 500)) {
-        Stop-ProcessTree $tree
-        if (-not (Wait-Until $stopped -Seconds 10 -Pause 500)) {
-            Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and does not stop: sc.exe stop ended with code $code"
+    if (-not $accepted -or -not (Wait-Until -Test $stopped -Seconds $Seconds -Pause 500)) {
+        Stop-ProcessTree -Tree $tree
+        if (-not (Wait-Until -Test $stopped -Seconds 10 -Pause 500)) {
+            Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name) and does not stop: sc.exe stop ended with code $code"
         }
     }
     # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
-    if (-not (Wait-Until { -not (Get-LivingProcess $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree $tree }
+    if (-not (Wait-Until -Test { -not (Get-LivingProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) {
+        Stop-ProcessTree -Tree $tree
+    }
 }
 
 function Get-ServiceProcess {
     # The process of a service and all below it, as id and start time. Nothing of one that shares its process with others.
     param([string]$Name)
-    if (([int](Read-Registry (Get-ServicePath $Name) 'Type') -band 0x10) -eq 0) { return }
+    if (([int](Read-Registry -Path (Get-ServicePath -Name $Name) -Name 'Type') -band 0x10) -eq 0) { return }
     $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    if ($id -ne 0) { Get-ProcessTree $id }
+    if ($id -ne 0) { Get-ProcessTree -Id $id }
 }
 
 function Restore-Service {
     # Puts a service back as it was, or deletes the one that was not there. Automatic comes last.
     param([object]$Former)
-    Stop-RunningService $Former.name
-    $path = Get-ServicePath $Former.name
+    Stop-RunningService -Name $Former.name
+    $path = Get-ServicePath -Name $Former.name
     if (-not $Former.exists) {
-        if (Test-RegistryKey $path) { Invoke-ServiceControl @('delete', $Former.name) }
+        if (Test-RegistryKey -Path $path) { Invoke-ServiceControl -Arguments @('delete', $Former.name) }
         return
     }
     $was = $Former.definition
-    $display = Read-Member $Former 'display'
+    $display = Read-Member -Object $Former -Names 'display'
     # A service without a display name is shown by its name.
     if (-not $display) { $display = $Former.name }
     # sc.exe knows a group by the plus before it.
-    $depends = @($was.depends) + @((Read-Item $Former 'groups') | ForEach-Object { "+$_" })
-    Invoke-ServiceControl @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList $depends), 'DisplayName=', $display)
+    $depends = @($was.depends) + @((Read-Item -Object $Former -Name 'groups') | ForEach-Object { "+$_" })
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList -Names $depends), 'DisplayName=', $display)
     # Windows forgot the password of any other account.
-    if ($was.account -like 'NT *') { Invoke-ServiceControl @('config', $Former.name, 'obj=', $was.account) }
-    Write-ServiceEnvironment $Former.name $was.environment
-    Restore-ServiceParameter $Former
-    Invoke-ServiceControl @('config', $Former.name, 'start=', $was.start)
+    if ($was.account -like 'NT *') { Invoke-ServiceControl -Arguments @('config', $Former.name, 'obj=', $was.account) }
+    Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
+    Restore-ServiceParameter -Former $Former
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $was.start)
     # The control manager reads these from the registry when it needs them.
-    foreach ($value in (Read-Item $Former 'values')) { Write-Registry $value.path $value.name -Value $value.value -Kind "$($value.kind)" }
-    if ($Former.running) { Start-CurrentService $Former.name }
+    foreach ($value in (Read-Item -Object $Former -Name 'values')) {
+        Write-Registry -Path $value.path -Name $value.name -Value $value.value -Kind "$($value.kind)"
+    }
+    if ($Former.running) { Start-CurrentService -Name $Former.name }
 }
 
 function Restore-PowerPlan {
     # Puts the former power plan back.
     param([object]$Former)
-    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
+    if ($Former.plan) {
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan))
+    }
 }
 
 function Get-StatePath {

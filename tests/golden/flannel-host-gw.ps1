@@ -109,7 +109,7 @@ $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; serv
 function Get-AccessText {
     # Owner, group and access rules of a file or folder, as SDDL.
     param([string]$Path)
-    (Read-Access $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
+    (Read-Access -Path $Path).GetSecurityDescriptorSddlForm('Owner, Group, Access')
 }
 
 function Read-Access {
@@ -144,15 +144,15 @@ function Get-PrivateAccess {
 function Set-PrivateAccess {
     # Gives a file or folder these rules, and Administrators as the owner.
     param([string]$Path, [switch]$Readable)
-    Set-AccessText $Path (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
+    Set-AccessText -Path $Path -Sddl (Get-PrivateAccess -Folder:([IO.Directory]::Exists($Path)) -Readable:$Readable)
 }
 
 function Set-PrivateFolder {
     # Makes the folder, for SYSTEM and Administrators alone.
     param([string]$Path)
-    Assert-NoLink $Path
+    Assert-NoLink -Path $Path
     [void][IO.Directory]::CreateDirectory($Path)
-    if ((Get-Stranger $Path) -or (Get-StrangeOwner $Path)) { Set-PrivateAccess $Path }
+    if ((Get-Stranger -Path $Path) -or (Get-StrangeOwner -Path $Path)) { Set-PrivateAccess -Path $Path }
 }
 
 function Test-Trusted {
@@ -167,7 +167,7 @@ function Test-Trusted {
 function Get-Stranger {
     # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
     param([string]$Path)
-    $rules = (Read-Access $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $rules = (Read-Access -Path $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
     if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
 }
@@ -175,8 +175,8 @@ function Get-Stranger {
 function Get-StrangeOwner {
     # The SID of an owner who is no administrator, or null. An owner may always change the rules.
     param([string]$Path)
-    $owner = (Read-Access $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
-    if (Test-Trusted $owner) { $null } else { $owner }
+    $owner = (Read-Access -Path $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
+    if (Test-Trusted -Sid $owner) { $null } else { $owner }
 }
 
 function Get-StrangeWriter {
@@ -184,17 +184,19 @@ function Get-StrangeWriter {
     # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
     # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
     param([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself)
-    $security = Read-Access $Path
+    $security = Read-Access -Path $Path
     $found = @(
         $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
         foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
             # CREATOR OWNER is whoever creates something, and nobody else may.
             if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
-            if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) { continue }
+            if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) {
+                continue
+            }
             if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
         }
     )
-    $strange = @($found | Where-Object { -not (Test-Trusted $_) } | Sort-Object -Unique)
+    $strange = @($found | Where-Object { -not (Test-Trusted -Sid $_) } | Sort-Object -Unique)
     if ($strange) { $strange -join ', ' } else { $null }
 }
 
@@ -208,8 +210,10 @@ function Test-Link {
 function Assert-NoLink {
     # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
     param([string]$Path)
-    foreach ($part in @(Get-ParentPath $Path) + $Path) {
-        if (Test-Link $part) { Stop-Step 'FolderIsLink' "$part is a link to another place, and winboot follows none" }
+    foreach ($part in @(Get-ParentPath -Path $Path) + $Path) {
+        if (Test-Link -Path $part) {
+            Stop-Step -Id 'FolderIsLink' -Message "$part is a link to another place, and winboot follows none"
+        }
     }
 }
 
@@ -223,27 +227,27 @@ function Get-ParentPath {
 function Save-FormerAccess {
     # Notes owner and access rules, before they are changed.
     param([string]$Path)
-    Save-FormerValue 'Access' $Path @{ path = $Path; sddl = (Get-AccessText $Path) }
+    Save-FormerValue -Kind 'Access' -Key $Path -Value @{ path = $Path; sddl = (Get-AccessText -Path $Path) }
 }
 
 function Save-SecretFile {
     # Notes a file that will hold a secret of ours: that there was none, or its text and access rules, kept where only SYSTEM
     # and Administrators can read them.
     param([string]$Path)
-    if (Test-FormerNote 'File' $Path) { return }
-    if ([IO.File]::Exists($Path)) { Save-FormerAccess $Path }
-    Save-FormerFile $Path
+    if (Test-FormerNote -Kind 'File' -Key $Path) { return }
+    if ([IO.File]::Exists($Path)) { Save-FormerAccess -Path $Path }
+    Save-FormerFile -Path $Path
 }
 
 function Get-ArtifactDifference {
     # Where only the archive's hash is known, each file's own was noted when it was placed.
     param($Artifacts)
     foreach ($artifact in $Artifacts) {
-        $noted = Read-PlacedHash $artifact
+        $noted = Read-PlacedHash -Artifact $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
-            $is = Get-KnownHash $member.to
+            $is = Get-KnownHash -Path $member.to
             if ($want -and $is -eq $want) { continue }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
             New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
@@ -255,7 +259,7 @@ function Get-ArtifactDifference {
 function Read-PlacedHash {
     param($Artifact)
     $hashes = @{}
-    $noted = Read-StateJson "placed-$($Artifact.name).json"
+    $noted = Read-StateJson -Name "placed-$($Artifact.name).json"
     if ($noted -and $noted.archive -eq $Artifact['sha256']) {
         foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
     }
@@ -264,32 +268,34 @@ function Read-PlacedHash {
 
 function Install-Artifact {
     param($Artifacts)
-    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference $artifact) { Install-OneArtifact $artifact } }
+    foreach ($artifact in $Artifacts) {
+        if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact }
+    }
 }
 
 function Install-OneArtifact {
     param($Artifact)
-    if (-not $Artifact['sha256']) { Stop-Step 'HashMissing' "no sha256 is known for $($Artifact.file)" }
-    $folder = Get-StatePath 'downloads'
-    Set-PrivateFolder $folder
+    if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
+    $folder = Get-StatePath -Name 'downloads'
+    Set-PrivateFolder -Path $folder
     $archive = "$folder\$($Artifact.file)"
-    if ((Get-PathHash $archive) -ne $Artifact['sha256']) { Receive-Artifact $Artifact $archive }
+    if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
     $unpacked = "$folder\$($Artifact.name)-unpacked"
-    Remove-Folder $unpacked
+    Remove-Folder -Path $unpacked
     [void][IO.Directory]::CreateDirectory($unpacked)
     $paths = @($Artifact.members | ForEach-Object { $_.path })
     if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
     else {
         # A slow disk with a scanner on it unpacks a megabyte in a second.
         $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
-        [void](Assert-Program (Get-SystemProgram 'tar.exe') (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
     }
-    $files = @(foreach ($member in $Artifact.members) { Install-Member $member $unpacked })
-    Write-StateJson "placed-$($Artifact.name).json" @{ archive = $Artifact['sha256']; files = $files }
+    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+    Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
     # All is in place: what a scanner still reads is deleted by a later run.
     try {
-        Remove-Folder $unpacked -Tries 4
-        Remove-File $archive -Tries 4
+        Remove-Folder -Path $unpacked -Tries 4
+        Remove-File -Path $archive -Tries 4
     }
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
 }
@@ -303,13 +309,13 @@ function Remove-Folder {
 function Install-Member {
     param($Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-    $hash = Get-PathHash $from
+    $hash = Get-PathHash -Path $from
     if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
-        Stop-Step 'HashMismatch' "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
+        Stop-Step -Id 'HashMismatch' -Message "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
     }
-    if ((Get-PathHash $Member.to) -ne $hash) {
-        foreach ($service in $Member['services']) { Save-RestartNeed $service }
-        Save-FormerFile $Member.to
+    if ((Get-PathHash -Path $Member.to) -ne $hash) {
+        foreach ($service in $Member['services']) { Save-RestartNeed -Name $service }
+        Save-FormerFile -Path $Member.to
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
         Move-FileOver -From $from -To $Member.to
     }
@@ -320,10 +326,10 @@ function Receive-Artifact {
     param($Artifact, [string]$Path)
     $want = $Artifact['sha256']
     $part = "$Path.part"
-    for ($attempt = 1; ($hash = Get-PathHash $part) -ne $want; $attempt++) {
+    for ($attempt = 1; ($hash = Get-PathHash -Path $part) -ne $want; $attempt++) {
         # The first attempts go on where an earlier one ended, the last ones start anew.
-        if ($attempt -gt 2) { Remove-File $part }
-        if ($attempt -gt 4) { Stop-Step 'HashMismatch' "$($Artifact.url) has sha256 $hash, expected $want" }
+        if ($attempt -gt 2) { Remove-File -Path $part }
+        if ($attempt -gt 4) { Stop-Step -Id 'HashMismatch' -Message "$($Artifact.url) has sha256 $hash, expected $want" }
         Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
     }
     Move-FileOver -From $part -To $Path
@@ -339,7 +345,7 @@ function Receive-Rest {
     if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
     if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
     try {
-        $response = Wait-Task $request.GetResponseAsync() -Seconds 60
+        $response = Wait-Task -Task $request.GetResponseAsync() -Seconds 60
         try {
             # 206: the server goes on where we ask.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
@@ -353,7 +359,7 @@ function Receive-Rest {
         }
     }
     catch {
-        if ($Last) { Stop-Step 'DownloadFailed' "${Url}: $($_.Exception.GetBaseException().Message)" }
+        if ($Last) { Stop-Step -Id 'DownloadFailed' -Message "${Url}: $($_.Exception.GetBaseException().Message)" }
         Start-Sleep -Seconds 2
     }
 }
@@ -367,11 +373,11 @@ function Save-Body {
     $told = [Diagnostics.Stopwatch]::StartNew()
     $total = 0L
     $before = 0L
-    while (($count = Wait-Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
+    while (($count = Wait-Task -Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
         $Target.Write($buffer, 0, $count)
         $total += $count
         if ($told.Elapsed.TotalSeconds -ge 10) {
-            [void](New-EventLine @{ event = 'download'; url = $Url; bytes = $total })
+            [void](New-EventLine -Fields @{ event = 'download'; url = $Url; bytes = $total })
             $told.Restart()
         }
         if ($minute.Elapsed.TotalSeconds -lt 60) { continue }
@@ -395,14 +401,14 @@ function Wait-Task {
 
 function Get-BootTaskDifference {
     # The stored script, its task, and the record that it works from.
-    Get-FileDifference (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
+    Get-FileDifference -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
     Get-TaskDifference -Name 'boot' -Task (New-BootTask)
     Get-RecordDifference
 }
 
 function Get-BootScriptPath {
     # Named after its content: a cut between script and task leaves the older pair, which still fits together.
-    Get-StatePath "boot-$((Get-TextHash $script:Run.Text).Substring(0, 16)).ps1"
+    Get-StatePath -Name "boot-$((Get-TextHash -Text $script:Run.Text).Substring(0, 16)).ps1"
 }
 
 function New-BootTask {
@@ -414,38 +420,40 @@ function New-BootTask {
 
 function Set-BootTask {
     # What the task works from comes before the task.
-    Save-FormerValue 'BootTask' 'boot' @{ name = 'boot' }
+    Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
     Save-NetworkRecord
-    Write-FileText (Get-BootScriptPath) (ConvertTo-ScriptFile $script:Run.Text)
-    Set-Task 'boot' (New-BootTask)
+    Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
+    Set-Task -Name 'boot' -Task (New-BootTask)
     Remove-BootScript -But (Get-BootScriptPath)
 }
 
 function Remove-BootScript {
     # Stored scripts of the startup, all but one.
     param([string]$But = '')
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File $path } }
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
+        if ($path -ne $But) { Remove-File -Path $path }
+    }
 }
 
 function Invoke-Boot {
     # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
     # this is when scanners and agents are busiest.
-    Invoke-BootWork '' { Write-StateJson 'boot.json' @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
-    Invoke-BootWork '' { New-EventLine @{ event = 'boot'; boot_id = (Get-BootId) } }
+    Invoke-BootWork -Name '' -Work { Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
+    Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
     # Before an agent that a cut left half way makes its network with nobody to watch.
-    Invoke-BootWork '' { Complete-CutRun }
-    Invoke-BootWork '' { Restore-Hold }
-    Invoke-BootWork '' { Clear-OldFile }
-    foreach ($step in $script:Run.Steps) { Invoke-BootWork $step.Name { Invoke-Block $step 'Boot' } }
-    Invoke-BootWork '' { Watch-OwnService -Seconds 600 }
-    Invoke-BootWork '' { Remove-StrayTask }
+    Invoke-BootWork -Name '' -Work { Complete-CutRun }
+    Invoke-BootWork -Name '' -Work { Restore-Hold }
+    Invoke-BootWork -Name '' -Work { Clear-OldFile }
+    foreach ($step in $script:Run.Steps) { Invoke-BootWork -Name $step.Name -Work { Invoke-Block -Step $step -Block 'Boot' } }
+    Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
+    Invoke-BootWork -Name '' -Work { Remove-StrayTask }
 }
 
 function Invoke-BootWork {
     # One piece of that. Why it failed is in the journal.
     param([string]$Name, $Work)
     try { [void]@(& $Work) }
-    catch { [void](New-EventLine @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem $_ 'BootFailed') }) }
+    catch { [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed') }) }
 }
 
 function Watch-OwnService {
@@ -460,8 +468,10 @@ function Watch-OwnService {
         if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
         Start-Sleep -Seconds 10
     }
-    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState $_)$(Get-ServiceEnd $_)" })
-    if ($late) { [void](New-EventLine @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds }) }
+    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
+    if ($late) {
+        [void](New-EventLine -Fields @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds })
+    }
 }
 
 function Start-FallenService {
@@ -476,22 +486,24 @@ function Start-FallenService {
     try {
         foreach ($name in $awaited) {
             # What it depends on comes first.
-            if (-not (Test-ServiceFallen $name) -or @((Read-Service $name).depends | Where-Object { $awaited -contains $_ })) { continue }
+            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
+                continue
+            }
             if (-not $script:Run.ContainsKey("Fallen $name")) {
                 $script:Run["Fallen $name"] = $true
-                [void](New-EventLine @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd $name).Trim() })
+                [void](New-EventLine -Fields @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd -Name $name).Trim() })
             }
-            Start-Unawaited (Get-SystemProgram 'sc.exe') @('start', $name)
+            Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
         }
     }
-    finally { Exit-Run $lock }
+    finally { Exit-Run -Lock $lock }
 }
 
 function Start-Unawaited {
     # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
     param([string]$Path, [string[]]$Arguments)
     $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument $Arguments); UseShellExecute = $false; CreateNoWindow = $true
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); UseShellExecute = $false; CreateNoWindow = $true
     }
     [Diagnostics.Process]::Start($start).Dispose()
 }
@@ -500,8 +512,8 @@ function Get-AwaitedService {
     # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
     # that was rolled back; one that a person stopped has no such exit code.
     foreach ($name in Get-OwnService) {
-        if (@('auto', 'delayed-auto') -notcontains (Read-Service $name).start) { continue }
-        if ((Get-ServiceState $name) -eq 'StartPending' -or (Test-ServiceFallen $name)) { $name }
+        if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
+        if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFallen -Name $name)) { $name }
     }
 }
 
@@ -509,7 +521,7 @@ function Test-ServiceFallen {
     # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
     # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
     param([string]$Name)
-    if ((Get-ServiceState $Name) -ne 'Stopped') { return $false }
+    if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
     $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
     $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
 }
@@ -529,8 +541,8 @@ function Get-OwnService {
 
 function Read-PemCertificate {
     param([string]$Path)
-    $text = Read-FileText $Path
-    if ($null -ne $text) { ConvertFrom-Pem $text }
+    $text = Read-FileText -Path $Path
+    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
 }
 
 function ConvertFrom-Pem {
@@ -549,25 +561,25 @@ function ConvertFrom-Pem {
 
 function Test-CurrentCertificate {
     param([string]$Path)
-    $certificate = Read-PemCertificate $Path
+    $certificate = Read-PemCertificate -Path $Path
     $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
 }
 
 function Read-KubeconfigServer {
     # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
     param([string]$Path)
-    [regex]::Match("$(Read-FileText $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+    [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
 }
 
 function Get-CredentialFault {
     param($Credential)
-    $kubeconfig = Read-FileText $Credential.kubeconfig
+    $kubeconfig = Read-FileText -Path $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    if ((Read-KubeconfigServer $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    if ((Read-KubeconfigServer -Path $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
     # Same server, other CA: the cluster was made anew.
-    $ca = Get-PathHash $Credential.ca_path
+    $ca = Get-PathHash -Path $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
-    $certificate = Read-PemCertificate $Credential.certificate
+    $certificate = Read-PemCertificate -Path $Credential.certificate
     if (-not $certificate) { return 'no client certificate' }
     $name = $certificate.GetNameInfo('SimpleName', $false)
     if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
@@ -577,44 +589,44 @@ function Get-CredentialFault {
 function Get-CredentialDifference {
     # A bootstrap file of this very run is enough.
     param($Credential)
-    $fault = Get-CredentialFault $Credential
+    $fault = Get-CredentialFault -Credential $Credential
     if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
     New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
 }
 
 function Set-Credential {
     param($Credential)
-    if ($null -eq (Get-CredentialFault $Credential)) { return }
-    Stop-RunningService 'kubelet'
+    if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
+    Stop-RunningService -Name 'kubelet'
     # Somebody else's keys come back with an undo; those of a kubelet of ours go with it. The note about ours comes after
     # theirs, so that an undo, which goes backwards, removes ours first.
-    $ours = (Test-FormerNote 'KubeletKey' $Credential.pki) -or (Test-FormerNote 'File' $Credential.kubeconfig)
+    $ours = (Test-FormerNote -Kind 'KubeletKey' -Key $Credential.pki) -or (Test-FormerNote -Kind 'File' -Key $Credential.kubeconfig)
     if (-not $ours -and [IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile $path }
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile -Path $path }
     }
-    Save-FormerValue 'KubeletKey' $Credential.pki @{ path = $Credential.pki }
-    Save-SecretFile $Credential.kubeconfig
-    Remove-File $Credential.kubeconfig
+    Save-FormerValue -Kind 'KubeletKey' -Key $Credential.pki -Value @{ path = $Credential.pki }
+    Save-SecretFile -Path $Credential.kubeconfig
+    Remove-File -Path $Credential.kubeconfig
     if ([IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File $path }
+        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Remove-File -Path $path }
     }
-    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret $Credential.secret))
-    Save-SecretFile $Credential.bootstrap_path
-    Write-FileText $Credential.bootstrap_path $text -Private
+    $text = $Credential.bootstrap_text.Replace($Credential.token_place, (Read-Secret -Name $Credential.secret))
+    Save-SecretFile -Path $Credential.bootstrap_path
+    Write-FileText -Path $Credential.bootstrap_path -Text $text -Private
     $script:Run['Bootstrapped'] = $true
 }
 
 function Invoke-Crictl {
     param([string[]]$Arguments, [int]$Seconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
-    if ((Get-ServiceState 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program $script:Node.crictl (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+    if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
 function Get-ImageDifference {
     param([string]$Image)
-    $listed = Invoke-Crictl @('images', '--output', 'json')
+    $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
     $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
     if (@($tags) -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
 }
@@ -622,13 +634,13 @@ function Get-ImageDifference {
 function Install-Image {
     param([string]$Image)
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-    $ended = Invoke-Program $script:Node.crictl $arguments -Seconds 620
-    if ($ended.ExitCode -ne 0) { Stop-Step 'ImagePull' "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
+    $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
+    if ($ended.ExitCode -ne 0) { Stop-Step -Id 'ImagePull' -Message "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 
 function Wait-Containerd {
-    if (Wait-Until { $null -ne (Invoke-Crictl @('version')) } -Seconds 60) { return }
-    Stop-Step 'ContainerdSilent' 'containerd does not answer after 60 seconds'
+    if (Wait-Until -Test { $null -ne (Invoke-Crictl -Arguments @('version')) } -Seconds 60) { return }
+    Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds'
 }
 
 # Work that may cut its session: a task that puts back what the network lost.
@@ -668,7 +680,9 @@ function Get-ReachedEndpoint {
     if ($Port -eq 0) { return }
     # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
     $words = "$($env:SSH_CONNECTION)".Split(' ')
-    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) { return @{ ip = $words[2]; port = [int]$words[3] } }
+    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
+        return @{ ip = $words[2]; port = [int]$words[3] }
+    }
     $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
     if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
     foreach ($ip in $own) {
@@ -825,7 +839,9 @@ function Complete-CutRun {
     foreach ($status in Read-DetachedRun) {
         if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
         $script:Run.Cut += "detached\$($status.id)-network.snapshot"
-        if ($status.purpose -eq 'Change') { Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off" }
+        if ($status.purpose -eq 'Change') {
+            Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off"
+        }
         # Nobody failed: the next run just goes on.
         $status.told = $true
         Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
@@ -884,7 +900,9 @@ function Undo-Rewiring {
     Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Guard.agent -Why 'the network was lost' }
     foreach ($name in $Guard.networks) {
         Invoke-RollbackPart -Part {
-            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork -Name $name }
+            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) {
+                Remove-PodNetwork -Name $name
+            }
         }
     }
 }
@@ -914,7 +932,9 @@ function Get-StartingDependent {
     $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     if ($noted.Count -gt 0) { return $noted }
     $service = Read-Service -Name 'kube-proxy'
-    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) { return }
+    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) {
+        return
+    }
     @{ name = 'kube-proxy'; start = $service.start }
 }
 
@@ -925,7 +945,9 @@ function Enable-NetworkAgent {
     $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
     foreach ($one in $dependents) {
-        if ($null -ne (Get-ServiceState -Name $one.name)) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start) }
+        if ($null -ne (Get-ServiceState -Name $one.name)) {
+            Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start)
+        }
     }
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }
@@ -1057,15 +1079,15 @@ function Invoke-Block {
 function Invoke-Look {
     # What is fine goes out in one batch at the end: the fewest messages.
     $quiet = [Collections.Generic.List[string]]::new()
-    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd $_; return }
+    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd -Caught $_; return }
     New-RunEvent
     foreach ($step in Get-ChosenStep) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-LookResult $step
-        $line = New-StepEvent $step $result $watch
+        $result = Get-LookResult -Step $step
+        $line = New-StepEvent -Step $step -Result $result -Watch $watch
         if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
     }
-    $quiet.Add((New-EndEvent 'complete'))
+    $quiet.Add((New-EndEvent -Reason 'complete'))
     $quiet.ToArray()
 }
 
@@ -1078,14 +1100,14 @@ function Invoke-Locked {
         $running = Get-RunningDetached
         if (-not $running) { $lock = Enter-Run }
         New-RunEvent
-        if ($running) { New-DetachedEvent $running $running.step; return }
-        if (-not $lock) { New-EndEvent 'held' (Get-HolderText); return }
+        if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
+        if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
         & $Work
         Clear-OldFile
-        Save-Journal $script:Run.Journal -Tries 6
+        Save-Journal -Waiting $script:Run.Journal -Tries 6
     }
-    catch { New-FailedEnd $_ }
-    finally { if ($lock) { Exit-Run $lock } }
+    catch { New-FailedEnd -Caught $_ }
+    finally { if ($lock) { Exit-Run -Lock $lock } }
 }
 
 function New-FailedEnd {
@@ -1093,24 +1115,24 @@ function New-FailedEnd {
     param($Caught)
     $script:Run.Cache = @{}
     if ($script:Run.Sequence -eq 0) { New-RunEvent }
-    New-EventLine @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem $Caught 'RunFailed') }
+    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed') }
 }
 
 function Invoke-Step {
     param($Steps, $Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
-        if (-not (Test-Fence)) { New-EndEvent 'superseded' (Get-HolderText); return }
+        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = & $Drive $step
-        if ($result.Detached) { New-DetachedEvent $result.Detached $step.Name; return }
+        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
         if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent $step $result $watch
+        New-StepEvent -Step $step -Result $result -Watch $watch
     }
-    if (-not $rebooting) { New-EndEvent 'complete'; return }
-    Save-RebootMark $rebooting
-    New-EventLine @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent 'reboot'
+    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
+    Save-RebootMark -Steps $rebooting
+    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
 }
 
 function New-Result {
@@ -1119,7 +1141,7 @@ function New-Result {
 
 function Set-Failure {
     param($Step, $Result, $Caught, [string]$OtherwiseId)
-    $Result.Problem = ConvertTo-Problem $Caught $OtherwiseId
+    $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
     $Result.State = 'failed'
     if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
     $script:Run.Unmet[$Step.Name] = $Result.Problem.id
@@ -1129,12 +1151,12 @@ function Get-LookResult {
     param($Step)
     $result = New-Result
     try {
-        Assert-Dependency $Step
-        $result.Differences = @(Read-Difference $Step)
+        Assert-Dependency -Step $Step
+        $result.Differences = @(Read-Difference -Step $Step)
         # What a Group Policy holds is told, and not ours to change.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
-    catch { Set-Failure $Step $result $_ 'LookFailed' }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
     $result
 }
 
@@ -1144,35 +1166,37 @@ function Assert-Dependency {
     if (-not $unmet) { return }
     $names = $unmet -join ', '
     if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
-        Stop-Step 'NeedsStep' "it builds on a step that did not succeed: $names"
+        Stop-Step -Id 'NeedsStep' -Message "it builds on a step that did not succeed: $names"
     }
-    Stop-Step 'PendingReboot' "it goes on after the restart of the machine; it builds on $names"
+    Stop-Step -Id 'PendingReboot' -Message "it goes on after the restart of the machine; it builds on $names"
 }
 
 function Get-ChangeResult {
     param($Step)
-    $result = Get-LookResult $Step
-    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun $Step.Name @('Change', 'Undo')) }
+    $result = Get-LookResult -Step $Step
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) {
+        [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo'))
+    }
     if ($result.State -ne 'would-change') { return $result }
     try {
-        Assert-Allowed $Step $result.Differences
-        Complete-Change $Step $result
+        Assert-Allowed -Step $Step -Differences $result.Differences
+        Complete-Change -Step $Step -Result $result
         if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
     }
-    catch { Set-Failure $Step $result $_ 'ChangeFailed' }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
     $result
 }
 
 function Complete-Change {
     # Only a second look that finds nothing makes it `changed`.
     param($Step, $Result)
-    $said = @(Invoke-Block $Step 'Change')
+    $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
-    foreach ($thing in $said) { Receive-Said $Step $Result $thing }
+    foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
     if ($Result.Detached) { return }
     # What takes effect with the restart still differs before it.
-    $left = @(Read-Difference $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
-    if ($left) { Stop-Step 'StillDifferent' "after the change this is still different: $($left.what -join '; ')" }
+    $left = @(Read-Difference -Step $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
+    if ($left) { Stop-Step -Id 'StillDifferent' -Message "after the change this is still different: $($left.what -join '; ')" }
     $Result.State = 'changed'
 }
 
@@ -1190,7 +1214,7 @@ function Receive-Said {
 function Read-Difference {
     param($Step)
     $seen = @{}
-    foreach ($thing in Invoke-Block $Step 'Look') {
+    foreach ($thing in Invoke-Block -Step $Step -Block 'Look') {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
             throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
         }
@@ -1205,15 +1229,17 @@ function Assert-Allowed {
     $facts = $script:Run.Facts
     $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
     if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
-        Stop-Step 'NeedsDrain' "this would disturb a live node: $($rough.what -join '; ')"
+        Stop-Step -Id 'NeedsDrain' -Message "this would disturb a live node: $($rough.what -join '; ')"
     }
     $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
-    if ($missing) { Stop-Step 'SecretMissing' "the change needs a secret that was not sent: $($missing -join ', ')" }
+    if ($missing) {
+        Stop-Step -Id 'SecretMissing' -Message "the change needs a secret that was not sent: $($missing -join ', ')"
+    }
 }
 
 function New-RunEvent {
     $identity = Get-MachineIdentity
-    New-EventLine @{
+    New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
     }
@@ -1221,7 +1247,7 @@ function New-RunEvent {
 
 function New-StepEvent {
     param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine @{
+    New-EventLine -Fields @{
         event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
         differences = [object[]]@($Result.Differences); problem = $Result.Problem
     }
@@ -1229,13 +1255,13 @@ function New-StepEvent {
 
 function New-DetachedEvent {
     param($Run, [string]$Step)
-    New-EventLine @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-    New-EndEvent 'detached'
+    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
     param([string]$Reason, [string]$Message = '')
-    New-EventLine @{ event = 'done'; reason = $Reason; message = $Message }
+    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
@@ -1244,7 +1270,7 @@ function New-EventLine {
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson $all
+    $line = ConvertTo-AsciiJson -Value $all
     if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
     $line
 }
@@ -1271,7 +1297,9 @@ function Test-ContainerFeature {
     # (Hyper-V, whose service is vmms) is, and no servicing waits for a restart, without which it does not go.
     $noted = @(Read-Item -Object (Read-StateJson -Name 'features.json') -Name 'enabled')
     if ($noted -notcontains 'Containers') { return $false }
-    if (Test-RegistryKey -Path 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { return $false }
+    if (Test-RegistryKey -Path 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') {
+        return $false
+    }
     $services = 'SYSTEM\CurrentControlSet\Services'
     (Test-RegistryKey -Path "$services\hns") -and (Test-RegistryKey -Path "$services\vmcompute") -and -not (Test-RegistryKey -Path "$services\vmms")
 }
@@ -1339,7 +1367,9 @@ function Invoke-Patient {
         try { return (& $Work) }
         catch [IO.IOException], [UnauthorizedAccessException] {
             $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-            if (@(39, 112) -contains $code) { Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk" }
+            if (@(39, 112) -contains $code) {
+                Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk"
+            }
             # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
             $held = @(32, 33, 1175, 1176) -contains $code
             # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
@@ -1548,7 +1578,12 @@ function Clear-OldFile {
     $list = Get-StatePath -Name 'old-files.txt'
     try {
         $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile -Line $line)) { $line } })
-        if ($left) { Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1 } else { Remove-File -Path $list -Tries 1 }
+        if ($left) {
+            Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1
+        }
+        else {
+            Remove-File -Path $list -Tries 1
+        }
     }
     # The list itself is held, or the disk is full: what it names goes another time.
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
@@ -1723,7 +1758,9 @@ function Get-StrangeEntry {
     param([string]$Path)
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link -Path $entry) { Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none" }
+        if (Test-Link -Path $entry) {
+            Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none"
+        }
         $who = Get-StrangeWriter -Path $entry
         if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
         if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
@@ -1742,7 +1779,9 @@ function Set-Folder {
         elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path -Path $path -Readable:(-not $closed) }
     }
     foreach ($path in $Watched) {
-        foreach ($entry in Get-StrangeEntry -Path $path) { Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path) }
+        foreach ($entry in Get-StrangeEntry -Path $path) {
+            Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path)
+        }
     }
 }
 
@@ -1791,29 +1830,37 @@ function Test-ForeignNode {
     param($Services, [string]$Server)
     $agents = @(Get-ForeignAgent)
     # It starts its own kubelet again and again: there is nothing to adopt while it runs.
-    foreach ($agent in $agents) { New-Fault 'ForeignAgent' "the service $agent makes this machine a node of another cluster" }
+    foreach ($agent in $agents) {
+        New-Fault -Id 'ForeignAgent' -Message "the service $agent makes this machine a node of another cluster"
+    }
     if ($script:Run.Facts.Adopt -or $agents) { return }
     $found = @(
-        foreach ($name in $Services.Keys | Sort-Object) { if (Test-ForeignService $name $Services[$name]) { "the service $name" } }
-        Get-ForeignTrace $Server
+        foreach ($name in $Services.Keys | Sort-Object) {
+            if (Test-ForeignService -Name $name -Description $Services[$name]) { "the service $name" }
+        }
+        Get-ForeignTrace -Server $Server
     )
-    if ($found) { New-Fault 'ForeignNode' "this machine is a node that winboot did not make: $($found -join ', ')" }
+    if ($found) {
+        New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make: $($found -join ', ')"
+    }
 }
 
 function Get-ForeignAgent {
     # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
     # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows, openshift/windows-machine-config-operator
     foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
-        if (Get-ServiceState $name) { $name }
+        if (Get-ServiceState -Name $name) { $name }
     }
 }
 
 function Test-ForeignService {
     # Whether a service of that name is there which winboot has neither made nor adopted.
     param([string]$Name, [string]$Description)
-    $path = Get-ServicePath $Name
-    if (-not (Test-RegistryKey $path) -or (Read-Registry $path 'Description') -ceq $Description) { return $false }
-    -not (Test-FormerNote 'Service' $Name -Step $Name)
+    $path = Get-ServicePath -Name $Name
+    if (-not (Test-RegistryKey -Path $path) -or (Read-Registry -Path $path -Name 'Description') -ceq $Description) {
+        return $false
+    }
+    -not (Test-FormerNote -Kind 'Service' -Key $Name -Step $Name)
 }
 
 function Get-ForeignTrace {
@@ -1821,11 +1868,13 @@ function Get-ForeignTrace {
     param([string]$Server)
     foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\etc\kubernetes\kubelet.conf', 'C:\AzureData\CustomDataSetupScript.ps1',
             'C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1')) {
-        if ([IO.File]::Exists($path) -and -not (Test-FormerNote 'Service' 'kubelet' -Step 'kubelet')) { $path }
+        if ([IO.File]::Exists($path) -and -not (Test-FormerNote -Kind 'Service' -Key 'kubelet' -Step 'kubelet')) { $path }
     }
     $kubeconfig = $script:Node.kubeconfig
-    $is = Read-KubeconfigServer $kubeconfig
-    if ($is -and $is -cne $Server -and -not (Test-FormerNote 'File' $kubeconfig -Step 'kubelet-credentials')) { "$kubeconfig of $is" }
+    $is = Read-KubeconfigServer -Path $kubeconfig
+    if ($is -and $is -cne $Server -and -not (Test-FormerNote -Kind 'File' -Key $kubeconfig -Step 'kubelet-credentials')) {
+        "$kubeconfig of $is"
+    }
 }
 
 # How a thing was before winboot first changed it.
@@ -1833,18 +1882,18 @@ function Get-ForeignTrace {
 function Get-FormerPath {
     # The file with the notes of a step, the current one unless it is named.
     param([string]$Step = $script:Run.Step)
-    Get-StatePath "former\$Step.jsonl"
+    Get-StatePath -Name "former\$Step.jsonl"
 }
 
 function Get-FormerLine {
     # The notes of a step, the current one unless it is named: kind, key and value each. What has another
     # shape is none of ours.
     param([string]$Step = $script:Run.Step)
-    foreach ($line in "$(Read-FileText (Get-FormerPath -Step $Step))".Split("`n")) {
+    foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}')) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
-        if ($null -ne (Read-Member $note 'kind') -and $note.PSObject.Properties['value']) { $note }
+        if ($null -ne (Read-Member -Object $note -Names 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
 }
 
@@ -1858,10 +1907,10 @@ function Test-FormerNote {
 function Save-FormerValue {
     # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
     param([string]$Kind, [string]$Key, $Value)
-    if (Test-FormerNote $Kind $Key) { return }
+    if (Test-FormerNote -Kind $Kind -Key $Key) { return }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
     # On a line of its own, whatever became of the last one.
-    Write-FileByte (Get-FormerPath) (ConvertTo-FileByte "`n$note`n") -Mode 'Append'
+    Write-FileByte -Path (Get-FormerPath) -Bytes (ConvertTo-FileByte -Text "`n$note`n") -Mode 'Append'
 }
 
 # Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
@@ -1869,26 +1918,28 @@ function Save-FormerValue {
 function Save-NetworkRecord {
     # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
     $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson 'network.json' (Read-NetworkSnapshot) }
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
+        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
+    }
 }
 
 function Read-NetworkRecord {
     # The interfaces of the last record; nothing where there is none that can be read.
     param([string]$Name = 'network.json')
-    $record = Read-StateJson $Name
-    foreach ($was in Read-Item $record 'adapters') { if (Read-Member $was 'guid') { $was } }
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
 }
 
 function Get-RecordDifference {
     # A record that is missing, cannot be read or is older than what somebody changed since.
     if (-not (Get-NodeAddress)) { return }
     $known = @{}
-    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText $was }
+    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText -Interface $was }
     $what = 'record of the network settings'
     if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
     foreach ($own in Get-OwnInterface) {
-        $is = Read-InterfaceIdentity $own
-        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText $is)) { continue }
+        $is = Read-InterfaceIdentity -Own $own
+        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText -Interface $is)) { continue }
         New-Difference -Key "record:$($is.mac)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
     }
 }
@@ -1904,7 +1955,9 @@ function Test-CarryingInterface {
     # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
     param([string]$Guid)
     foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) { return $true }
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
     }
     $false
 }
@@ -1912,28 +1965,28 @@ function Test-CarryingInterface {
 function Test-LostInterface {
     # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
     param($Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface $Was.guid)) { return $false }
-    foreach ($address in $Was.addresses) { if (Find-Address $address.ip) { return $false } }
-    $index = Find-Successor $Was
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
+    $index = Find-Successor -Was $Was
     # Another address that works is somebody's choice.
-    $null -eq $index -or @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ }).Count -eq 0
+    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
 }
 
 function Test-MovedInterface {
     # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
     param($Was)
-    if (Test-CarryingInterface $Was.guid) { return $false }
-    $index = Find-Successor $Was
+    if (Test-CarryingInterface -Guid $Was.guid) { return $false }
+    $index = Find-Successor -Was $Was
     if ($null -eq $index) { return $false }
     $own = @($Was.addresses | ForEach-Object { $_.ip })
-    $own.Count -eq 0 -or @(Read-InterfaceAddress $index | Where-Object { (Test-UsableAddress $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
+    $own.Count -eq 0 -or @(Read-InterfaceAddress -Index $index | Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
 }
 
 function Get-LostInterface {
     # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
     $known = @(Get-CutRecord)
     if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
-    $known | Where-Object { Test-LostInterface $_ }
+    $known | Where-Object { Test-LostInterface -Was $_ }
 }
 
 function Get-CurrentSnapshot {
@@ -1942,7 +1995,9 @@ function Get-CurrentSnapshot {
     $lost = @(Get-LostInterface)
     $gone = @($lost | ForEach-Object { $_.mac })
     $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
-    foreach ($was in $lost) { if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true } }
+    foreach ($was in $lost) {
+        if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
+    }
     $snapshot
 }
 
@@ -1950,21 +2005,21 @@ function Restore-BootNetwork {
     # At the start of the machine: an adapter that lost its address to a rewiring gets it back. What a person changed stays.
     $intact = {
         $lost = @(Get-LostInterface)
-        if ($lost.Count -gt 0) { Restore-NetworkSnapshot @{ adapters = $lost } }
+        if ($lost.Count -gt 0) { Restore-NetworkSnapshot -Snapshot @{ adapters = $lost } }
         $lost.Count -eq 0
     }
-    if (Wait-Until $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
 }
 
 function Restore-VolatileRoute {
     # A cloud's metadata service (169.254.169.254): its route lasts until the restart only. It comes back while the machine has the address it had.
     foreach ($was in Read-NetworkRecord) {
-        $index = Find-Successor $was
+        $index = Find-Successor -Was $was
         if ($null -eq $index) { continue }
-        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember '169.254.0.0/16' $_.prefix.Split('/')[0]) })
-        $near = @(Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
-        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember $_ $hop }) })
-        Restore-InterfaceRoute @{ routes = $routes } $index
+        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0]) })
+        $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
+        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember -Cidr $_ -Address $hop }) })
+        Restore-InterfaceRoute -Was @{ routes = $routes } -Index $index
     }
 }
 
@@ -1976,18 +2031,18 @@ function Protect-Address {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $moved = @($known.adapters | Where-Object { Test-MovedInterface $_ })
+        $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
         $waiting = $moved.Count -gt 0
         if ($waiting) {
-            Restore-NetworkSnapshot @{ adapters = $moved }
-            if (-not (Get-MissingAddress @{ adapters = $moved })) { $known = Update-Snapshot $known }
+            Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
+            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known }
         }
         elseif ($round % 5 -eq 0) {
             # What makes the network may be what did not start.
             [void]@(Start-FallenService)
             $script:Run.Cache = @{}
             $waiting = & $Awaited
-            $known = Update-Snapshot $known
+            $known = Update-Snapshot -Known $known
         }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Seconds 2
@@ -2009,12 +2064,14 @@ function Get-MissingAddress {
     param($Snapshot)
     foreach ($was in $Snapshot.adapters) {
         foreach ($address in $was.addresses) {
-            if ($address.settled -and -not (Test-SettledAddress $address.ip)) { return "the address $($address.ip)" }
+            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
         }
         # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
-        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface $was.guid)) { continue }
-        $index = Find-Successor $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress $index | Where-Object { Test-UsableAddress $_ })) { return "the address of $($was.name)" }
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
+        $index = Find-Successor -Was $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
+            return "the address of $($was.name)"
+        }
     }
 }
 
@@ -2189,7 +2246,9 @@ function Get-BootStamp {
     # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
     # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
     $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-    if (-not $system -or -not $system.CreationDate) { Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started' }
+    if (-not $system -or -not $system.CreationDate) {
+        Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started'
+    }
     $system.CreationDate.ToUniversalTime().ToString('o')
 }
 
@@ -2391,7 +2450,9 @@ function Get-RenderedFilesDifference {
     # The files whose content is not the rendered one. Service: it reads them only when it starts.
     param([hashtable]$Files, [string]$Service = '')
     $disrupts = $Service -ne '' -and (Test-RestartDisruption -Name $Service)
-    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference -Path $path -Text (Expand-Known -Text $Files[$path]) -Disrupts:$disrupts }
+    foreach ($path in $Files.Keys | Sort-Object) {
+        Get-FileDifference -Path $path -Text (Expand-Known -Text $Files[$path]) -Disrupts:$disrupts
+    }
 }
 
 function Set-RenderedFile {
@@ -2492,7 +2553,9 @@ function Wait-KubeProxy {
 function Save-FormerLayer {
     # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
     param([string]$Root)
-    if (-not [IO.Directory]::Exists((Get-LayerStore $Root))) { Save-FormerValue 'Layer' $Root @{ root = $Root } }
+    if (-not [IO.Directory]::Exists((Get-LayerStore -Root $Root))) {
+        Save-FormerValue -Kind 'Layer' -Key $Root -Value @{ root = $Root }
+    }
 }
 
 function Get-LayerStore {
@@ -2542,7 +2605,7 @@ function Get-LogScript {
     # The text of the script that the log task runs: the function above and one call of it.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
-    $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText $Logs) -Endless $(ConvertTo-ListText $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
+    $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText -Texts $Logs) -Endless $(ConvertTo-ListText -Texts $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
     "function Invoke-LogRotation {`n$text`n}`n$call`n"
 }
 
@@ -2578,23 +2641,23 @@ function Set-LogTask {
 function Read-ServiceParameter {
     # What happens after an exit is the default value of a subkey.
     param([string]$Service, [string]$Name)
-    $path = (Get-ServicePath $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry "$path\AppExit" '') }
-    , (Read-Registry $path $Name)
+    $path = (Get-ServicePath -Name $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry -Path "$path\AppExit" -Name '') }
+    , (Read-Registry -Path $path -Name $Name)
 }
 
 function Set-ServiceParameter {
     param($Service)
-    $path = (Get-ServicePath $Service.name) + '\Parameters'
-    if (-not (Test-NssmWanted $Service)) {
-        if (Test-NssmService $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    $path = (Get-ServicePath -Name $Service.name) + '\Parameters'
+    if (-not (Test-NssmWanted -Service $Service)) {
+        if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
         return
     }
     foreach ($name in $Service.parameters.Keys) {
         $value = $Service.parameters[$name]
         $kind = if ($value -is [int]) { 'DWord' } elseif ($value -is [array]) { 'MultiString' } else { 'ExpandString' }
-        if ($name -eq 'AppExit') { Write-Registry "$path\AppExit" '' -Value $value -Kind 'String' }
-        else { Write-Registry $path $name -Value $value -Kind $kind }
+        if ($name -eq 'AppExit') { Write-Registry -Path "$path\AppExit" -Name '' -Value $value -Kind 'String' }
+        else { Write-Registry -Path $path -Name $name -Value $value -Kind $kind }
     }
 }
 
@@ -2605,7 +2668,7 @@ function Test-NssmWanted {
 
 function Test-NssmService {
     param([string]$Name)
-    $null -ne (Read-ServiceParameter $Name 'Application')
+    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Read-ParameterTree {
@@ -2614,9 +2677,9 @@ function Read-ParameterTree {
     if (-not $key) { return }
     try {
         foreach ($name in $key.GetValueNames()) {
-            Read-RegistryNote $Path $name
+            Read-RegistryNote -Path $Path -Name $name
         }
-        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree "$Path\$name" }
+        foreach ($name in $key.GetSubKeyNames()) { Read-ParameterTree -Path "$Path\$name" }
     }
     finally { $key.Dispose() }
 }
@@ -2672,7 +2735,9 @@ function Set-ComputerName {
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName') }
     # One that waits for the restart would be refused a second time.
-    if ((Read-Registry -Path "${names}ComputerName" -Name 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+    if ((Read-Registry -Path "${names}ComputerName" -Name 'ComputerName') -ine $Name) {
+        Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue
+    }
     New-Reboot
 }
 
@@ -2682,7 +2747,9 @@ function Get-AddressTowardsServer {
     # The local address from which the API server answers. Clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
-        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) { $client.Client.LocalEndPoint.Address.ToString() }
+        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) {
+            $client.Client.LocalEndPoint.Address.ToString()
+        }
     }
     catch [AggregateException] { return }
     finally { $client.Close() }
@@ -2732,7 +2799,9 @@ function Get-OwnInterface {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
         $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) { continue }
+        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) {
+            continue
+        }
         [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
     }
 }
@@ -2914,7 +2983,9 @@ function Restore-InterfaceRoute {
     # Routes that are nowhere any more.
     param([object]$Was, [int]$Index)
     foreach ($route in $Was.routes) {
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) { continue }
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) {
+            continue
+        }
         $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
         if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
         Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
@@ -2946,7 +3017,9 @@ function Restore-Link {
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) { Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 } }
+            if ([bool]$binding.Enabled -ne $Was.ipv6) {
+                Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }
+            }
         }
     }
 }
@@ -2960,7 +3033,9 @@ function Restore-InterfaceSetting {
         Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
     }
     # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) { Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu } }
+    if ([int]$interface.NlMtu -ne $Was.mtu) {
+        Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu }
+    }
     if (@('Public', 'Private') -notcontains $Was.category) { return }
     foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
@@ -3051,7 +3126,9 @@ function Wait-Registration {
     $left = @(Get-RegistrationDifference @wanted)
     $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
     if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step -Id 'ServingCsrPending' -Message $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') {
+        Stop-Step -Id 'ServingCsrPending' -Message $message
+    }
     if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step -Id 'NoPodCidr' -Message $message }
     Stop-Step -Id 'NotRegistered' -Message $message
 }
@@ -3143,7 +3220,9 @@ function Get-PodNetworkDifference {
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
     if ($Wanted.first) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
     if ($Wanted.agent -eq '') { return }
-    foreach ($hold in Get-Hold) { New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null }
+    foreach ($hold in Get-Hold) {
+        New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null
+    }
 }
 
 function Get-HnsNetworkDifference {
@@ -3168,7 +3247,9 @@ function Get-NetworkFault {
     Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName -Network $Network) -Want (Get-WantedCarrier) @flags
     Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress -Network $Network) `
         -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags }
+    if ($Wanted.vni -ne 0) {
+        Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags
+    }
 }
 
 function Get-ManagementAddress {
@@ -3178,7 +3259,9 @@ function Get-ManagementAddress {
     $is = "$(Read-Member -Object $Network -Names 'ManagementIP')"
     $node = Get-NodeAddress
     if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
-    if (Find-Address -Ip $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress -Address $_) }) { return $node.ip }
+    if (Find-Address -Ip $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress -Address $_) }) {
+        return $node.ip
+    }
     $is
 }
 
@@ -3195,7 +3278,9 @@ function Get-CarrierName {
     param([object]$Network)
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
     if ($told -ne '') { return (ConvertTo-UplinkName -Name $told) }
-    foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") { return (ConvertTo-UplinkName -Name $found.InterfaceAlias) }
+    foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") {
+        return (ConvertTo-UplinkName -Name $found.InterfaceAlias)
+    }
     Get-WantedCarrier
 }
 
@@ -3215,7 +3300,9 @@ function Get-HostEndpointDifference {
     $is = if ($endpoints) { "$(Read-Member -Object $endpoints[0] -Names 'IPAddress')" }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
-    if (-not (Find-Address -Ip $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    if (-not (Find-Address -Ip $address)) {
+        New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts
+    }
     foreach ($one in Get-ForwardingAddress -Wanted $Wanted) {
         foreach ($interface in Find-Interface -Address $one) {
             Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
@@ -3237,7 +3324,9 @@ function Find-Interface {
     # The IP interfaces that have the address.
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
-    foreach ($found in Find-Address -Ip $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+    foreach ($found in Find-Address -Ip $Address) {
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+    }
 }
 
 function Get-AddressFamily {
@@ -3297,7 +3386,9 @@ function Assert-Uplink {
     Assert-SwitchableAdapter -Name $uplink
     # Networks of one adapter share its switch.
     foreach ($other in Get-HnsObject -Kind networks) {
-        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) {
+            continue
+        }
         Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
@@ -3325,7 +3416,9 @@ function Get-UplinkName {
 function ConvertTo-UplinkName {
     # A switch's interface is named after the adapter below it.
     param([string]$Name)
-    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
+    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) {
+        return $Matches[1]
+    }
     $Name
 }
 
@@ -3401,7 +3494,9 @@ function Assert-Carrier {
     $carrier = Get-WantedCarrier
     foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
         $is = Get-CarrierName -Network $network
-        if ($is -ne $carrier) { Stop-Step -Id 'WrongAdapter' -Message "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
+        if ($is -ne $carrier) {
+            Stop-Step -Id 'WrongAdapter' -Message "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier"
+        }
     }
 }
 
@@ -3494,13 +3589,17 @@ function Test-Space {
 function Test-Addressing {
     # Faults of the machine's addresses and of its way to the API server.
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) { New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters" }
+    if ($adapters.Count -gt 1) {
+        New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters"
+    }
     $address = Get-NodeAddress
     if (-not $address) {
         New-Fault -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address'
         return
     }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)" }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
+        New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
+    }
     if (Get-AddressTowardsServer) { return }
     New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
@@ -3571,10 +3670,10 @@ function Invoke-Program {
     # call into .NET.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
         RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
         UseShellExecute = $false; CreateNoWindow = $true
-        StandardOutputEncoding = (Get-ProgramEncoding $Path); StandardErrorEncoding = (Get-ProgramEncoding $Path)
+        StandardOutputEncoding = (Get-ProgramEncoding -Path $Path); StandardErrorEncoding = (Get-ProgramEncoding -Path $Path)
     }
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $process = [Diagnostics.Process]::Start($start)
@@ -3585,13 +3684,15 @@ function Invoke-Program {
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
         while (-not $process.WaitForExit(500)) {
-            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step 'ProgramHangs' "$Path did not end within $Seconds seconds" }
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds"
+            }
         }
         $code = $process.ExitCode
         foreach ($reading in @($output, $errorOutput)) {
             while (-not $reading.Wait(500)) {
                 if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
-                    Stop-Step 'ProgramHangs' "$Path ended, but what it started kept its output open for $Seconds seconds"
+                    Stop-Step -Id 'ProgramHangs' -Message "$Path ended, but what it started kept its output open for $Seconds seconds"
                 }
             }
         }
@@ -3600,7 +3701,7 @@ function Invoke-Program {
     }
     finally {
         # Also when this script is stopped: nothing goes on behind its back.
-        if (-not $over) { Stop-StartedProcess $process }
+        if (-not $over) { Stop-StartedProcess -Process $process }
         $process.Dispose()
     }
 }
@@ -3608,17 +3709,19 @@ function Invoke-Program {
 function Get-ProgramEncoding {
     # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
     param([string]$Path)
-    $page = "$(Read-Registry 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' 'OEMCP')"
-    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
+    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
+        return [Text.Encoding]::GetEncoding([int]$page)
+    }
     [Text.UTF8Encoding]::new($false)
 }
 
 function Stop-StartedProcess {
     # Ends a process that we started, and what that started.
     param([Diagnostics.Process]$Process)
-    $tree = @(Get-ProcessTree $Process.Id)
+    $tree = @(Get-ProcessTree -Id $Process.Id)
     if (-not $Process.HasExited) { $Process.Kill() }
-    Stop-ProcessTree $tree
+    Stop-ProcessTree -Tree $tree
 }
 
 function Get-ProcessTree {
@@ -3652,16 +3755,16 @@ function Get-LivingProcess {
 function Stop-ProcessTree {
     # Ends those of a tree that still run.
     param($Tree)
-    foreach ($one in @(Get-LivingProcess $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
+    foreach ($one in @(Get-LivingProcess -Tree $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $ended = Invoke-Program $Path $Arguments -Seconds $Seconds
+    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { return $ended.Output }
     $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step 'ProgramFailed' "$Path ended with code $($ended.ExitCode): $said"
+    Stop-Step -Id 'ProgramFailed' -Message "$Path ended with code $($ended.ExitCode): $said"
 }
 
 function Get-SystemProgram {
@@ -3703,16 +3806,16 @@ function Read-RegistryKind {
 function Read-RegistryNote {
     # A value as a note keeps it: path, name, value (bytes as numbers) and kind; value and kind are null when it is absent.
     param([string]$Path, [string]$Name)
-    $value = Read-Registry $Path $Name
+    $value = Read-Registry -Path $Path -Name $Name
     if ($value -is [byte[]]) { $value = [int[]]$value }
-    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind $Path $Name) }
+    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind -Path $Path -Name $Name) }
 }
 
 function Set-RegistryValue {
     # Writes a value below HKEY_LOCAL_MACHINE and notes what was there.
     param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
-    Save-FormerValue 'Registry' "$Path\$Name" (Read-RegistryNote $Path $Name)
-    Write-Registry $Path $Name -Value $Value -Kind $Kind
+    Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value (Read-RegistryNote -Path $Path -Name $Name)
+    Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
 }
 
 function Write-Registry {
@@ -3751,54 +3854,62 @@ function Get-ServicePath {
 function Get-ServiceDifference {
     param($Service)
     $name = $Service.name
-    $flags = @{ Disrupts = (Test-RestartDisruption $name); Disturbs = (Test-StopEndsPod $name) }
-    $is = Read-Service $name
+    $flags = @{ Disrupts = (Test-RestartDisruption -Name $name); Disturbs = (Test-StopEndsPod -Name $name) }
+    $is = Read-Service -Name $name
     $what = "service ${name}:"
     Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
     Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
     Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
     Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
     Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
-    Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery $Service)
+    Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery -Service $Service)
     # 0: only after a crash. A kubelet that is told to stop may end with an error.
-    if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
+    if ($null -ne $is.recovery) {
+        Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0
+    }
     foreach ($key in $Service.parameters.Keys | Sort-Object) {
-        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter $name $key) -Want $Service.parameters[$key] `
+        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter -Service $name -Name $key) -Want $Service.parameters[$key] `
             -Unknown:($Service.unknown -contains $key) @flags
     }
-    if (-not (Test-NssmWanted $Service) -and (Test-NssmService $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
-    if (Test-RestartNeed $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
-    Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState $name) -Want 'Running'
+    if (-not (Test-NssmWanted -Service $Service) -and (Test-NssmService -Name $name)) {
+        New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags
+    }
+    if (Test-RestartNeed -Name $name) {
+        New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags
+    }
+    Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
 }
 
 function Test-RestartDisruption {
     # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
-    (Get-ServiceState $Name) -eq 'Running' -and (Get-ServiceState 'kube-proxy') -eq 'Running'
+    (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }
 
 function Test-StopEndsPod {
     # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
     # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
     param([string]$Name)
-    if ($Name -ne 'containerd' -or (Get-ServiceState $Name) -ne 'Running' -or -not (Test-NssmService $Name)) { return $false }
-    1 -ne (Read-ServiceParameter $Name 'AppStopMethodSkip') -or (Test-RestartNeed $Name)
+    if ($Name -ne 'containerd' -or (Get-ServiceState -Name $Name) -ne 'Running' -or -not (Test-NssmService -Name $Name)) {
+        return $false
+    }
+    1 -ne (Read-ServiceParameter -Service $Name -Name 'AppStopMethodSkip') -or (Test-RestartNeed -Name $Name)
 }
 
 function Read-Service {
     param([string]$Name)
-    $path = Get-ServicePath $Name
+    $path = Get-ServicePath -Name $Name
     $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
-    if (-not (Test-RegistryKey $path)) { return $is }
-    $is.command_line = Read-Registry $path 'ImagePath'
-    $start = [int](Read-Registry $path 'Start')
+    if (-not (Test-RegistryKey -Path $path)) { return $is }
+    $is.command_line = Read-Registry -Path $path -Name 'ImagePath'
+    $start = [int](Read-Registry -Path $path -Name 'Start')
     $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
-    if ($start -eq 2 -and 1 -eq (Read-Registry $path 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
-    $is.depends = @((Read-Registry $path 'DependOnService') | Where-Object { $_ })
-    $is.account = Read-Registry $path 'ObjectName'
-    $is.environment = @((Read-Registry $path 'Environment') | Where-Object { $_ })
-    $is.recovery = ConvertFrom-FailureAction (Read-Registry $path 'FailureActions')
-    $is.failure_flag = [int](Read-Registry $path 'FailureActionsOnNonCrashFailures')
+    if ($start -eq 2 -and 1 -eq (Read-Registry -Path $path -Name 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    $is.depends = @((Read-Registry -Path $path -Name 'DependOnService') | Where-Object { $_ })
+    $is.account = Read-Registry -Path $path -Name 'ObjectName'
+    $is.environment = @((Read-Registry -Path $path -Name 'Environment') | Where-Object { $_ })
+    $is.recovery = ConvertFrom-FailureAction -Bytes (Read-Registry -Path $path -Name 'FailureActions')
+    $is.failure_flag = [int](Read-Registry -Path $path -Name 'FailureActionsOnNonCrashFailures')
     $is
 }
 
@@ -3832,23 +3943,23 @@ function Set-ServiceDefinition {
     param($Service)
     $name = $Service.name
     if ($Service.unknown) { Stop-Unknown }
-    Save-FormerValue 'Service' $name (Read-FormerService $name)
+    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
     # These take effect without a restart of the service.
     $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
-    if (Get-ServiceDifference $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed $name }
+    if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
     # Else its process goes on.
-    if ((Test-NssmWanted $Service) -ne (Test-NssmService $name)) { Stop-RunningService $name }
+    if ((Test-NssmWanted -Service $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
     # Automatic comes last: what is half made is not started at a boot.
-    $create = if (Test-RegistryKey (Get-ServicePath $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
+    $create = if (Test-RegistryKey -Path (Get-ServicePath -Name $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
-    Invoke-ServiceControl ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList $Service.depends),
+    Invoke-ServiceControl -Arguments ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList -Names $Service.depends),
             'obj=', 'LocalSystem', 'DisplayName=', $Service.display))
-    Invoke-ServiceControl @('description', $name, $Service.description)
-    Invoke-ServiceControl @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
-    Invoke-ServiceControl @('failureflag', $name, '0')
-    Write-ServiceEnvironment $name $Service.environment
-    Set-ServiceParameter $Service
-    Invoke-ServiceControl @('config', $name, 'start=', $Service.start)
+    Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
+    Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
+    Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
+    Write-ServiceEnvironment -Name $name -Environment $Service.environment
+    Set-ServiceParameter -Service $Service
+    Invoke-ServiceControl -Arguments @('config', $name, 'start=', $Service.start)
 }
 
 function ConvertTo-DependList {
@@ -3863,26 +3974,28 @@ function Write-ServiceEnvironment {
     param([string]$Name, $Environment)
     $lines = @($Environment | Where-Object { $_ })
     if ($lines.Count -eq 0) { $lines = $null }
-    Write-Registry (Get-ServicePath $Name) 'Environment' -Value $lines -Kind 'MultiString'
+    Write-Registry -Path (Get-ServicePath -Name $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
     param([string[]]$Arguments)
-    $ended = Invoke-Program (Get-SystemProgram 'sc.exe') $Arguments
+    $ended = Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
-        Stop-Step 'ServiceControl' "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
+        Stop-Step -Id 'ServiceControl' -Message "sc.exe $($Arguments[0]) $($Arguments[1]) ended with code $($ended.ExitCode)"
     }
 }
 
 function Save-RestartNeed {
     # Noted before the first write: the run may die in between.
     param([string]$Name)
-    if ((Get-ServiceState $Name) -eq 'Running') { Write-StateJson "restart-$Name.json" @{ boot_id = (Get-MachineIdentity).BootId } }
+    if ((Get-ServiceState -Name $Name) -eq 'Running') {
+        Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
+    }
 }
 
 function Test-RestartNeed {
     param([string]$Name)
-    $noted = Read-StateJson "restart-$Name.json"
+    $noted = Read-StateJson -Name "restart-$Name.json"
     $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
 }
 
@@ -3890,23 +4003,23 @@ function Start-CurrentService {
     # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
     # NSSM calls paused what dies at once, and that cannot be started.
-    if ((Test-RestartNeed $Name) -or (Get-ServiceState $Name) -eq 'Paused') { Stop-RunningService $Name }
-    if ((Get-ServiceState $Name) -ne 'Running') {
+    if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
+    if ((Get-ServiceState -Name $Name) -ne 'Running') {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
         if ($refused.Count -gt 0) {
-            Stop-Step 'ServiceState' "service $Name does not start$(Get-ServiceEnd $Name): $($refused[0].Exception.GetBaseException().Message)"
+            Stop-Step -Id 'ServiceState' -Message "service $Name does not start$(Get-ServiceEnd -Name $Name): $($refused[0].Exception.GetBaseException().Message)"
         }
     }
-    Wait-ServiceState $Name 'Running' -Seconds 60
-    Remove-File (Get-StatePath "restart-$Name.json")
+    Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
 }
 
 function Wait-ServiceState {
     # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
-    if (Wait-Until { (Get-ServiceState $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name)$(Get-ServiceEnd $Name) and not $State after $Seconds seconds"
+    if (Wait-Until -Test { (Get-ServiceState -Name $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
+    Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name)$(Get-ServiceEnd -Name $Name) and not $State after $Seconds seconds"
 }
 
 function Get-ServiceEnd {
@@ -3923,8 +4036,8 @@ function Stop-RunningService {
     # Stops a service, after those that depend on it. Each has Seconds to stop and as many for its process to end.
     param([string]$Name, [int]$Seconds = 60)
     foreach ($service in Get-Service -Name $Name -ErrorAction SilentlyContinue) {
-        foreach ($dependent in $service.DependentServices) { Stop-OneService $dependent.Name -Seconds $Seconds }
-        Stop-OneService $Name -Seconds $Seconds
+        foreach ($dependent in $service.DependentServices) { Stop-OneService -Name $dependent.Name -Seconds $Seconds }
+        Stop-OneService -Name $Name -Seconds $Seconds
     }
 }
 
@@ -3932,45 +4045,47 @@ function Stop-OneService {
     # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
     param([string]$Name, [int]$Seconds)
     # One that is starting takes no stop (error 1061).
-    [void](Wait-Until { (Get-ServiceState $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
-    $stopped = { (Get-ServiceState $Name) -eq 'Stopped' }
+    [void](Wait-Until -Test { (Get-ServiceState -Name $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)
+    $stopped = { (Get-ServiceState -Name $Name) -eq 'Stopped' }
     if (& $stopped) { return }
-    $tree = @(Get-ServiceProcess $Name)
-    $code = (Invoke-Program (Get-SystemProgram 'sc.exe') @('stop', $Name)).ExitCode
+    $tree = @(Get-ServiceProcess -Name $Name)
+    $code = (Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('stop', $Name)).ExitCode
     # 1061: it is stopping already; 1062: it has stopped meanwhile.
     $accepted = @(0, 1061, 1062) -contains $code
-    if (-not $accepted -or -not (Wait-Until $stopped -Seconds $Seconds -Pause 500)) {
-        Stop-ProcessTree $tree
-        if (-not (Wait-Until $stopped -Seconds 10 -Pause 500)) {
-            Stop-Step 'ServiceState' "service $Name is $(Get-ServiceState $Name) and does not stop: sc.exe stop ended with code $code"
+    if (-not $accepted -or -not (Wait-Until -Test $stopped -Seconds $Seconds -Pause 500)) {
+        Stop-ProcessTree -Tree $tree
+        if (-not (Wait-Until -Test $stopped -Seconds 10 -Pause 500)) {
+            Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name) and does not stop: sc.exe stop ended with code $code"
         }
     }
     # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
-    if (-not (Wait-Until { -not (Get-LivingProcess $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree $tree }
+    if (-not (Wait-Until -Test { -not (Get-LivingProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) {
+        Stop-ProcessTree -Tree $tree
+    }
 }
 
 function Get-ServiceProcess {
     # The process of a service and all below it, as id and start time. Nothing of one that shares its process with others.
     param([string]$Name)
-    if (([int](Read-Registry (Get-ServicePath $Name) 'Type') -band 0x10) -eq 0) { return }
+    if (([int](Read-Registry -Path (Get-ServicePath -Name $Name) -Name 'Type') -band 0x10) -eq 0) { return }
     $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
-    if ($id -ne 0) { Get-ProcessTree $id }
+    if ($id -ne 0) { Get-ProcessTree -Id $id }
 }
 
 function Read-FormerService {
     # How a service is, as far as winboot changes it: the definition, and as they stand in the registry the values that
     # sc.exe cannot write back (actions of recovery that run a command or restart the machine, texts from a resource).
     param([string]$Name)
-    $path = Get-ServicePath $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey $path); parameters = @(); running = (Get-ServiceState $Name) -eq 'Running' }
+    $path = Get-ServicePath -Name $Name
+    $former = @{ name = $Name; exists = (Test-RegistryKey -Path $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
     if ($former.exists) {
-        $former.definition = Read-Service $Name
-        $former.display = Read-Registry $path 'DisplayName'
-        $former.groups = @((Read-Registry $path 'DependOnGroup') | Where-Object { $_ })
+        $former.definition = Read-Service -Name $Name
+        $former.display = Read-Registry -Path $path -Name 'DisplayName'
+        $former.groups = @((Read-Registry -Path $path -Name 'DependOnGroup') | Where-Object { $_ })
         $former.values = @(foreach ($value in @('Description', 'FailureActions', 'FailureActionsOnNonCrashFailures', 'DelayedAutostart')) {
-                Read-RegistryNote $path $value
+                Read-RegistryNote -Path $path -Name $value
             })
-        $former.parameters = @(Read-ParameterTree "$path\Parameters")
+        $former.parameters = @(Read-ParameterTree -Path "$path\Parameters")
     }
     $former
 }
@@ -4330,15 +4445,15 @@ Values = {
             what = 'the update of July 2024 broke container networking' })
 }
 Look = {
-    Assert-Preflight @(
-        Test-Build 20348
+    Assert-Preflight -Problems @(
+        Test-Build -Build 20348
         Test-Session
-        Test-Space 20
+        Test-Space -FreeGib 20
         Test-Addressing
         Test-ForeignNode -Services @{ containerd = 'Runs containers for Kubernetes. Managed by winboot.'; kubelet = 'Kubernetes kubelet. Managed by winboot.'
         flanneld = 'flannel network agent. Managed by winboot.'; 'kube-proxy' = 'Kubernetes kube-proxy. Managed by winboot.' } -Server 'https://10.0.0.10:6443'
     )
-    Get-PreflightNotice $bad
+    Get-PreflightNotice -BadUpdates $bad
     # Told once, before the first join.
     if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotice -OwnMacs $true }
 }

@@ -1,14 +1,19 @@
-"""Singular nouns and read parameters: the rules on small texts, and the library held to them."""
+"""The rules on small texts, and the library, the steps and the frame held to them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
 
 import pytest
 
-from winboot.powershell.style import Remark, remarks
+from tests.steps.builders import ROOT, a_spec_of
+from winboot.plan import make_plan
+from winboot.powershell.style import Remark, Switches, remarks, switches_of
+from winboot.script import helpers, library_files, render
+from winboot.steps import STEPS
 
-LIBRARY = Path(__file__).parents[2] / "templates/powershell/lib"
+# A function with a value, a switch and a second value.
+GET_ONE: Switches = {"get-one": frozenset({"deep"})}
 # Functions that are called with one table or by a computed name, as their siblings are, and do not read all of it.
 ONE_SIGNATURE = {
     ("Get-AzureStateDifference", "Network"),
@@ -19,7 +24,7 @@ ONE_SIGNATURE = {
 
 @pytest.mark.parametrize("name", ["Get-Items", "Set-Routes", "Remove-SERVICES"])
 def test_a_plural_noun_is_named(name: str) -> None:
-    assert remarks(f"\nfunction {name} {{ 1 }}") == [Remark(name, 2)]
+    assert remarks(f"\nfunction {name} {{ 1 }}") == [Remark("plural", name, 2)]
 
 
 @pytest.mark.parametrize("name", ["Get-Address", "Get-Status", "Get-Axis", "Set-ClientDns", "Get-Item"])
@@ -29,18 +34,86 @@ def test_a_singular_noun_that_ends_with_s_is_not(name: str) -> None:
 
 def test_a_parameter_that_nothing_reads_is_named_with_its_line() -> None:
     text = "function Get-One {\n    param([string]$Used,\n        [string]$Idle)\n    $used\n}"
-    assert remarks(text) == [Remark("Get-One", 3, "Idle")]
+    assert remarks(text) == [Remark("unread", "Get-One", 3, "Idle")]
 
 
 @pytest.mark.parametrize(
     "body", ["(& { $One })", '"a $One b"', "@PSBoundParameters", "f @One", "$One = 1; $One", "{ $One }"]
 )
 def test_a_parameter_may_be_read_in_a_nested_block_in_a_text_or_with_all_others(body: str) -> None:
-    assert remarks(f"function Get-One {{ param($One) Get-Item {body} }}") == []
+    assert remarks(f"function Get-One {{ param($One) program.exe {body} }}") == []
 
 
-@pytest.mark.parametrize("path", sorted(LIBRARY.glob("*.ps1")), ids=lambda path: path.name)
-def test_the_library_has_singular_nouns_and_reads_its_parameters(path: Path) -> None:
-    found = remarks(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        ("Get-One 'a'", "'a'"),
+        ("Get-One -Name 'a' $b", "$b"),
+        ("Get-One -Deep $a", "$a"),
+        ("Get-One -Deep:$true (Get-Item -Path 'x')", "(Get-Item -Path 'x')"),
+        ("GET-ONE @rest 5", "5"),
+        ('"$(Get-One a)"', "a"),
+        ("@{ a = { Get-One a } }", "a"),
+        ("Join-Path 'a' -ChildPath 'b'", "'a'"),
+        ("Where-Object { $_ } 'a'", "'a'"),
+    ],
+)
+def test_an_argument_without_a_name_is_named_with_its_line(call: str, argument: str) -> None:
+    found = remarks(f"\n{call}", GET_ONE)
 
-    assert [one for one in found if (one.function, one.parameter) not in ONE_SIGNATURE] == []
+    assert [(one.rule, one.line, one.subject) for one in found] == [("positional", 2, argument)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Get-One -Name 'a' -Deep -Other $b",
+        "Get-One @rest",
+        "Get-One -Name @('a', 'b')",
+        "Get-One -Deep:$a",
+        "'a' | Where-Object { $_ } | ForEach-Object { $_ }",
+        "sc.exe stop kubelet",
+        "& $block 5",
+    ],
+)
+def test_names_splats_a_pipeline_block_and_arguments_of_programs_pass(call: str) -> None:
+    assert remarks(call, GET_ONE) == []
+
+
+def test_a_function_of_the_same_text_is_one_of_the_library() -> None:
+    text = "function Get-Two { param($One) $One }\nGet-Two 1"
+
+    assert [(one.rule, one.name, one.line) for one in remarks(text)] == [("positional", "Get-Two", 2)]
+
+
+@cache
+def library_switches() -> Switches:
+    return {name: switches for text in library_files().values() for name, switches in switches_of(text).items()}
+
+
+@pytest.mark.parametrize("file", library_files())
+def test_the_library_is_held_to_the_rules(file: str) -> None:
+    found = remarks(library_files()[file], library_switches())
+
+    assert [f"{file}:{one.line}: {one}" for one in found if (one.name, one.subject) not in ONE_SIGNATURE] == []
+
+
+@cache
+def frame_and_steps(profile: str, *, undo: bool) -> str:
+    """A rendered script without its library."""
+    spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
+    text = render(make_plan(spec, STEPS), spec, undo=undo).text
+    return text[: text.index("#region Library")] + text[text.index("#region Steps") :]
+
+
+@pytest.mark.parametrize("undo", [False, True], ids=["change", "undo"])
+@pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
+def test_steps_and_frame_name_the_arguments_that_they_pass(profile: str, undo: bool) -> None:
+    found = remarks(frame_and_steps(profile, undo=undo), library_switches())
+
+    assert [one for one in found if one.rule == "positional"] == []
+
+
+@pytest.mark.parametrize("text", [helpers().restart, helpers().boot_id], ids=["restart", "boot id"])
+def test_the_helpers_name_the_arguments_that_they_pass(text: str) -> None:
+    assert [one for one in remarks(text) if one.rule == "positional"] == []

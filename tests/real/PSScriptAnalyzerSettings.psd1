@@ -8,7 +8,5 @@
         # A table named $Credential holds paths and names, never a password: secrets are SecureStrings in $Secrets.
         'PSAvoidUsingPlainTextForPassword'
         'PSUsePSCredentialType'
-        # Not held yet, neither here nor by winboot's own check: functions of the library call each other by position.
-        'PSAvoidUsingPositionalParameters'
     )
 }

@@ -85,7 +85,9 @@ function Get-StrangeWriter {
         foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
             # CREATOR OWNER is whoever creates something, and nobody else may.
             if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
-            if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) { continue }
+            if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) {
+                continue
+            }
             if ([int]$rule.FileSystemRights -band $Rights) { $rule.IdentityReference.Value }
         }
     )
@@ -104,7 +106,9 @@ function Assert-NoLink {
     # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
     param([string]$Path)
     foreach ($part in @(Get-ParentPath -Path $Path) + $Path) {
-        if (Test-Link -Path $part) { Stop-Step -Id 'FolderIsLink' -Message "$part is a link to another place, and winboot follows none" }
+        if (Test-Link -Path $part) {
+            Stop-Step -Id 'FolderIsLink' -Message "$part is a link to another place, and winboot follows none"
+        }
     }
 }
 

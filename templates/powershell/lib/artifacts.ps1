@@ -27,7 +27,9 @@ function Read-PlacedHash {
 
 function Install-Artifact {
     param($Artifacts)
-    foreach ($artifact in $Artifacts) { if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact } }
+    foreach ($artifact in $Artifacts) {
+        if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact }
+    }
 }
 
 function Install-OneArtifact {

@@ -13,7 +13,9 @@ function Get-AzureStateFile {
     param([string[]]$Folders)
     foreach ($folder in $Folders) {
         if (-not [IO.Directory]::Exists($folder)) { continue }
-        foreach ($path in [IO.Directory]::GetFiles($folder, 'azure-vnet*.json*')) { if ($path -match '\.json(\.lock)?$') { $path } }
+        foreach ($path in [IO.Directory]::GetFiles($folder, 'azure-vnet*.json*')) {
+            if ($path -match '\.json(\.lock)?$') { $path }
+        }
     }
 }
 

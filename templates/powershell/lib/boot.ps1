@@ -31,7 +31,9 @@ function Set-BootTask {
 function Remove-BootScript {
     # Stored scripts of the startup, all but one.
     param([string]$But = '')
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) { if ($path -ne $But) { Remove-File -Path $path } }
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
+        if ($path -ne $But) { Remove-File -Path $path }
+    }
 }
 
 function Restore-BootTask {
@@ -75,7 +77,9 @@ function Watch-OwnService {
         Start-Sleep -Seconds 10
     }
     $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
-    if ($late) { [void](New-EventLine -Fields @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds }) }
+    if ($late) {
+        [void](New-EventLine -Fields @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds })
+    }
 }
 
 function Start-FallenService {
@@ -90,7 +94,9 @@ function Start-FallenService {
     try {
         foreach ($name in $awaited) {
             # What it depends on comes first.
-            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) { continue }
+            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
+                continue
+            }
             if (-not $script:Run.ContainsKey("Fallen $name")) {
                 $script:Run["Fallen $name"] = $true
                 [void](New-EventLine -Fields @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd -Name $name).Trim() })

@@ -42,7 +42,9 @@ function Get-CalicoAddress {
     # The third address of the block that Calico's IPAM took for this node: the agent gives it to its endpoint.
     param([hashtable]$Wanted)
     foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
-        foreach ($subnet in Read-Item -Object $network -Name 'Subnets' | Select-Object -First 1) { return Get-CidrAddress -Cidr $subnet.AddressPrefix -Offset 2 }
+        foreach ($subnet in Read-Item -Object $network -Name 'Subnets' | Select-Object -First 1) {
+            return Get-CidrAddress -Cidr $subnet.AddressPrefix -Offset 2
+        }
     }
 }
 

@@ -90,7 +90,9 @@ function Get-KubeconfigDifference {
     $text = Read-FileText -Path $Wanted.path
     if ($null -eq $text) { New-Difference -What "$what credential" -Is $null -Want 'present'; return }
     $strangers = Get-Stranger -Path $Wanted.path
-    if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
+    if ($null -ne $strangers) {
+        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
+    }
     $config = $null
     # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
     $shown = $text -replace '("client-key-data"\s*:\s*")[^"]*', '$1' -replace '("token"\s*:\s*")(?:[^".]*(\.[^".]*\.))?[^"]*', '$1$2'
@@ -131,7 +133,9 @@ function Get-CredentialEnd {
     }
     catch [FormatException], [ArgumentException], [InvalidCastException] { return }
     # Up to the end of the year 9999, which is as far as a DateTime goes.
-    if ($seconds -gt 0 -and $seconds -lt 253402300800) { [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc).AddSeconds($seconds) }
+    if ($seconds -gt 0 -and $seconds -lt 253402300800) {
+        [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc).AddSeconds($seconds)
+    }
 }
 
 function Set-Kubeconfig {

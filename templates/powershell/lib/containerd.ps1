@@ -34,7 +34,9 @@ function Get-HostsFileDifference {
         New-Difference -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
     }
     $strangers = Get-Stranger -Path $Registry.path
-    if ($null -ne $strangers) { New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only' }
+    if ($null -ne $strangers) {
+        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
+    }
 }
 
 function Set-HostsFile {

@@ -11,7 +11,9 @@ function Get-ExclusionDifference {
         # Exclusions that a Group Policy locks come back only to those who may read them; then ours are its business.
         $locked = 1 -eq (Read-Registry -Path 'SOFTWARE\Policies\Microsoft\Windows Defender' -Name 'DisableLocalAdminMerge')
         foreach ($want in $pair[2]) {
-            if ($is -notcontains $want) { New-Difference -What "Defender exclusion $($pair[0]) $want" -Is $null -Want 'present' -Policy:$locked }
+            if ($is -notcontains $want) {
+                New-Difference -What "Defender exclusion $($pair[0]) $want" -Is $null -Want 'present' -Policy:$locked
+            }
         }
     }
 }

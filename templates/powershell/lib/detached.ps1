@@ -35,7 +35,9 @@ function Get-ReachedEndpoint {
     if ($Port -eq 0) { return }
     # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
     $words = "$($env:SSH_CONNECTION)".Split(' ')
-    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) { return @{ ip = $words[2]; port = [int]$words[3] } }
+    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
+        return @{ ip = $words[2]; port = [int]$words[3] }
+    }
     $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
     if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
     foreach ($ip in $own) {
@@ -192,7 +194,9 @@ function Complete-CutRun {
     foreach ($status in Read-DetachedRun) {
         if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
         $script:Run.Cut += "detached\$($status.id)-network.snapshot"
-        if ($status.purpose -eq 'Change') { Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off" }
+        if ($status.purpose -eq 'Change') {
+            Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off"
+        }
         # Nobody failed: the next run just goes on.
         $status.told = $true
         Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
@@ -251,7 +255,9 @@ function Undo-Rewiring {
     Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Guard.agent -Why 'the network was lost' }
     foreach ($name in $Guard.networks) {
         Invoke-RollbackPart -Part {
-            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) { Remove-PodNetwork -Name $name }
+            if (Get-HnsObject -Kind networks -Name $name | Where-Object { $Snapshot.networks -notcontains $_.ID }) {
+                Remove-PodNetwork -Name $name
+            }
         }
     }
 }
@@ -281,7 +287,9 @@ function Get-StartingDependent {
     $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     if ($noted.Count -gt 0) { return $noted }
     $service = Read-Service -Name 'kube-proxy'
-    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) { return }
+    if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) {
+        return
+    }
     @{ name = 'kube-proxy'; start = $service.start }
 }
 
@@ -292,7 +300,9 @@ function Enable-NetworkAgent {
     $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
     foreach ($one in $dependents) {
-        if ($null -ne (Get-ServiceState -Name $one.name)) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start) }
+        if ($null -ne (Get-ServiceState -Name $one.name)) {
+            Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start)
+        }
     }
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }

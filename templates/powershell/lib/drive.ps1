@@ -106,7 +106,9 @@ function Get-ForgottenStep {
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
-        if ($known -notcontains $name) { @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } } }
+        if ($known -notcontains $name) {
+            @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } }
+        }
     }
 }
 
@@ -149,7 +151,9 @@ function Assert-Dependency {
 function Get-ChangeResult {
     param($Step)
     $result = Get-LookResult -Step $Step
-    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) { [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo')) }
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) {
+        [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo'))
+    }
     if ($result.State -ne 'would-change') { return $result }
     try {
         Assert-Allowed -Step $Step -Differences $result.Differences
@@ -206,7 +210,9 @@ function Assert-NothingAbove {
     param($Step)
     $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
         Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
-    if ($above) { Stop-Step -Id 'NeedsStep' -Message "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')" }
+    if ($above) {
+        Stop-Step -Id 'NeedsStep' -Message "what builds on it was not taken back: $(@($above | ForEach-Object { $_.Name }) -join ', ')"
+    }
 }
 
 function Read-Difference {
@@ -230,7 +236,9 @@ function Assert-Allowed {
         Stop-Step -Id 'NeedsDrain' -Message "this would disturb a live node: $($rough.what -join '; ')"
     }
     $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
-    if ($missing) { Stop-Step -Id 'SecretMissing' -Message "the change needs a secret that was not sent: $($missing -join ', ')" }
+    if ($missing) {
+        Stop-Step -Id 'SecretMissing' -Message "the change needs a secret that was not sent: $($missing -join ', ')"
+    }
 }
 
 function New-RunEvent {

@@ -14,7 +14,9 @@ function Test-ContainerFeature {
     # (Hyper-V, whose service is vmms) is, and no servicing waits for a restart, without which it does not go.
     $noted = @(Read-Item -Object (Read-StateJson -Name 'features.json') -Name 'enabled')
     if ($noted -notcontains 'Containers') { return $false }
-    if (Test-RegistryKey -Path 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') { return $false }
+    if (Test-RegistryKey -Path 'SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending') {
+        return $false
+    }
     $services = 'SYSTEM\CurrentControlSet\Services'
     (Test-RegistryKey -Path "$services\hns") -and (Test-RegistryKey -Path "$services\vmcompute") -and -not (Test-RegistryKey -Path "$services\vmms")
 }

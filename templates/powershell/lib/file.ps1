@@ -26,7 +26,9 @@ function Invoke-Patient {
         try { return (& $Work) }
         catch [IO.IOException], [UnauthorizedAccessException] {
             $code = $_.Exception.GetBaseException().HResult -band 0xFFFF
-            if (@(39, 112) -contains $code) { Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk" }
+            if (@(39, 112) -contains $code) {
+                Stop-Step -Id 'DiskFull' -Message "$File cannot be written: there is not enough space on the disk"
+            }
             # Sharing and lock violation; ReplaceFile could not remove the old file, or rename the new one.
             $held = @(32, 33, 1175, 1176) -contains $code
             # Also what Windows says for a moment of a file that is being deleted (5) or replaced (2).
@@ -235,7 +237,12 @@ function Clear-OldFile {
     $list = Get-StatePath -Name 'old-files.txt'
     try {
         $left = @(foreach ($line in Get-OldFile) { if (-not (Complete-OldFile -Line $line)) { $line } })
-        if ($left) { Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1 } else { Remove-File -Path $list -Tries 1 }
+        if ($left) {
+            Write-FileText -Path $list -Text (($left -join "`n") + "`n") -Tries 1
+        }
+        else {
+            Remove-File -Path $list -Tries 1
+        }
     }
     # The list itself is held, or the disk is full: what it names goes another time.
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }

@@ -42,7 +42,9 @@ function Get-StrangeEntry {
     param([string]$Path)
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link -Path $entry) { Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none" }
+        if (Test-Link -Path $entry) {
+            Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none"
+        }
         $who = Get-StrangeWriter -Path $entry
         if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
         if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
@@ -61,7 +63,9 @@ function Set-Folder {
         elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path -Path $path -Readable:(-not $closed) }
     }
     foreach ($path in $Watched) {
-        foreach ($entry in Get-StrangeEntry -Path $path) { Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path) }
+        foreach ($entry in Get-StrangeEntry -Path $path) {
+            Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path)
+        }
     }
 }
 

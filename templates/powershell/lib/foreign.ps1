@@ -6,13 +6,19 @@ function Test-ForeignNode {
     param($Services, [string]$Server)
     $agents = @(Get-ForeignAgent)
     # It starts its own kubelet again and again: there is nothing to adopt while it runs.
-    foreach ($agent in $agents) { New-Fault -Id 'ForeignAgent' -Message "the service $agent makes this machine a node of another cluster" }
+    foreach ($agent in $agents) {
+        New-Fault -Id 'ForeignAgent' -Message "the service $agent makes this machine a node of another cluster"
+    }
     if ($script:Run.Facts.Adopt -or $agents) { return }
     $found = @(
-        foreach ($name in $Services.Keys | Sort-Object) { if (Test-ForeignService -Name $name -Description $Services[$name]) { "the service $name" } }
+        foreach ($name in $Services.Keys | Sort-Object) {
+            if (Test-ForeignService -Name $name -Description $Services[$name]) { "the service $name" }
+        }
         Get-ForeignTrace -Server $Server
     )
-    if ($found) { New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make: $($found -join ', ')" }
+    if ($found) {
+        New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make: $($found -join ', ')"
+    }
 }
 
 function Get-ForeignAgent {
@@ -27,7 +33,9 @@ function Test-ForeignService {
     # Whether a service of that name is there which winboot has neither made nor adopted.
     param([string]$Name, [string]$Description)
     $path = Get-ServicePath -Name $Name
-    if (-not (Test-RegistryKey -Path $path) -or (Read-Registry -Path $path -Name 'Description') -ceq $Description) { return $false }
+    if (-not (Test-RegistryKey -Path $path) -or (Read-Registry -Path $path -Name 'Description') -ceq $Description) {
+        return $false
+    }
     -not (Test-FormerNote -Kind 'Service' -Key $Name -Step $Name)
 }
 
@@ -40,5 +48,7 @@ function Get-ForeignTrace {
     }
     $kubeconfig = $script:Node.kubeconfig
     $is = Read-KubeconfigServer -Path $kubeconfig
-    if ($is -and $is -cne $Server -and -not (Test-FormerNote -Kind 'File' -Key $kubeconfig -Step 'kubelet-credentials')) { "$kubeconfig of $is" }
+    if ($is -and $is -cne $Server -and -not (Test-FormerNote -Kind 'File' -Key $kubeconfig -Step 'kubelet-credentials')) {
+        "$kubeconfig of $is"
+    }
 }

@@ -23,7 +23,9 @@ function Test-OperatorAwaited {
 function Save-NetworkRecord {
     # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
     $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') { Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot) }
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
+        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
+    }
 }
 
 function Read-NetworkRecord {
@@ -58,7 +60,9 @@ function Test-CarryingInterface {
     # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
     param([string]$Guid)
     foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) { return $true }
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
     }
     $false
 }
@@ -96,7 +100,9 @@ function Get-CurrentSnapshot {
     $lost = @(Get-LostInterface)
     $gone = @($lost | ForEach-Object { $_.mac })
     $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
-    foreach ($was in $lost) { if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true } }
+    foreach ($was in $lost) {
+        if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
+    }
     $snapshot
 }
 
@@ -168,6 +174,8 @@ function Get-MissingAddress {
         # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
         if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
         $index = Find-Successor -Was $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) { return "the address of $($was.name)" }
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
+            return "the address of $($was.name)"
+        }
     }
 }

@@ -40,6 +40,8 @@ function Get-BootStamp {
     # When the System process (always 4) was created: once in a boot. A clock that is set later does not move it
     # (PsGetProcessCreateTimeQuadPart: "if the system time is changed, the value ... is unaffected").
     $system = Get-CimInstance -ClassName 'Win32_Process' -Filter 'ProcessId = 4' -Property 'CreationDate'
-    if (-not $system -or -not $system.CreationDate) { Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started' }
+    if (-not $system -or -not $system.CreationDate) {
+        Stop-Step -Id 'NoBootId' -Message 'neither the event log nor the System process says when this machine was started'
+    }
     $system.CreationDate.ToUniversalTime().ToString('o')
 }

@@ -29,7 +29,9 @@ function Get-StoreVip {
     $taken = @{}
     foreach ($path in Get-StoreFile -Store $Place) {
         $entry = Read-StoreEntry -Path $path
-        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) { return $entry.address }
+        if ($entry.interface -eq 'source-vip' -and (Test-CidrMember -Cidr $cidr -Address $entry.address)) {
+            return $entry.address
+        }
         $taken[$entry.address] = $true
     }
     for ($offset = 2; $true; $offset++) {

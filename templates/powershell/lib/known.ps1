@@ -122,7 +122,9 @@ function Get-RenderedFilesDifference {
     # The files whose content is not the rendered one. Service: it reads them only when it starts.
     param([hashtable]$Files, [string]$Service = '')
     $disrupts = $Service -ne '' -and (Test-RestartDisruption -Name $Service)
-    foreach ($path in $Files.Keys | Sort-Object) { Get-FileDifference -Path $path -Text (Expand-Known -Text $Files[$path]) -Disrupts:$disrupts }
+    foreach ($path in $Files.Keys | Sort-Object) {
+        Get-FileDifference -Path $path -Text (Expand-Known -Text $Files[$path]) -Disrupts:$disrupts
+    }
 }
 
 function Set-RenderedFile {

@@ -5,7 +5,9 @@
 function Save-FormerLayer {
     # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
     param([string]$Root)
-    if (-not [IO.Directory]::Exists((Get-LayerStore -Root $Root))) { Save-FormerValue -Kind 'Layer' -Key $Root -Value @{ root = $Root } }
+    if (-not [IO.Directory]::Exists((Get-LayerStore -Root $Root))) {
+        Save-FormerValue -Kind 'Layer' -Key $Root -Value @{ root = $Root }
+    }
 }
 
 function Get-LayerStore {

@@ -13,7 +13,9 @@ function Set-ComputerName {
     $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
     Save-FormerValue -Kind 'ComputerName' -Key 'name' -Value @{ name = (Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName') }
     # One that waits for the restart would be refused a second time.
-    if ((Read-Registry -Path "${names}ComputerName" -Name 'ComputerName') -ine $Name) { Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue }
+    if ((Read-Registry -Path "${names}ComputerName" -Name 'ComputerName') -ine $Name) {
+        Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue
+    }
     New-Reboot
 }
 

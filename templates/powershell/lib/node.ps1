@@ -81,7 +81,9 @@ function Wait-Registration {
     $left = @(Get-RegistrationDifference @wanted)
     $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
     if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') { Stop-Step -Id 'ServingCsrPending' -Message $message }
+    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') {
+        Stop-Step -Id 'ServingCsrPending' -Message $message
+    }
     if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step -Id 'NoPodCidr' -Message $message }
     Stop-Step -Id 'NotRegistered' -Message $message
 }

@@ -32,10 +32,14 @@ function Get-OperatorDifference {
 function Get-ForeignFault {
     # What differs of a network that somebody else makes.
     param([object]$Network, [hashtable]$Wanted, [string]$What)
-    if ($Wanted.type -ne '') { Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase }
+    if ($Wanted.type -ne '') {
+        Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase
+    }
     Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member -Object $Network -Names 'ManagementIP') `
         -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>'))
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni) }
+    if ($Wanted.vni -ne 0) {
+        Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni)
+    }
 }
 
 function Wait-Operator {

@@ -6,7 +6,9 @@ function Get-PodNetworkDifference {
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
     if ($Wanted.first) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
     if ($Wanted.agent -eq '') { return }
-    foreach ($hold in Get-Hold) { New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null }
+    foreach ($hold in Get-Hold) {
+        New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null
+    }
 }
 
 function Get-HnsNetworkDifference {
@@ -31,7 +33,9 @@ function Get-NetworkFault {
     Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName -Network $Network) -Want (Get-WantedCarrier) @flags
     Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress -Network $Network) `
         -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
-    if ($Wanted.vni -ne 0) { Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags }
+    if ($Wanted.vni -ne 0) {
+        Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags
+    }
 }
 
 function Get-ManagementAddress {
@@ -41,7 +45,9 @@ function Get-ManagementAddress {
     $is = "$(Read-Member -Object $Network -Names 'ManagementIP')"
     $node = Get-NodeAddress
     if ($Network.Type -ieq 'Overlay' -or -not $node -or $is -eq '') { return $is }
-    if (Find-Address -Ip $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress -Address $_) }) { return $node.ip }
+    if (Find-Address -Ip $is | Where-Object { $_.InterfaceIndex -eq $node.index -and (Test-UsableAddress -Address $_) }) {
+        return $node.ip
+    }
     $is
 }
 
@@ -58,7 +64,9 @@ function Get-CarrierName {
     param([object]$Network)
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
     if ($told -ne '') { return (ConvertTo-UplinkName -Name $told) }
-    foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") { return (ConvertTo-UplinkName -Name $found.InterfaceAlias) }
+    foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") {
+        return (ConvertTo-UplinkName -Name $found.InterfaceAlias)
+    }
     Get-WantedCarrier
 }
 
@@ -78,7 +86,9 @@ function Get-HostEndpointDifference {
     $is = if ($endpoints) { "$(Read-Member -Object $endpoints[0] -Names 'IPAddress')" }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not (Test-KnownText -Text '<<pod_endpoint>>')) -Disrupts
     if ($is -ne $address) { return }
-    if (-not (Find-Address -Ip $address)) { New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts }
+    if (-not (Find-Address -Ip $address)) {
+        New-Difference -Key 'endpoint:attached' -What "${what}: attached to the host" -Is 'no' -Want 'yes' -Disrupts
+    }
     foreach ($one in Get-ForwardingAddress -Wanted $Wanted) {
         foreach ($interface in Find-Interface -Address $one) {
             Compare-Wanted -Key "forwarding:$one" -What "forwarding on the interface of $one" -Is $interface.Forwarding.ToString() -Want 'Enabled'
@@ -100,7 +110,9 @@ function Find-Interface {
     # The IP interfaces that have the address.
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
-    foreach ($found in Find-Address -Ip $Address) { Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family }
+    foreach ($found in Find-Address -Ip $Address) {
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+    }
 }
 
 function Get-AddressFamily {
@@ -168,7 +180,9 @@ function Assert-Uplink {
     Assert-SwitchableAdapter -Name $uplink
     # Networks of one adapter share its switch.
     foreach ($other in Get-HnsObject -Kind networks) {
-        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) {
+            continue
+        }
         Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
@@ -196,7 +210,9 @@ function Get-UplinkName {
 function ConvertTo-UplinkName {
     # A switch's interface is named after the adapter below it.
     param([string]$Name)
-    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) { return $Matches[1] }
+    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) {
+        return $Matches[1]
+    }
     $Name
 }
 
@@ -272,7 +288,9 @@ function Assert-Carrier {
     $carrier = Get-WantedCarrier
     foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
         $is = Get-CarrierName -Network $network
-        if ($is -ne $carrier) { Stop-Step -Id 'WrongAdapter' -Message "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier" }
+        if ($is -ne $carrier) {
+            Stop-Step -Id 'WrongAdapter' -Message "the HNS network $($Wanted.name) was made on $is, and the node's address is on $carrier"
+        }
     }
 }
 

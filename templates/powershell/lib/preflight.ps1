@@ -55,13 +55,17 @@ function Test-Space {
 function Test-Addressing {
     # Faults of the machine's addresses and of its way to the API server.
     $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) { New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters" }
+    if ($adapters.Count -gt 1) {
+        New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters"
+    }
     $address = Get-NodeAddress
     if (-not $address) {
         New-Fault -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address'
         return
     }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)" }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
+        New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
+    }
     if (Get-AddressTowardsServer) { return }
     New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }

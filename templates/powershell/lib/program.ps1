@@ -29,7 +29,9 @@ function Invoke-Program {
         $errorOutput = $process.StandardError.ReadToEndAsync()
         $process.StandardInput.Close()
         while (-not $process.WaitForExit(500)) {
-            if ($watch.Elapsed.TotalSeconds -gt $Seconds) { Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds" }
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds"
+            }
         }
         $code = $process.ExitCode
         foreach ($reading in @($output, $errorOutput)) {
@@ -53,7 +55,9 @@ function Get-ProgramEncoding {
     # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
     param([string]$Path)
     $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
-    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") { return [Text.Encoding]::GetEncoding([int]$page) }
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
+        return [Text.Encoding]::GetEncoding([int]$page)
+    }
     [Text.UTF8Encoding]::new($false)
 }
 

@@ -13,7 +13,9 @@ function Get-RootDifference {
     param([hashtable[]]$Roots)
     $known = @(Use-RootStore -Access ReadOnly -Work { param($Store) $Store.Certificates | ForEach-Object { $_.Thumbprint } })
     foreach ($root in $Roots) {
-        if ($known -notcontains $root.thumbprint) { New-Difference -What ('trusted root ' + $root.thumbprint) -Is $null -Want 'present' }
+        if ($known -notcontains $root.thumbprint) {
+            New-Difference -What ('trusted root ' + $root.thumbprint) -Is $null -Want 'present'
+        }
     }
 }
 
@@ -33,6 +35,8 @@ function Restore-Root {
     param([object]$Former)
     Use-RootStore -Access ReadWrite -Work {
         param($Store)
-        foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) { $Store.Remove($found) }
+        foreach ($found in $Store.Certificates | Where-Object { $_.Thumbprint -eq $Former.thumbprint }) {
+            $Store.Remove($found)
+        }
     }
 }

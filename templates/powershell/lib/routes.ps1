@@ -97,6 +97,8 @@ function Restore-PodRoute {
     if (-not $hop) { return }
     # The adapter may have another name by now; then the route is on the one that has the node's address.
     $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
-    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) { $index = $adapter.ifIndex }
+    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) {
+        $index = $adapter.ifIndex
+    }
     [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }

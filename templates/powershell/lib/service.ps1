@@ -18,13 +18,19 @@ function Get-ServiceDifference {
     Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
     Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery -Service $Service)
     # 0: only after a crash. A kubelet that is told to stop may end with an error.
-    if ($null -ne $is.recovery) { Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0 }
+    if ($null -ne $is.recovery) {
+        Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0
+    }
     foreach ($key in $Service.parameters.Keys | Sort-Object) {
         Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter -Service $name -Name $key) -Want $Service.parameters[$key] `
             -Unknown:($Service.unknown -contains $key) @flags
     }
-    if (-not (Test-NssmWanted -Service $Service) -and (Test-NssmService -Name $name)) { New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags }
-    if (Test-RestartNeed -Name $name) { New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags }
+    if (-not (Test-NssmWanted -Service $Service) -and (Test-NssmService -Name $name)) {
+        New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags
+    }
+    if (Test-RestartNeed -Name $name) {
+        New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags
+    }
     Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
 }
 
@@ -38,7 +44,9 @@ function Test-StopEndsPod {
     # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
     # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
     param([string]$Name)
-    if ($Name -ne 'containerd' -or (Get-ServiceState -Name $Name) -ne 'Running' -or -not (Test-NssmService -Name $Name)) { return $false }
+    if ($Name -ne 'containerd' -or (Get-ServiceState -Name $Name) -ne 'Running' -or -not (Test-NssmService -Name $Name)) {
+        return $false
+    }
     1 -ne (Read-ServiceParameter -Service $Name -Name 'AppStopMethodSkip') -or (Test-RestartNeed -Name $Name)
 }
 
@@ -134,7 +142,9 @@ function Invoke-ServiceControl {
 function Save-RestartNeed {
     # Noted before the first write: the run may die in between.
     param([string]$Name)
-    if ((Get-ServiceState -Name $Name) -eq 'Running') { Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId } }
+    if ((Get-ServiceState -Name $Name) -eq 'Running') {
+        Write-StateJson -Name "restart-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId }
+    }
 }
 
 function Test-RestartNeed {
@@ -203,7 +213,9 @@ function Stop-OneService {
         }
     }
     # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
-    if (-not (Wait-Until -Test { -not (Get-LivingProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) { Stop-ProcessTree -Tree $tree }
+    if (-not (Wait-Until -Test { -not (Get-LivingProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) {
+        Stop-ProcessTree -Tree $tree
+    }
 }
 
 function Get-ServiceProcess {
@@ -254,6 +266,8 @@ function Restore-Service {
     Restore-ServiceParameter -Former $Former
     Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $was.start)
     # The control manager reads these from the registry when it needs them.
-    foreach ($value in (Read-Item -Object $Former -Name 'values')) { Write-Registry -Path $value.path -Name $value.name -Value $value.value -Kind "$($value.kind)" }
+    foreach ($value in (Read-Item -Object $Former -Name 'values')) {
+        Write-Registry -Path $value.path -Name $value.name -Value $value.value -Kind "$($value.kind)"
+    }
     if ($Former.running) { Start-CurrentService -Name $Former.name }
 }

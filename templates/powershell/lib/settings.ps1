@@ -22,7 +22,9 @@ function Set-Setting {
     $reboot = $false
     foreach ($setting in $Settings) {
         $is = Read-Registry -Path $setting.path -Name $setting.name
-        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value) -or (Test-PolicyOwned -Path $setting.path)) { continue }
+        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value) -or (Test-PolicyOwned -Path $setting.path)) {
+            continue
+        }
         Set-RegistryValue -Path $setting.path -Name $setting.name -Value $setting.value -Kind $setting.kind
         if ($setting.reboot) { $reboot = $true }
     }
@@ -69,7 +71,9 @@ function Set-PowerPlan {
 function Restore-PowerPlan {
     # Puts the former power plan back.
     param([object]$Former)
-    if ($Former.plan) { [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan)) }
+    if ($Former.plan) {
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan))
+    }
 }
 
 function Get-TimeDifference {
