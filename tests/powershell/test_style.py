@@ -88,14 +88,18 @@ def test_a_function_of_the_same_text_is_one_of_the_library() -> None:
 
 @cache
 def library_switches() -> Switches:
-    return {name: switches for text in library_files().values() for name, switches in switches_of(text).items()}
+    return {
+        name: switches for text in library_files().values() for name, switches in switches_of(text).items()
+    }
 
 
 @pytest.mark.parametrize("file", library_files())
 def test_the_library_is_held_to_the_rules(file: str) -> None:
     found = remarks(library_files()[file], library_switches())
 
-    assert [f"{file}:{one.line}: {one}" for one in found if (one.name, one.subject) not in ONE_SIGNATURE] == []
+    assert [
+        f"{file}:{one.line}: {one}" for one in found if (one.name, one.subject) not in ONE_SIGNATURE
+    ] == []
 
 
 @cache
