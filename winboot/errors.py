@@ -32,6 +32,7 @@
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
       Superseded                     exit 75   another run has taken over
       BudgetExhausted                exit 4
+      ReportNotWritten               exit 74   the work is done, and its report could not be written
       Interrupted                    exit 130
       InternalError                  exit 1    a bug in winboot itself, kept to the node it happened to
 
@@ -242,6 +243,12 @@ class BudgetExhausted(WinbootError):
     """More nodes failed than allowed; the rest was not touched."""
 
     exit_code = 4
+
+
+class ReportNotWritten(WinbootError):
+    """The file of --report could not be written (a full disk); what was done is done, and was shown."""
+
+    exit_code = 74
 
 
 class Interrupted(WinbootError):

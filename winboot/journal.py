@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from winboot.errors import UsageError
+from winboot.private import make_private_folder
 from winboot.secret import Secret
 
 
@@ -25,13 +26,6 @@ def default_folder() -> Path:
         return Path(explicit)
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "winboot"
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder and those above it that are missing; each is its owner's alone, whatever the umask says."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir(mode=0o700, exist_ok=True)
 
 
 class Journal:
@@ -46,8 +40,9 @@ class Journal:
         self._hidden: set[str] = set()
         self.problem = ""
         try:
-            _make_private(path.parent)
+            make_private_folder(path.parent)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            path.chmod(0o600)
         except OSError as error:
             raise UsageError(
                 f"the journal {path} cannot be written: {error.strerror}",

@@ -38,6 +38,7 @@ from winboot.errors import (
     PreflightFailed,
     ProtocolError,
     QuietNode,
+    ReportNotWritten,
     RestrictedEndpoint,
     ScriptError,
     ScriptFailed,
@@ -119,6 +120,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     Superseded: "Let the other run finish; `winboot plan` shows what is left.",
     BudgetExhausted: "Mend the failed nodes first, then run the same command again.",
+    ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of how the nodes are now.",
     Interrupted: "Run the same command again: it continues where it stopped.",
     InternalError: "Report it as a bug, with the node's journal.",
 }

@@ -1,16 +1,23 @@
-"""A report file is whole, its owner's alone, and its loss hides nothing of what was done."""
+"""A report file is whole at any moment, its owner's alone, and its loss hides nothing of what was done."""
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import stat
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from winboot.cli.output import save, save_exit
+from winboot.cli.output import Reporting
+from winboot.errors import ReportNotWritten, UsageError
 from winboot.journal import Journal
 from winboot.report import NodeReport, Report
+from winboot.report.file import ReportFile
+from winboot.run import Stop
 
 REPORT = Report("join", "r1", "now", (NodeReport("n1", "10.0.0.1", "2022"),))
 
@@ -19,39 +26,145 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o277])
 def test_what_we_write_is_its_owners_alone_whatever_the_umask(mask: int, tmp_path: Path) -> None:
     former = os.umask(mask)
     try:
-        assert save(REPORT, tmp_path / "r.html")
+        ReportFile(tmp_path / "reports" / "r.html").save(REPORT)
         Journal(tmp_path / "state" / "runs" / "r1" / "n1.jsonl").close()
     finally:
         os.umask(former)
 
-    folders = [tmp_path / "state", tmp_path / "state" / "runs", tmp_path / "state" / "runs" / "r1"]
-    assert [mode(one) for one in folders] == [0o700] * 3
-    assert [mode(tmp_path / "r.html"), mode(folders[-1] / "n1.jsonl")] == [0o600] * 2
+    folders = [tmp_path / "reports", *(tmp_path / "state" / one for one in ("", "runs", "runs/r1"))]
+    assert [mode(one) for one in folders] == [0o700] * 4
+    assert [mode(folders[0] / "r.html"), mode(folders[-1] / "n1.jsonl")] == [0o600] * 2
 
 
-def test_a_report_that_cannot_be_written_has_its_own_words_and_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["r.html", "r.jsonl", "r.xml"])
+def test_a_file_that_others_could_read_is_replaced_by_one_that_they_cannot(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("of before")
+    path.chmod(0o666)
+
+    ReportFile(path).save(REPORT)
+
+    assert mode(path) == 0o600
+    assert "n1" in path.read_text()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_in_the_place_of_the_part_file_is_not_followed(tmp_path: Path) -> None:
+    """In a folder that others may write to, it would have us overwrite any file of ours."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".r.html.part").symlink_to(victim)
+
+    ReportFile(tmp_path / "r.html").save(REPORT)
+
+    assert victim.read_text() == "mine"
+
+
+def _full(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_a_full_disk_leaves_the_report_of_before_and_has_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is replaced as a whole, or not at all; nothing is left beside it."""
+    file = ReportFile(tmp_path / "r.jsonl")
+    file.save(REPORT)
+    before = file.path.read_text()
+    _full(monkeypatch)
+
+    with pytest.raises(ReportNotWritten, match=r"r\.jsonl was not written: the disk is full"):
+        file.save(REPORT)
+
+    assert file.path.read_text() == before
+    assert list(tmp_path.iterdir()) == [file.path]
+
+
+def test_a_full_disk_has_its_own_code_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Once it was `wrong use`, 64, although every node was done."""
-    assert not save(REPORT, tmp_path / "gone" / "r.html")
+    reporting, stop = Reporting(tmp_path / "r.html"), Stop()
+    assert reporting.exit_code(REPORT, stop) == 0
+    _full(monkeypatch)
 
+    assert reporting.exit_code(REPORT, stop) == 74
     said = capsys.readouterr().err
-    assert "was not written" in said
-    assert "the work itself is done as shown" in said
-    assert (save_exit(False, 0), save_exit(False, 3), save_exit(True, 0)) == (1, 3, 0)
+    assert "the disk is full" in said
+    assert "The work itself is done as shown" in said
+    stop.request(15)
+    assert reporting.exit_code(REPORT, stop) == 143
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_leaves_the_report_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is replaced as a whole, or not at all."""
-    path = tmp_path / "r.jsonl"
-    assert save(REPORT, path)
-    before = path.read_text()
-    (tmp_path / ".r.jsonl.part").symlink_to("/dev/full")
+def test_a_file_that_cannot_be_written_is_refused_before_any_work_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "file").write_text("")
 
-    assert not save(REPORT, path)
-    assert path.read_text() == before
+    for path in (tmp_path / "folder.html", tmp_path / "file" / "r.html", Path("/proc/r.html")):
+        with pytest.raises(UsageError, match="cannot be written"):
+            ReportFile(path)
+    (tmp_path / "r.html").write_text("of before")
+    ReportFile(tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text() == "of before"
+
+
+class Turns:
+    """A report that has more nodes each time."""
+
+    def __init__(self) -> None:
+        self.nodes = 0
+
+    def current(self) -> Report:
+        return Report("join", "r1", "now", REPORT.nodes * self.nodes)
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    """Until it is so; a test that hangs here is ended by pytest's own bound."""
+    pause = threading.Event()
+    while not condition():
+        pause.wait(0.01)
+
+
+def test_the_file_follows_the_nodes_as_they_end(tmp_path: Path) -> None:
+    """Whoever kills winboot has what was known."""
+    file, turns = ReportFile(tmp_path / "r.jsonl"), Turns()
+
+    def nodes() -> int:
+        if not file.path.exists():
+            return -1
+        lines = [json.loads(line) for line in file.path.read_text().splitlines()]
+        assert lines[-1]["kind"] == "run"
+        return len(lines) - 1
+
+    with file.kept():
+        for number in (0, 1, 3):
+            turns.nodes = number
+            file.keep(turns.current)
+            _await(lambda number=number: nodes() == number)  # type: ignore[misc]
+
+
+def test_the_last_report_is_never_replaced_by_an_earlier_one(tmp_path: Path) -> None:
+    """A thread that is still rendering when the run ends writes nothing any more."""
+    file = ReportFile(tmp_path / "r.jsonl")
+    rendering, go_on = threading.Event(), threading.Event()
+
+    def slow() -> Report:
+        rendering.set()
+        go_on.wait()
+        return Report("join", "r1", "now", ())
+
+    with file.kept():
+        file.keep(slow)
+        rendering.wait()
+        file.end()
+        file.save(REPORT)
+        go_on.set()
+
+    assert '"node": "n1"' in file.path.read_text()

@@ -1,115 +1,121 @@
-"""A signal ends a real `winboot` process within seconds, whatever its machines do, and their scripts with it."""
+"""A signal ends a real `winboot` process, whatever its machines do, and their scripts with it."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from lab_wsman.stage import PASSWORD, USER, Actor, settings
-from winboot_lab.wsman.endpoint import Endpoint
-from winboot_lab.wsman.executor import Emit, Ended
-from winboot_lab.wsman.farm import Farm
 
-from tests.config.scene import GOOD, an_inventory
+from tests.peer.guest import Guest, a_room, conducts
 
-# The command's own bound is 3 s and one to forget a token; the rest is for a loaded machine.
-SECONDS: Final = 15
 ENDS: Final = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 CODES: Final = [
     pytest.param(getattr(signal, name), code, id=name) for name, code in ENDS.items() if hasattr(signal, name)
 ]
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows has no signals that another process can send"
+)
 
 
-class Quiet:
-    """A machine whose script begins, and then says nothing until it is stopped."""
-
-    def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.stopped = threading.Event()
-
-    def __call__(
-        self, script: str, parameters: Mapping[str, object], emit: Emit, cancelled: Callable[[], bool]
-    ) -> Ended:
-        event = {"v": 1, "event": "run", "run": parameters["RunId"], "boot_id": "b1", "smbios_uuid": "u"}
-        emit("output", json.dumps(event | {"build": "1.1", "computer_name": "N", "fence": 1}))
-        self.begun.set()
-        while not cancelled():
-            time.sleep(0.02)
-        self.stopped.set()
-        return Ended("stopped")
-
-
-@pytest.fixture
-def farm() -> Iterator[Farm]:
-    with Farm() as farm:
-        yield farm
-
-
-def _command(folder: Path, node: Endpoint) -> subprocess.Popen[str]:
-    host = f"{{address: 127.0.0.1, connection: {{host: {node.settings.address}, port: {node.http_port}, scheme: http}}}}"
-    inventory = an_inventory(
-        folder,
-        f"""
-groups:
-  pool:
-    profile: profile.yaml
-    os: "2022"
-    connection: {{user: {USER}, password: {{env: WINBOOT_TEST_PASSWORD}}}}
-    hosts: {{win-1: {host}}}
-""",
-        GOOD.replace("  kubeconfig: {file: kubeconfig}\n", ""),
-    )
-    command = [sys.executable, "-m", "winboot", "plan", "-i", str(inventory), "-o", "json"]
-    return subprocess.Popen(
-        command,
-        env=os.environ | {"WINBOOT_TEST_PASSWORD": PASSWORD, "WINBOOT_STATE": str(folder / "state")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _wait_until_heard(folder: Path) -> None:
-    """Until the command has the script's only line: from then on it waits for one that never comes."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        journals = (folder / "state").rglob("win-1.jsonl")
-        if any('"event"' in journal.read_text(encoding="utf-8") for journal in journals):
-            time.sleep(0.3)  # the next question is on its way
-            return
+def wait_until(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """As long as it takes, while the process lives; pytest's own bound ends a test that hangs here."""
+    while not condition():
+        assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    raise AssertionError("the script's line did not arrive")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals that another process can send")
+def reported(file: Path) -> list[dict[str, Any]]:
+    """The nodes of a report of JSON lines, which is whole whenever one looks."""
+    if not file.exists():
+        return []
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert lines[-1]["kind"] == "run"
+    return [line for line in lines if line["kind"] == "node"]
+
+
+def ended(file: Path) -> list[str]:
+    """The nodes that are done by now."""
+    return [node["node"] for node in reported(file) if node["outcome"] == "changed"]
+
+
+def none_runs(guest: Guest) -> bool:
+    """A script that was told to stop needs a moment."""
+    left = guest.left()
+    return not left["running"] and not left["shells"]
+
+
 @pytest.mark.parametrize(("number", "code"), CODES)
 def test_a_signal_ends_the_command_and_the_script_on_the_machine(
-    farm: Farm, tmp_path: Path, number: signal.Signals, code: int
+    tmp_path: Path, number: signal.Signals, code: int, record_property: Callable[[str, object], None]
 ) -> None:
     """Else the script runs on, holds the node's lock, and the next join waits for it."""
-    quiet = Quiet()
-    node = farm.add("win-1", Actor(quiet), settings())
-    process = _command(tmp_path, node)
-    try:
-        assert quiet.begun.wait(30), "".join(process.communicate(timeout=5))[-1500:]
-        _wait_until_heard(tmp_path)
+    with a_room(tmp_path, {"n000": "silent"}) as guest:
+        process = guest.winboot("plan", "-o", "json")
+        wait_until(process, lambda: guest.left()["running"] == ["n000"])
         process.send_signal(number)
         begun = time.monotonic()
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+        out, err = process.communicate()
+        record_property(f"ended after {number.name}", f"{time.monotonic() - begun:.1f} s")
 
-    assert (process.returncode, "Traceback" in err) == (code, False), err
-    assert time.monotonic() - begun < SECONDS
-    assert '"interrupted"' in out
-    assert quiet.stopped.wait(5)
-    assert node.shells == ()
+        assert (process.returncode, "Traceback" in err) == (code, False), err
+        assert '"interrupted"' in out
+        wait_until(guest.process, lambda: none_runs(guest))
+
+
+SIZES: Final = [
+    pytest.param(12, 3, id="12"),
+    pytest.param(200, 10, id="200", marks=pytest.mark.matrix),
+]
+
+
+@pytest.mark.parametrize(("count", "every"), SIZES)
+def test_ctrl_c_in_the_middle_of_a_fleet_leaves_a_whole_report_and_nothing_else(
+    count: int, every: int, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """The silent and the chatty would go on for an hour. Tokens, shells and scripts are gone."""
+    report = tmp_path / "report.jsonl"
+    with a_room(tmp_path, conducts(count, ["silent", "chatty"], every)) as guest:
+        process = guest.winboot("join", "-o", "json", "--report", str(report))
+        wait_until(process, lambda: len(ended(report)) >= count // 4)
+        process.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        out, err = process.communicate()
+        record_property(f"Ctrl-C among {count} nodes", f"ended after {time.monotonic() - begun:.1f} s")
+
+        assert (process.returncode, "Traceback" in err) == (130, False), err
+        assert out == report.read_text(encoding="utf-8")
+        nodes = {node["node"]: node for node in reported(report)}
+        assert nodes.keys() == guest.nodes.keys()
+        assert {nodes[name]["outcome"] for name in guest.bad} == {"interrupted"}
+        assert all(node["failure"]["hint"] for node in nodes.values() if node["outcome"] == "interrupted")
+        assert len(ended(report)) >= count // 4
+        wait_until(guest.process, lambda: none_runs(guest))
+        assert guest.left()["tokens"] == []
+
+
+def test_after_kill_9_the_report_has_what_was_known_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    """Nobody can clean up after it: the report is what was written as nodes ended."""
+    report = tmp_path / "report.jsonl"
+    with a_room(tmp_path, conducts(6, ["silent"], 6)) as guest:
+        process = guest.winboot("join", "--report", str(report))
+        wait_until(process, lambda: bool(ended(report)))
+        process.kill()
+        process.communicate()
+
+        nodes = {node["node"]: node for node in reported(report)}
+        assert nodes.keys() == guest.nodes.keys()
+        assert nodes["n000"]["outcome"] == "interrupted"
+        assert "when this report was written" in nodes["n000"]["failure"]["message"]
+        known = ended(report)
+        again = guest.winboot("join", "-o", "json", "--limit", ",".join(known))
+        out, err = again.communicate()
+        assert again.returncode == 0, err
+        outcomes = [json.loads(line).get("outcome") for line in out.splitlines()]
+        assert outcomes == ["ok"] * len(known) + [None]

@@ -26,7 +26,7 @@ def found(cluster: FakeCluster, *specs: NodeSpec, drains: bool = False) -> tuple
     preflight = Preflight(specs, lambda spec: cluster, drains=drains)
     for spec in specs:
         preflight.findings(spec)
-    return preflight.all
+    return preflight.so_far()
 
 
 def test_a_cluster_that_is_as_the_profile_says_has_no_findings(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_finding_that_is_skipped_stops_nobody_and_stays_in_the_report(tmp_path
 
     preflight.stop_on_error(spec)
 
-    assert [(one.id, one.skipped) for one in preflight.all] == [("flannel-config", True)]
+    assert [(one.id, one.skipped) for one in preflight.so_far()] == [("flannel-config", True)]
 
 
 def test_an_id_that_no_check_has_is_refused(tmp_path: Path) -> None:

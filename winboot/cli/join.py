@@ -116,23 +116,24 @@ def _run(
     output: Output,
     report: Path | None,
 ) -> None:
-    from winboot.cli.output import check_report_path, progress, save, save_exit, show
+    from winboot.cli.output import Reporting, progress, show
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import join as join_nodes
 
-    check_report_path(report)
+    reporting = Reporting(report)
     specs = load_targets(inventory, limit)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
-        run_context(specs, listener) as (context, tuned),
+        reporting.kept() as keep,
+        run_context(specs, listener, keep) as (context, tuned),
     ):
         chosen = _existing(specs, context) if command == "repair" else specs
         result = join_nodes(chosen, context, tuned(options), command=command)
     show(result, output)
-    saved = save(result, report)
+    code = reporting.exit_code(result, context.stop)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
-    raise typer.Exit(context.stop.exit_code if context.stop.requested else save_exit(saved, result.exit_code))
+    raise typer.Exit(code)
 
 
 def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, drain_timeout: float) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -13,12 +12,13 @@ from rich.console import Console
 
 from winboot.cli.options import Output
 from winboot.cli.progress import Board, Lines, Quiet
-from winboot.errors import UsageError
-from winboot.report import EXIT_FAILED, Report
+from winboot.errors import ReportNotWritten
+from winboot.fleet import Keep
+from winboot.report import Report
 from winboot.report.data import json_lines, junit
-from winboot.report.page import html
+from winboot.report.file import ReportFile
 from winboot.report.table import print_report
-from winboot.run import Listener
+from winboot.run import Listener, Stop
 
 
 def console() -> Console:
@@ -49,58 +49,32 @@ def show(report: Report, form: Output, *, differences: bool = False) -> None:
         print_report(report, console(), differences=differences)
 
 
-_FORMS = {".html": html, ".htm": html, ".json": json_lines, ".jsonl": json_lines, ".xml": junit}
+class Reporting:
+    """What becomes of a command's report: the file of `--report`, if one is wanted, and the exit code."""
 
+    def __init__(self, path: Path | None) -> None:
+        """Raises UsageError where the file could not be written, before any work is done."""
+        self._file = None if path is None else ReportFile(path)
 
-def check_report_path(path: Path | None) -> None:
-    """Refuse a report file that could not be written at the end, or whose form its name does not tell, before any
-    work is done.
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in _FORMS:
-        raise UsageError(
-            f"--report {path}: unknown report format {path.suffix!r}",
-            hint="Use .html, .json, .jsonl or .xml.",
-        )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    @contextmanager
+    def kept(self) -> Iterator[Keep]:
+        """While this lasts, what is given is told of each node that ends, and the file is written."""
+        if self._file is None:
+            yield lambda current: None
+            return
+        with self._file.kept():
+            yield self._file.keep
 
-
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"--report {path} cannot be written: {error.strerror}", hint="Name another file.")
-
-
-def save(report: Report, path: Path | None) -> bool:
-    """Write the report file, if one is wanted: whole or not at all, readable by its owner alone.
-
-    False where it could not be written, which is said on standard error: the report has been shown, and what was done
-    is done.
-    """
-    if path is None:
-        return True
-    text = _FORMS[path.suffix.lower()](report)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        descriptor = os.open(path.parent / part.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        typer.secho(f"winboot: the report {path} was not written: {error.strerror}", err=True, fg="red")
-        typer.echo(
-            "next: the work itself is done as shown; `winboot plan --report FILE` writes a new one", err=True
-        )
-        return False
-    return True
-
-
-def save_exit(saved: bool, code: int) -> int:
-    """The exit code of the command: a report that was asked for and is not there is a failure, and the least one."""
-    return code if saved or code else EXIT_FAILED
+    def exit_code(self, report: Report, stop: Stop) -> int:
+        """Write the last report; the exit code of the command. That the file is missing is said on standard error and hides
+        no other code: what was done was shown, and is done.
+        """
+        missing = 0
+        try:
+            if self._file is not None:
+                self._file.save(report)
+        except ReportNotWritten as error:
+            typer.secho(f"winboot: {error.problem}", err=True, fg="red")
+            typer.echo(f"next: {error.hint}", err=True)
+            missing = error.exit_code
+        return stop.exit_code if stop.requested else report.exit_code or missing

@@ -32,11 +32,11 @@ def plan(
     workers: Workers = 32,
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
-    from winboot.cli.output import check_report_path, progress, save, save_exit, show
+    from winboot.cli.output import Reporting, progress, show
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import Options, survey
 
-    check_report_path(report)
+    reporting = Reporting(report)
     specs = load_targets(inventory, words(limit))
     options = Options(
         only=words(only),
@@ -47,9 +47,9 @@ def plan(
     )
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
-        run_context(specs, listener) as (context, tuned),
+        reporting.kept() as keep,
+        run_context(specs, listener, keep) as (context, tuned),
     ):
         result = survey(specs, context, tuned(options))
     show(result, output, differences=True)
-    saved = save(result, report)
-    raise typer.Exit(context.stop.exit_code if context.stop.requested else save_exit(saved, result.exit_code))
+    raise typer.Exit(reporting.exit_code(result, context.stop))

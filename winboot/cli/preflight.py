@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from winboot.cli.exits import EXIT_INTERRUPTED
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Drain,
@@ -29,18 +28,18 @@ def preflight(
     workers: Workers = 32,
 ) -> None:
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
-    from winboot.cli.output import check_report_path, progress, save, show
+    from winboot.cli.output import Reporting, progress, show
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import Options, check_both_sides
 
-    check_report_path(report)
+    reporting = Reporting(report)
     specs = load_targets(inventory, words(limit))
     options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
-        run_context(specs, listener) as (context, tuned),
+        reporting.kept() as keep,
+        run_context(specs, listener, keep) as (context, tuned),
     ):
         result = check_both_sides(specs, context, tuned(options))
     show(result, output)
-    save(result, report)
-    raise typer.Exit(EXIT_INTERRUPTED if context.stop.requested else result.exit_code)
+    raise typer.Exit(reporting.exit_code(result, context.stop))

@@ -23,6 +23,7 @@ from winboot.source import nearest
 if TYPE_CHECKING:
     from winboot.cluster import Kubeconfig
     from winboot.cluster.base import Cluster
+    from winboot.fleet import Keep
     from winboot.inventory import Inventory, Machine
     from winboot.join import Options, RunContext
     from winboot.profile.reference import Reference
@@ -125,8 +126,12 @@ class Clusters:
 
 
 @contextmanager
-def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple[RunContext, Tune]]:
-    """The context of one run. Ctrl-C and SIGTERM ask the nodes' work to stop at its next safe point."""
+def run_context(
+    specs: Sequence[NodeSpec], listener: Listener, keep: Keep | None = None
+) -> Iterator[tuple[RunContext, Tune]]:
+    """The context of one run; `keep` is told of each node that ends. Ctrl-C and SIGTERM ask the nodes' work to stop at its
+    next safe point.
+    """
     from winboot.join import RunContext
     from winboot.journal import default_folder
     from winboot.run import Stop
@@ -144,6 +149,8 @@ def run_context(specs: Sequence[NodeSpec], listener: Listener) -> Iterator[tuple
         holder=_holder(),
         stop=stop,
     )
+    if keep is not None:
+        context = replace(context, keep=keep)
     try:
         with _signals(stop.request):
             yield context, lambda options: _tuned(options, specs)

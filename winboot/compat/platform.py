@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,6 +15,8 @@ Support = Literal["supported", "warned", "refused"]
 
 BUILDS: Final[Mapping[str, int]] = {"2019": 17763, "2022": 20348, "2025": 26100}
 _PAUSE_2025: Final = "registry.k8s.io/pause:3.10.2"
+_UPSTREAM_PAUSE: Final = ("registry.k8s.io/pause", "k8s.gcr.io/pause", "gcr.io/google_containers/pause")
+_OLD_PAUSE: Final = re.compile(r"[012]\.\d+(\.\d+)?|3\.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,24 +161,29 @@ def check_crictl(crictl: Version, version: Version) -> list[Finding]:
 def check_pause_image(compat: Compat, image: str, build: int, containerd: Version) -> list[Finding]:
     """Has the sandbox image a variant for this build? Images of other repositories are not judged."""
     repository, _, tag = image.rpartition(":")
-    known: Mapping[str, list[int]] = compat.section("pause")
-    if (
-        not repository.endswith(("registry.k8s.io/pause", "k8s.gcr.io/pause", "/kubernetes/pause"))
-        or tag not in known
-    ):
+    builds = _builds_of(compat, repository, tag)
+    if builds is None or build in builds:
         return []
     about = f"pause image {image} on build {build}"
     source = compat.source("pause-changelog")
-    builds = known[tag]
-    if build in builds:
-        return []
     if build > 20348 and 20348 in builds and has_stable_abi(compat, containerd):
         reason = "it has no variant of this build; the one of 20348 runs under process isolation alone"
         return [Finding("warning", "no-effect", about, reason, _PAUSE_2025, source)]
     reason = "it has no variant of this build, and pods would never start"
-    fitting = [text for text, of in known.items() if build in of]
+    fitting = [text for text, of in compat.section("pause").items() if build in of]
     instead = f"registry.k8s.io/pause:{fitting[-1]}" if fitting else ""
     return [Finding("error", "unsupported", about, reason, instead, source)]
+
+
+def _builds_of(compat: Compat, repository: str, tag: str) -> list[int] | None:
+    """The Windows builds that a pause image has a variant of; None for one of another repository, or unknown."""
+    if not repository.endswith((*_UPSTREAM_PAUSE, "/kubernetes/pause")):
+        return None
+    known: Mapping[str, list[int]] = compat.section("pause")
+    if tag not in known and repository.endswith(_UPSTREAM_PAUSE) and _OLD_PAUSE.fullmatch(tag):
+        # Those of before the table were built for Linux alone (the changelog's 3.4 has the first for Windows).
+        return []
+    return known.get(tag)
 
 
 def check_feature(compat: Compat, feature: str, version: Version, build: int) -> list[Finding]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from winboot.cluster.base import Cluster
 from winboot.plan import Plan, make_plan
+from winboot.report import Report
 from winboot.run import Listener, Patience, Stop
 from winboot.script import Script, render
 from winboot.spec import NodeSpec
@@ -31,6 +32,15 @@ class Options:
     patience: Patience = field(default_factory=Patience)
 
 
+# Is told, when a run begins and whenever a node has ended, what gives the report as it is at that moment. Called from
+# the nodes' threads.
+Keep = Callable[[Callable[[], Report]], None]
+
+
+def _nobody(current: Callable[[], Report]) -> None:
+    """Nobody reads a report before its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What a run needs from outside: ways to the machines and the cluster, a listener, and a place for its journal."""
@@ -42,6 +52,7 @@ class RunContext:
     run: str
     holder: str
     stop: Stop
+    keep: Keep = _nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,11 @@ class NodeRun:
         failure = Failure.of(self._interrupted("it did not end in time; its script may go on for a while"))
         return self.report(failure)
 
+    def unfinished(self) -> NodeReport:
+        """What is known while the work goes on, for a report that may be the last: nobody knows who kills winboot."""
+        what = "it was not begun" if self._runner is None else "it was still being worked on"
+        return self.report(Failure.of(self._interrupted(f"{what} when this report was written")))
+
     def interrupt(self) -> None:
         """End the script on the machine, from another thread: else a quiet one holds the node's lock for a while."""
         if self._runner is not None:

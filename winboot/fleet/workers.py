@@ -104,8 +104,29 @@ class _Pool(Generic[Item, Result]):
         missing = [index for index in range(len(self._items)) if index not in known]
         assert late is not None or not missing
         if late is not None:
-            known |= {index: late(self._items[index]) for index in missing}
+            known |= self._all_late(missing, late)
         return [known[index] for index in range(len(self._items))]
+
+    def _all_late(self, missing: Sequence[int], late: Callable[[Item], Result]) -> dict[int, Result]:
+        """`late` of each, side by side: it may wait for a silent cluster, a second for all of them and not for each."""
+        found: dict[int, Result] = {}
+
+        def one(index: int) -> None:
+            found[index] = late(self._items[index])
+
+        waiting = [index for index in missing if index not in self._begun]
+        threads = [
+            threading.Thread(target=one, args=(index,), name=f"late_{index}", daemon=True)
+            for index in missing
+            if index in self._begun
+        ]
+        for thread in threads:
+            thread.start()
+        for index in waiting:
+            one(index)
+        for thread in threads:
+            thread.join()
+        return found
 
     def _run(self) -> None:
         while True:

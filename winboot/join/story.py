@@ -29,8 +29,9 @@ from winboot.spec import NodeSpec, unresolved
 def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
     """Look at every node and say how it differs; nothing is changed anywhere."""
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    report = run_nodes("plan", partial(survey_node, preflight=preflight), specs, context, options)
-    return replace(report, preflight=preflight.all)
+    return run_nodes(
+        "plan", partial(survey_node, preflight=preflight), specs, context, options, preflight.so_far
+    )
 
 
 def join(
@@ -42,16 +43,18 @@ def join(
     """
     refuse_unresolved(specs)
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    report = run_nodes(command, partial(join_node, preflight=preflight), specs, context, options)
-    return replace(report, preflight=preflight.all)
+    return run_nodes(
+        command, partial(join_node, preflight=preflight), specs, context, options, preflight.so_far
+    )
 
 
 def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
     """Preflight alone: the cluster's side, and the machine's own step of that name."""
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
     only = replace(options, only=("node-preflight",))
-    report = run_nodes("preflight", partial(survey_node, preflight=preflight), specs, context, only)
-    return replace(report, preflight=preflight.all)
+    return run_nodes(
+        "preflight", partial(survey_node, preflight=preflight), specs, context, only, preflight.so_far
+    )
 
 
 def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:

@@ -40,6 +40,7 @@ class Preflight:
         self._drains = drains
         self._lock = threading.Lock()
         self._asked: dict[int, tuple[Finding, ...]] = {}
+        self._found: tuple[Finding, ...] = ()
 
     def findings(self, spec: NodeSpec) -> tuple[Finding, ...]:
         """What concerns this node: its own findings and those of all its cluster. Raises ClusterError."""
@@ -50,14 +51,13 @@ class Preflight:
         with self._lock:
             if id(cluster) not in self._asked:
                 self._asked[id(cluster)] = self._ask(cluster)
+                self._found = (*self._found, *self._asked[id(cluster)])
             found = self._asked[id(cluster)]
         return tuple(one for one in found if not one.nodes or spec.node.name in one.nodes)
 
-    @property
-    def all(self) -> tuple[Finding, ...]:
-        """Everything that was found in this run so far, for its report."""
-        with self._lock:
-            return tuple(one for found in self._asked.values() for one in found)
+    def so_far(self) -> tuple[Finding, ...]:
+        """Everything that was found in this run so far, for its report. Waits for no cluster that is being asked."""
+        return self._found
 
     def stop_on_error(self, spec: NodeSpec) -> None:
         """Raise PreflightFailed when something must be put right before this node is changed."""

@@ -12,9 +12,10 @@ from winboot.cli.options import Output
 
 def play(nodes: int, reports: Path) -> int:
     """Play the story; 0 when it ended as it should. Reports go to `reports`."""
-    from winboot.cli.output import console, progress, save, show
+    from winboot.cli.output import console, progress, show
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import Options, join, survey
+    from winboot.report.file import ReportFile
     from winboot_lab.cli.staging import stage
     from winboot_lab.up import Lab
 
@@ -39,8 +40,8 @@ def play(nodes: int, reports: Path) -> int:
         typer.echo("\n# winboot join, again")
         show(second, Output.table)
         for name, report in (("plan", planned), ("join", first), ("second-join", second)):
-            save(report, reports / f"{name}.html")
-            save(report, reports / f"{name}.jsonl")
+            for form in ("html", "jsonl"):
+                ReportFile(reports / f"{name}.{form}").save(report)
         refusals = [refusal for node in lab.nodes.values() for refusal in node.refusals]
     for refusal in refusals:
         console().print(f"the lab refused: {refusal}", style="red")

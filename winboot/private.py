@@ -1,0 +1,45 @@
+"""Files and folders that are their owner's alone, whatever the umask says; a file is replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder and those above it that are missing, each with mode 0700. Raises OSError."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        with suppress(FileExistsError):
+            one.mkdir(mode=0o700)
+            # A umask may also take rights from the owner.
+            one.chmod(0o700)
+
+
+def replace_privately(path: Path, text: str) -> None:
+    """Put `text` in place of what the file holds, with mode 0600; who reads it sees the old text or the new one.
+
+    Raises OSError; the file is then what it was.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        # What a killed run has left, or a link that somebody put there to have us write elsewhere.
+        part.unlink(missing_ok=True)
+        _write(part, text)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # "backslashreplace": a lone surrogate, which no encoding has, must not cost the rest of a report.
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        path.chmod(0o600)
+        file.write(text)
+        file.flush()
+        # Else a power cut after the rename can leave an empty file under the name.
+        os.fsync(descriptor)
