@@ -137,6 +137,7 @@ def test_the_list_says_what_would_become_of_each_and_changes_nothing(
 def test_the_list_shows_what_is_decided_too(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.ask("good", "win-1", "10.0.1.11")
     desk.csr("approve")
+    desk.lab.settle()
     capsys.readouterr()
 
     desk.csr("list", "-o", "json")

@@ -6,7 +6,7 @@ import base64
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,9 @@ class Join:
     done_first: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        self.lab = LabCluster()
         self.time = Time()
+        start = datetime.now(UTC)
+        self.lab = LabCluster(now=lambda: start + timedelta(seconds=self.time.now))
         self.transport = LabTransport(self.lab, faults=self.faults, done_first=self.done_first)
         lab = self.lab
         spec = {"taints": [STARTING]}
@@ -121,6 +122,7 @@ class Join:
             ]
             told += [cluster.forget_tokens(node="win-1"), cluster.lift_taint("win-1", STARTING["key"])]
             told += [cluster.uncordon("win-1"), cluster.flannel(), len(cluster.nodes())]
+        self.time.wait(1)
         node = self.lab.request(self.transport.who, "GET", f"{NODE}/win-1").body
         node["metadata"] = {
             "labels": node["metadata"]["labels"],
@@ -149,6 +151,8 @@ class Join:
                 found += look()
             except ClusterUnreachable:
                 continue
+            finally:
+                self.time.wait(1)
         return found
 
     def ready(self, seconds: float) -> bool:

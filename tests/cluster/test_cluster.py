@@ -55,6 +55,7 @@ def test_a_missing_node_is_none_and_a_registered_one_tells_its_facts(scene: Scen
         "addresses": [{"type": "InternalIP", "address": "10.0.1.11"}],
     }
     scene.join(spec={"taints": [{"key": "os", "value": "windows", "effect": "NoSchedule"}]}, status=status)
+    scene.lab.settle()
 
     facts = scene.cluster.node("win-1")
 
@@ -124,6 +125,7 @@ def test_a_serving_certificate_in_order_is_approved(scene: Scene) -> None:
     verdicts = scene.cluster.settle_requests(expected)
 
     assert [(v.request, v.kind, v.approved) for v in verdicts] == [(name, "serving", True)]
+    scene.lab.settle()
     assert scene.admin("GET", f"{CSRS}/{name}")["status"]["certificate"]
     assert scene.cluster.settle_requests(expected) == ()
 
@@ -175,6 +177,7 @@ def test_labels_and_taints_are_mended_and_foreign_ones_stay(scene: Scene) -> Non
     changed = scene.cluster.change_node("win-1", first)
     again = scene.cluster.change_node("win-1", first)
     scene.cluster.change_node("win-1", second)
+    scene.lab.settle()
 
     facts = scene.cluster.node("win-1")
     assert {d.what for d in changed} >= {"node label pool", "node label gpu", "node taint os:NoSchedule"}

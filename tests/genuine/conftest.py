@@ -1,6 +1,7 @@
 """A genuine control plane: etcd, kube-apiserver and kube-controller-manager of the folder that KUBE names.
 
-`make genuine KUBE=folder`; without it these tests are skipped, and say so.
+`make genuine KUBE=folder`; without it these tests are skipped, and say so. What one test asks of both, the genuine
+API and the lab's, takes `either`: the lab's half runs in every `make check`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from winboot_lab.cluster import ClusterServer, LabCluster
 from winboot_lab.cluster.authority import (
     CLIENT_AUTH,
     SERVER_AUTH,
@@ -37,6 +39,7 @@ CONTROLLERS = (
     "bootstrap-signer-controller",
     "token-cleaner-controller",
     "node-ipam-controller",
+    "node-lifecycle-controller",
     "serviceaccount-controller",
 )
 RBAC = "rbac.authorization.k8s.io"
@@ -115,6 +118,17 @@ class Genuine:
                 "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group}],
             }
             assert self.ask("POST", f"/apis/{RBAC}/v1/clusterrolebindings", body).status_code in (201, 409)
+
+
+@pytest.fixture(params=["lab", pytest.param("genuine", marks=pytest.mark.genuine)])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Genuine]:
+    """The lab's API or the genuine one, behind the same few methods."""
+    if request.param == "genuine":
+        yield request.getfixturevalue("genuine")
+        return
+    lab = LabCluster()
+    with ClusterServer(lab) as server:
+        yield Genuine(server.url, tmp_path, lab.authority)
 
 
 @pytest.fixture(scope="session")

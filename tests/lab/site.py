@@ -378,7 +378,7 @@ class Inside:
         site = self._controller.site
         if not self._controller.alive:
             return
-        latest = site.cluster.store.latest(CSRS)
+        latest = site.cluster.latest(CSRS)
         if self._expected is not None and latest != self._seen:
             self._client.settle_requests(self._expected)
             self._seen = latest

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from cryptography import x509
 
+from winboot_lab.cluster.authority import subject_of
 from winboot_lab.cluster.failure import ApiFailure, invalid
-from winboot_lab.cluster.identity import Identity
+from winboot_lab.cluster.identity import NODE_PREFIX, Identity
 from winboot_lab.cluster.kinds import CSRS, NODES, SECRETS, Kind, Object
 
+KUBELET_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 _DNS_NAME: Final = re.compile(r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _PATH_NAMED: Final = {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}
@@ -139,7 +141,7 @@ def _admit_request(subresource: str, old: Object | None, new: Object, identity: 
             raise invalid("CertificateSigningRequest", name, "spec.signerName", "Required value")
         if not spec.get("usages"):
             raise invalid("CertificateSigningRequest", name, "spec.usages", "Required value")
-        parse_request(new)
+        _restrict_request(parse_request(new), spec["signerName"], identity)
         new["spec"] = {**spec, "username": identity.name, "groups": list(identity.groups)}
         new["status"] = {}
         return
@@ -155,6 +157,23 @@ def _admit_request(subresource: str, old: Object | None, new: Object, identity: 
             new["metadata"]["name"],
             "status.conditions",
             "Approved and Denied conditions are mutually exclusive and may not be removed",
+        )
+
+
+def _restrict_request(request: x509.CertificateSigningRequest, signer: str, identity: Identity) -> None:
+    """NodeRestriction: a kubelet asks in its own name only.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/noderestriction/admission.go, admitCSR
+    """
+    if identity.node is None or signer not in KUBELET_SIGNERS:
+        return
+    wanted = f"{NODE_PREFIX}{identity.node}"
+    if subject_of(request).common_name != wanted:
+        raise ApiFailure(
+            403,
+            "certificatesigningrequests.certificates.k8s.io is forbidden: can only create a node CSR with "
+            f"CN={wanted}",
+            details={"group": "certificates.k8s.io", "kind": "certificatesigningrequests"},
         )
 
 

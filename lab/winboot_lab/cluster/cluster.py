@@ -25,7 +25,7 @@ from winboot_lab.cluster.authority import (
     load_certificate,
 )
 from winboot_lab.cluster.controllers import Controllers
-from winboot_lab.cluster.failure import ApiFailure, not_found
+from winboot_lab.cluster.failure import ApiFailure, not_found, without_version
 from winboot_lab.cluster.identity import Identity, user
 from winboot_lab.cluster.kinds import (
     BUDGETS,
@@ -36,10 +36,12 @@ from winboot_lab.cluster.kinds import (
     NODES,
     PODS,
     SERVICEACCOUNTS,
+    Kind,
     Object,
     copied,
 )
-from winboot_lab.cluster.patches import apply_patch
+from winboot_lab.cluster.pages import Pages
+from winboot_lab.cluster.patches import apply_patch, check_patch_type
 from winboot_lab.cluster.rbac import Action, allowed
 from winboot_lab.cluster.routes import Target, matches_fields, matches_labels, parse_fields, parse_path
 from winboot_lab.cluster.store import Store
@@ -101,10 +103,12 @@ class LabCluster:
             self.store, self.authority, self.plan.pod_cidrs if self.plan.allocates else (), now
         )
         self.faults = Faults()
+        self._pages = Pages()
         for kind, thing in bootstrap.objects(self.plan, self.authority.pem, self.store.timestamp()):
             self.store.create(kind, thing)
         for node in self.store.all(NODES):
-            self.controllers.node_changed(node)
+            self.controllers.node_changed(node["metadata"]["name"])
+        self.settle()  # this cluster has been here for long
 
     def _api_certificate(self) -> x509.Certificate:
         """What the API server shows to lab machines. It is as old as the cluster: a clock far behind refuses it."""
@@ -144,6 +148,7 @@ class LabCluster:
             if failure is not None:
                 raise failure
         with self.store.lock:
+            self.controllers.catch_up()
             target = parse_path(path)
             if target is None:
                 return self._plain_path(who, method, path)
@@ -155,7 +160,7 @@ class LabCluster:
         path: str,
         query: Mapping[str, str],
         stop: Callable[[], bool] = lambda: False,
-        poll_s: float = 0.5,
+        poll_s: float = 0.1,
     ) -> Iterator[Object | None]:
         """Watch events as they come; None now and then, so that the caller can notice a closed connection."""
         who = self.identify(identity) if isinstance(identity, Credentials) else identity
@@ -173,6 +178,7 @@ class LabCluster:
                 ]
             yield from ({"type": "ADDED", "object": thing} for thing in present)
         while not stop():
+            self.controllers.catch_up()
             changes, revision = self.store.changes_since(target.kind, target.namespace, revision, poll_s)
             yield None
             for change in changes:
@@ -181,7 +187,17 @@ class LabCluster:
 
     def snapshot(self) -> list[Object]:
         """Copies of all objects."""
+        self.controllers.catch_up()
         return list(self.store.everything())
+
+    def settle(self) -> None:
+        """The controllers do all that they have to do, as if time had passed."""
+        self.controllers.catch_up(all_of_it=True)
+
+    def latest(self, kind: Kind) -> int:
+        """The revision of the last change to a kind: what an open watch would know."""
+        self.controllers.catch_up()
+        return self.store.latest(kind)
 
     # -- one request
     # ----------------------------------------------------------------------------------------------
@@ -261,10 +277,11 @@ class LabCluster:
 
     def _list(self, target: Target, fields: tuple[tuple[str, str], ...], query: Mapping[str, str]) -> Object:
         items = [o for o in self.store.all(target.kind, target.namespace) if _selected(o, fields, query)]
+        items, metadata = self._pages.page(items, self.store.revision, query)
         return {
             "kind": f"{target.kind.kind}List",
             "apiVersion": target.kind.api_version,
-            "metadata": {"resourceVersion": self.store.revision},
+            "metadata": metadata,
             "items": items,
         }
 
@@ -284,6 +301,8 @@ class LabCluster:
         return self.store.get(target.kind, target.namespace, created["metadata"]["name"])
 
     def _change(self, who: Identity, target: Target, verb: str, body: Any, content_type: str) -> Object:
+        if verb == "patch":
+            check_patch_type(content_type)
         old = self.store.get(target.kind, target.namespace, target.name)
         new = (
             apply_patch(target.kind.plural, copied(old), body, content_type)
@@ -291,8 +310,12 @@ class LabCluster:
             else _body(body)
         )
         new = _only_part(target, old, new)
+        if target.kind.namespaced:
+            new["metadata"].setdefault("namespace", target.namespace)
         if new["metadata"].get("name") != target.name:
             raise ApiFailure(400, "the name of the object does not match the name on the URL")
+        if verb == "update" and not target.kind.unconditional and not new["metadata"].get("resourceVersion"):
+            raise without_version(target.kind.kind, target.kind.group, target.name)
         if target.subresource == "approval":
             self._authorize_signer(who, new)
         admit(target.kind, target.subresource, old, new, who)
@@ -312,15 +335,16 @@ class LabCluster:
         )
 
     def _delete(self, target: Target) -> Object:
+        gone = self.store.delete(target.kind, target.namespace, target.name)
         if target.kind is NODES:
             self.controllers.node_gone(target.name)
-        return self.store.delete(target.kind, target.namespace, target.name)
+        return gone
 
     def _notify(self, target: Target, thing: Object) -> None:
         if target.kind is CSRS:
-            self.controllers.request_changed(thing)
+            self.controllers.request_changed(thing["metadata"]["name"])
         elif target.kind is NODES:
-            self.controllers.node_changed(thing)
+            self.controllers.node_changed(thing["metadata"]["name"])
 
     # -- what is not storage
     # --------------------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 """The controllers that a joining node needs: CSR approval and signing, pod CIDRs, readiness taints.
 
-They run on the thread of the request that gave them work, so a test needs no waiting. `paused` stops one by
-name, which is how a lab shows "CSR pending" or "node has no podCIDR".
+As in a real cluster they act a moment after the change that gave them work, never within its request: what is due
+is done before the next request is answered. `paused` stops one by name, which is how a lab shows "CSR pending" or
+"node has no podCIDR".
 """
 
 from __future__ import annotations
 
 import base64
 import ipaddress
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -22,6 +24,8 @@ from winboot_lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+# How long after a change a controller acts on it.
+REACTS_AFTER: Final = timedelta(milliseconds=200)
 NAMES: Final = frozenset({"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset"})
 _USAGES: Final = {
     CLIENT_SIGNER: ({"digital signature", CLIENT_AUTH}, {"key encipherment"}),
@@ -42,16 +46,46 @@ class Controllers:
         self._pools = [_Pool(ipaddress.ip_network(c)) for c in cidrs]
         self.paused: set[str] = set()
         self.certificate_lifetime = timedelta(days=365)
+        # What has changed, in the order of the time to look at it.
+        self._due: deque[tuple[datetime, Callable[[str], None], str]] = deque()
 
-    def request_changed(self, csr: Object) -> None:
-        """Approve what kubeadm's bindings allow, then sign what is approved."""
-        if "csrapproving" not in self.paused:
-            csr = self._approve(csr)
-        if "csrsigning" not in self.paused:
+    def request_changed(self, name: str) -> None:
+        """A certificate request was made or changed."""
+        self._later(self._handle_request, name)
+
+    def node_changed(self, name: str) -> None:
+        """A Node was made or changed."""
+        self._later(self._handle_node, name)
+
+    def node_gone(self, name: str) -> None:
+        """A Node was deleted."""
+        self._later(self._end_pods, name)
+
+    def catch_up(self, *, all_of_it: bool = False) -> None:
+        """Do what is due by now; with `all_of_it`, what is not yet due as well."""
+        with self._store.lock:
+            while self._due and (all_of_it or self._due[0][0] <= self._now()):
+                _, work, name = self._due.popleft()
+                work(name)
+
+    def _later(self, work: Callable[[str], None], name: str) -> None:
+        self._due.append((self._now() + REACTS_AFTER, work, name))
+
+    def _handle_request(self, name: str) -> None:
+        """Approve what kubeadm's bindings allow; sign what is approved."""
+        csr = self._store.find(CSRS, "", name)
+        if csr is None:
+            return
+        if "csrapproving" not in self.paused and self._approve(csr):
+            self.request_changed(name)
+        elif "csrsigning" not in self.paused:
             self._sign(csr)
 
-    def node_changed(self, node: Object) -> None:
+    def _handle_node(self, name: str) -> None:
         """Give the node its pod CIDRs, and keep the not-ready taint in step with its Ready condition."""
+        node = self._store.find(NODE_KIND, "", name)
+        if node is None:
+            return
         changed = False
         if "nodeipam" not in self.paused:
             changed = self._allocate(node)
@@ -62,8 +96,10 @@ class Controllers:
         if "daemonset" not in self.paused:
             self._place_daemons(node)
 
-    def node_gone(self, name: str) -> None:
+    def _end_pods(self, name: str) -> None:
         """Pods of a node that was deleted are deleted too."""
+        if self._store.find(NODE_KIND, "", name) is not None:
+            return
         for pod in self._store.all(PODS):
             if pod["spec"].get("nodeName") == name:
                 self._store.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -93,17 +129,18 @@ class Controllers:
         """Let a paused controller catch up."""
         self.paused.discard(name)
         for node in self._store.all(NODE_KIND):
-            self.node_changed(node)
+            self.node_changed(node["metadata"]["name"])
         for csr in self._store.all(CSRS):
-            self.request_changed(csr)
+            self.request_changed(csr["metadata"]["name"])
 
-    def _approve(self, csr: Object) -> Object:
+    def _approve(self, csr: Object) -> bool:
+        """Whether a request was approved just now."""
         spec = csr["spec"]
         if csr.get("status", {}).get("conditions") or spec["signerName"] != CLIENT_SIGNER:
-            return csr  # serving certificates are never approved by upstream controllers
+            return False  # serving certificates are never approved by upstream controllers
         subject = subject_of(parse_request(csr))
         if signer_problem(csr) is not None:
-            return csr
+            return False
         requestor = Identity(spec["username"], tuple(spec["groups"]))
         for subresource, message in (
             ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."),
@@ -122,8 +159,9 @@ class Controllers:
                         "lastUpdateTime": self._store.timestamp(),
                     }
                 ]
-                return self._store.replace(CSRS, csr)
-        return csr
+                self._store.replace(CSRS, csr)
+                return True
+        return False
 
     def _sign(self, csr: Object) -> None:
         status = csr.get("status", {})

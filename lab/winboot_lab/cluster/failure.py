@@ -85,3 +85,21 @@ def invalid(kind: str, name: str, field: str, problem: str) -> ApiFailure:
         f'{kind} "{name}" is invalid: {field}: {problem}',
         details={"name": name, "kind": kind, "causes": [{"message": problem, "field": field}]},
     )
+
+
+def without_version(kind: str, group: str, name: str) -> ApiFailure:
+    """422 on an update that does not say which state it changes, where the kind wants that."""
+    qualified = f"{kind}.{group}" if group else kind
+    problem = "Invalid value: 0: must be specified for an update"
+    return ApiFailure(
+        422,
+        f'{qualified} "{name}" is invalid: metadata.resourceVersion: {problem}',
+        details={
+            "name": name,
+            "group": group,
+            "kind": kind,
+            "causes": [
+                {"reason": "FieldValueInvalid", "message": problem, "field": "metadata.resourceVersion"}
+            ],
+        },
+    )

@@ -19,6 +19,9 @@ class Kind:
     namespaced: bool
     subresources: tuple[str, ...] = ()
     stored: bool = True  # reviews are answered, never stored
+    # Whether an update may come without resourceVersion: AllowUnconditionalUpdate of its strategy in
+    # https://github.com/kubernetes/kubernetes/tree/v1.36.0/pkg/registry; tests/genuine compares it.
+    unconditional: bool = True
 
     @property
     def api_version(self) -> str:
@@ -50,7 +53,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind("apps", "v1", "deployments", "Deployment", namespaced=True, subresources=("status",)),
     Kind("apps", "v1", "replicasets", "ReplicaSet", namespaced=True, subresources=("status",)),
     Kind("batch", "v1", "jobs", "Job", namespaced=True, subresources=("status",)),
-    Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True),
+    Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, unconditional=False),
     Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", namespaced=True),
     Kind(
         "policy",
@@ -59,10 +62,11 @@ KINDS: Final[tuple[Kind, ...]] = (
         "PodDisruptionBudget",
         namespaced=True,
         subresources=("status",),
+        unconditional=False,
     ),
-    Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False),
-    Kind("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False),
-    Kind("storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False),
+    Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False, unconditional=False),
+    Kind("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False, unconditional=False),
+    Kind("storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False, unconditional=False),
     Kind(
         "certificates.k8s.io",
         "v1",
@@ -71,7 +75,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         namespaced=False,
         subresources=("approval", "status"),
     ),
-    Kind(_CALICO, "v1", "clusterinformations", "ClusterInformation", namespaced=False),
+    Kind(_CALICO, "v1", "clusterinformations", "ClusterInformation", namespaced=False, unconditional=False),
     Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
     Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
     Kind(_RBAC, "v1", "roles", "Role", namespaced=True),

@@ -122,7 +122,7 @@ class KubeClient:
     def latest(self, *kinds: Kind) -> tuple[int, ...]:
         """The last change to each kind: what an open watch would know. GoError when the cluster is out of reach."""
         cluster = self._connect()
-        return tuple(cluster.store.latest(kind) for kind in kinds)
+        return tuple(cluster.latest(kind) for kind in kinds)
 
     def _connect(self) -> LabCluster:
         parts = urlsplit(self.config.server)

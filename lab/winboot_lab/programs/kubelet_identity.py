@@ -24,6 +24,7 @@ from winboot_lab.cluster.authority import (
     subject_of,
 )
 from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
+from winboot_lab.cluster.kinds import CSRS as REQUESTS
 from winboot_lab.programs.base import Daemon, GoError
 from winboot_lab.programs.kubeclient import KubeClient, Kubeconfig, load_kubeconfig
 from winboot_lab.programs.outside import Outside
@@ -60,6 +61,7 @@ class Identity:
         self._bootstrap: KubeClient | None = None
         self._pending: dict[str, Pending] = {}
         self._next: dict[str, float] = {}
+        self._watched: dict[str, tuple[int, ...]] = {}
         # What the serving certificate must name; known when the Node has its addresses.
         self.serving_names: Subject | None = None
         # Read once, when the kubelet starts: whoever deletes the file later takes nothing from the one that runs.
@@ -160,9 +162,12 @@ class Identity:
         wanted: tuple[Subject, str, list[str]],
         take: Callable[[str, str], None],
     ) -> None:
-        """One step towards a certificate: ask, or look whether it is there; at most every few seconds."""
+        """One step towards a certificate: ask, or look whether it is there.
+
+        It watches its request, so it looks whenever one has changed; else, and after a failure, every few seconds.
+        """
         now = self._machine.time.seconds
-        if now < self._next.get(kind, 0.0):
+        if now < self._next.get(kind, 0.0) and not self._has_changed(kind, client):
             return
         self._next[kind] = now + ASK_AGAIN
         try:
@@ -176,6 +181,18 @@ class Identity:
             if e.code == 404:
                 self._pending.pop(kind, None)
             self._failed(e.message)
+
+    def _has_changed(self, kind: str, client: KubeClient) -> bool:
+        """What a watch on the pending request would tell."""
+        if kind not in self._pending:
+            return False
+        try:
+            latest = client.latest(REQUESTS)
+        except GoError:
+            return False  # the watch is broken; the next look is due by the clock
+        changed = self._watched.get(kind) != latest
+        self._watched[kind] = latest
+        return changed
 
     def _failed(self, problem: str) -> None:
         text = "Failed while requesting a signed certificate from the control plane: cannot create certificate signing request"

@@ -248,13 +248,13 @@ class NodeReporter:
             "leaseDurationSeconds": 40,
             "renewTime": f"{now:%Y-%m-%dT%H:%M:%S.%fZ}",
         }
-        metadata = {"name": name, "namespace": "kube-node-lease"}
-        try:
-            client.ask("PUT", f"{path}/{name}", {"metadata": metadata, "spec": spec})
-        except ApiFailure as e:
-            if e.code != 404:
-                raise
+        lease = client.find(f"{path}/{name}")
+        if lease is None:
+            metadata = {"name": name, "namespace": "kube-node-lease"}
             client.ask("POST", path, {"metadata": metadata, "spec": spec})
+            return
+        # A Lease is updated from what was read: its version goes along.
+        client.ask("PUT", f"{path}/{name}", {**lease, "spec": {**lease["spec"], **spec}})
 
 
 def _holds(there: dict[str, Any], status: dict[str, Any]) -> bool:
