@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import winboot
 from winboot.errors import UsageError
 from winboot.plan import make_plan
 from winboot.spec import StepSource
@@ -85,6 +86,32 @@ def test_the_digest_changes_with_every_kind_of_value(what: str):
     )
 
     assert first != second
+
+
+def test_the_digest_changes_with_a_text_of_the_users_own_step():
+    first, second = (
+        make_plan(a_spec(StepSource("my-agent", "monitoring", (), "", change, "")), (a_step("a"),)).digest
+        for change in ("one", "another")
+    )
+
+    assert first != second
+
+
+def test_the_digest_changes_with_the_machine():
+    first, second = (
+        make_plan(SimpleNamespace(steps=(), machine=SimpleNamespace(name=name)), (a_step("a"),)).digest
+        for name in ("win-a1", "win-a2")
+    )
+
+    assert first != second
+
+
+def test_the_digest_changes_with_winboots_version(monkeypatch: pytest.MonkeyPatch):
+    """The same steps are other texts in another version."""
+    first = make_plan(a_spec(), (a_step("a"),)).digest
+    monkeypatch.setattr(winboot, "__version__", "99.0.0")
+
+    assert make_plan(a_spec(), (a_step("a"),)).digest != first
 
 
 def test_skip_drops_the_named_steps():

@@ -13,11 +13,9 @@ from typing import Final
 from winboot.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, same_provider_id
 from winboot.cloud.metadata import ADDRESS, Answer
 from winboot.cluster.base import NodeFacts
+from winboot.networks import Network
 from winboot.report.finding import Finding, Level
 
-# Networks whose pods appear with their own addresses on the cloud's network. On the others (overlays, the clouds' own
-# plug-ins) the cloud sees only addresses that it gave out.
-ROUTED: Final = ("flannel-host-gw", "win-bridge")
 # A bootstrap token or a fresh certificate fails soon; Kerberos refuses more than five minutes.
 CLOCK_WARNS: Final = timedelta(seconds=5)
 CLOCK_FAILS: Final = timedelta(seconds=300)
@@ -27,11 +25,11 @@ CLOCK_FAILS: Final = timedelta(seconds=300)
 class Sight:
     """A node seen from its three sides. None stands for what could not be seen: no cluster, no Node, no session.
 
-    `clock` is the machine's clock minus the cluster's (ours, without a cluster); `network` the id of its solution.
+    `clock` is the machine's clock minus the cluster's (ours, without a cluster); `network` its solution.
     """
 
     name: str
-    network: str
+    network: Network
     host: CloudHost
     identity: NodeIdentity
     node: NodeFacts | None = None
@@ -87,7 +85,7 @@ def _metadata(sight: Sight) -> Iterator[Finding]:
 
 
 def _forwarding(sight: Sight) -> Iterator[Finding]:
-    if sight.network not in ROUTED or sight.forwarding is None or sight.forwarding.forwards:
+    if not sight.network.routed or sight.forwarding is None or sight.forwarding.forwards:
         return
     aws = sight.host.provider == "aws"
     what = "the source/destination check is on" if aws else "IP forwarding is off"
@@ -96,12 +94,12 @@ def _forwarding(sight: Sight) -> Iterator[Finding]:
         if aws
         else "Set enableIPForwarding on the network interface, or in the scale set's network profile."
     )
-    reason = f"{what}: the cloud drops what the pods of {sight.network} send"
+    reason = f"{what}: the cloud drops what the pods of {sight.network.id} send"
     yield _found(sight, "cloud-forwarding", "error", reason, fix)
 
 
 def _pod_route(sight: Sight) -> Iterator[Finding]:
-    if sight.network not in ROUTED or sight.forwarding is None or sight.node is None:
+    if not sight.network.routed or sight.forwarding is None or sight.node is None:
         return
     for cidr in sight.node.pod_cidrs:
         routes = [one for one in sight.forwarding.routes if one.destination == cidr]

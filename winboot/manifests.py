@@ -8,7 +8,7 @@ handlers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,8 @@ import yaml
 from winboot.cluster import rights
 from winboot.cluster.base import Need
 from winboot.errors import UsageError
+from winboot.networks import cluster_settings
+from winboot.networks.cluster import InCluster, Wanted
 from winboot.source import nearest
 from winboot.spec import NodeSpec, Taint
 
@@ -25,7 +27,6 @@ NODES: Final = "system:nodes"
 # The role of whoever runs winboot, and the group that it is bound to: put the kubeconfig's user into it, or change it.
 OPERATOR: Final = "winboot:operator"
 OPERATORS: Final = "winboot:operators"
-FLANNEL_NAMESPACE: Final = "kube-flannel"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _LOG_MONITOR: Final = r"C:\LogMonitor"
 
@@ -161,39 +162,15 @@ def _scheduling(specs: Sequence[NodeSpec]) -> list[Object]:
     ]
 
 
-def _flannel(specs: Sequence[NodeSpec]) -> list[Object]:
-    """The ConfigMap that Linux and Windows nodes must share, with values that Windows can speak."""
-    wanted = {json.dumps(_shared_net_conf(spec), indent=2): spec for spec in specs if spec.network.net_conf}
-    if len(wanted) > 1:
-        raise UsageError(
-            "the nodes of the inventory want different flannel networks",
-            hint="A cluster has one; make pod_cidr, mode and vxlan of the profiles equal.",
-        )
-    return [
-        {
-            **_object("v1", "ConfigMap", "kube-flannel-cfg", namespace=FLANNEL_NAMESPACE, app="flannel"),
-            "data": {"cni-conf.json": json.dumps(_LINUX_CNI, indent=2), "net-conf.json": net_conf},
-        }
-        for net_conf in wanted
-    ]
+def _of_network(own: InCluster) -> Iterator[Manifest]:
+    """What the cluster gets from the solution of the nodes."""
+    if own.manifest is not None:
+        one = own.manifest
+        yield Manifest(one.name, one.why, lambda specs: one.make(_wanting(own, specs)), one.note)
 
 
-# What flannel's own manifest gives to Linux nodes.
-_LINUX_CNI: Final = {
-    "name": "cbr0",
-    "cniVersion": "0.3.1",
-    "plugins": [
-        {"type": "flannel", "delegate": {"hairpinMode": True, "isDefaultGateway": True}},
-        {"type": "portmap", "capabilities": {"portMappings": True}},
-    ],
-}
-
-
-def _shared_net_conf(spec: NodeSpec) -> Object:
-    """A node's net-conf without the names that matter on Windows alone."""
-    conf: Mapping[str, Any] = spec.network.net_conf or {}
-    backend = {key: value for key, value in conf["Backend"].items() if key not in ("Name", "MacPrefix")}
-    return {"Network": conf["Network"], "EnableNFTables": False, "Backend": backend}
+def _wanting(own: InCluster, specs: Sequence[NodeSpec]) -> list[Wanted]:
+    return [spec.network_wanted for spec in specs if spec.network.solution.in_cluster is own]
 
 
 def _webserver(specs: Sequence[NodeSpec]) -> list[Object]:
@@ -364,7 +341,7 @@ def _text(one: Manifest, objects: list[Object]) -> str:
 
 MANIFESTS: Final[tuple[Manifest, ...]] = (
     Manifest(
-        "rbac", "What kube-proxy and flanneld may read and write with the certificate of their node.", _rbac
+        "rbac", "What kube-proxy and the agents of networks may read and write with the certificate of their node.", _rbac
     ),
     Manifest(
         "operator",
@@ -383,12 +360,7 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
         _scheduling,
         "The taint keeps pods without a nodeSelector (many charts for Linux) away from Windows nodes.",
     ),
-    Manifest(
-        "flannel",
-        "flannel's configuration for the whole cluster, in values that Windows speaks as well.",
-        _flannel,
-        "A change of VNI or port needs a restart of flanneld on every Linux node.",
-    ),
+    *(one for own in cluster_settings() for one in _of_network(own)),
     Manifest(
         "webserver",
         "A web server on every Windows version behind a NodePort, to try the network.",

@@ -121,7 +121,11 @@ class Join:
                 cluster.wait_ready("win-1", timeout=9, wait=self.ready),
             ]
             told += [cluster.forget_tokens(node="win-1"), cluster.lift_taint("win-1", STARTING["key"])]
-            told += [cluster.uncordon("win-1"), cluster.flannel(), len(cluster.nodes())]
+            told += [
+                cluster.uncordon("win-1"),
+                cluster.config_map("kube-flannel", "kube-flannel-cfg"),
+                len(cluster.nodes()),
+            ]
         self.time.wait(1)
         node = self.lab.request(self.transport.who, "GET", f"{NODE}/win-1").body
         node["metadata"] = {

@@ -20,6 +20,7 @@ from winboot.cluster.base import ExpectedNode, Need, NodeWish
 from winboot.cluster.calls import Patience
 from winboot.cluster.lightkube import LightkubeCluster
 from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable, InvalidInput
+from winboot.networks.flannel_settings import read
 from winboot.spec import Taint
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -265,7 +266,7 @@ def test_a_missing_right_names_the_binding_that_would_give_it(tmp_path: Path) ->
 
 
 def test_flannels_configuration_is_read(scene: Scene) -> None:
-    conf = scene.cluster.flannel()
+    conf = read(scene.cluster)
 
     assert conf is not None
     assert (conf.place, conf.network, conf.backend) == (

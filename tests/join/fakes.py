@@ -11,10 +11,8 @@ from typing import Any
 
 from tests.config.scene import a_spec
 from winboot.cluster.base import (
-    CalicoConf,
     Drained,
     ExpectedNode,
-    FlannelConf,
     MissingRight,
     Need,
     NodeFacts,
@@ -29,6 +27,7 @@ from winboot.errors import ClusterError
 from winboot.events import Difference, Event
 from winboot.fleet import Options, RunContext
 from winboot.join import join, survey
+from winboot.networks.cluster import ResourceKind
 from winboot.plan import make_plan
 from winboot.report import NodeReport
 from winboot.run import Patience, Stop
@@ -38,8 +37,8 @@ from winboot.steps import STEPS
 
 UUID = "4c4c4544-0042-3510-8033-b5c04f4e4d32"
 STARTING = Taint("winboot.io/starting", "", "NoSchedule")
-FLANNEL = FlannelConf("kube-flannel/kube-flannel-cfg", "10.244.0.0/16", "host-gw")
-READS = ("node", "version", "wait_ready", "nodes", "flannel", "calico", "daemonsets", "own rights", "rights")
+FLANNEL = {"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw"}}
+READS = ("node", "version", "wait_ready", "nodes", "config map", "resources", "daemonsets", "own rights", "rights")
 QUICK = Patience(poll=0.0, reconnect=0.0, restart=5.0, detached_margin=5.0, held=5.0)
 
 
@@ -76,8 +75,9 @@ class FakeCluster:
     fails: Mapping[str, Exception] = field(default_factory=dict)
     # What preflight reads: by default a cluster that is as the profiles of the tests want it.
     all_nodes: tuple[NodeFacts, ...] = ()
-    flannel_conf: FlannelConf | None = field(default_factory=lambda: FLANNEL)
-    calico_conf: CalicoConf | None = None
+    net_conf: Mapping[str, Any] | None = field(default_factory=lambda: FLANNEL)
+    # The specs of the objects of each kind, by the kind's name.
+    specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unselective: tuple[str, ...] = ()
     kube_proxies: tuple[str, ...] = ()
     # The rights that the operator lacks, and those that others lack, as `verb resource`.
@@ -156,13 +156,13 @@ class FakeCluster:
         self._call("nodes")
         return self.all_nodes
 
-    def flannel(self) -> FlannelConf | None:
-        self._call("flannel")
-        return self.flannel_conf
+    def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        self._call("config map", namespace, name)
+        return None if self.net_conf is None else {"net-conf.json": json.dumps(self.net_conf)}
 
-    def calico(self) -> CalicoConf | None:
-        self._call("calico")
-        return self.calico_conf
+    def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
+        self._call("resources", kind.kind)
+        return self.specs.get(kind.kind)
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         self._call("daemonsets")

@@ -25,7 +25,8 @@ CHOICES = Choices(
     node_ip=Known("node_ip"),
     dsr=False,
     node_name="win-1",
-    paths=asdict(Paths()),
+    # The names of one solution are no other's: `test_no_two_solutions_share_a_name_for_a_place`.
+    paths={**asdict(Paths()), **{name: path for one in NETWORKS for name, path in one.paths.items()}},
 )
 BY_ID = {network.id: network for network in NETWORKS}
 
@@ -207,7 +208,7 @@ def test_what_a_solution_says_of_its_agent_is_what_its_agent_is(network: Network
     assert (network.agent is None) is (network.agent_service == "")
     if network.agent is not None:
         assert network.agent(CHOICES).service == network.agent_service
-    assert set(dict(network.programs).values()) <= {one.name for one in fields(Paths)}
+    assert set(dict(network.programs).values()) <= set(network.paths)
     assert set(network.fixed_exceptions) <= set(network.exceptions)
     assert bool(network.exceptions) is (network.cni_conf is not None)
     if network.owners.hns_network == "operator":
@@ -294,3 +295,18 @@ def test_calicos_agent_makes_its_network_first_and_then_stays() -> None:
     assert {agent.environment[name] for name in ("VXLAN_VNI", "FELIX_VXLANVNI")} == {"4096"}
     assert _conf("calico-vxlan-node")["nodename_file"] == "C:/k/calico-nodename"
     assert _conf("calico-vxlan-node")["kubernetes"] == {"kubeconfig": r"C:\k\calico.kubeconfig"}
+
+
+def test_no_two_solutions_share_a_name_for_a_place() -> None:
+    """Nor does one take a name of winboot's own; forms of one CNI have theirs in common."""
+    places: dict[str, str] = asdict(Paths())
+    for network in NETWORKS:
+        for name, path in network.paths.items():
+            assert places.setdefault(name, path) == path, (network.id, name)
+        assert {*network.configuration, *network.written} <= set(network.paths)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
+def test_a_cloud_must_forward_for_pods_that_have_addresses_of_their_own(network: Network) -> None:
+    """Bridged without addresses of the nodes' network: flannel's host-gw and the reference bridge."""
+    assert network.routed is (network.id in ("flannel-host-gw", "win-bridge"))

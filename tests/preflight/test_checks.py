@@ -11,15 +11,30 @@ import pytest
 from tests.config.scene import a_spec
 from tests.join.fakes import FakeCluster, a_node
 from winboot.cluster import rights
-from winboot.cluster.base import CalicoConf, FlannelConf
 from winboot.errors import ClusterRefused, ClusterUnreachable, PreflightFailed, UsageError
 from winboot.preflight import CHECKS, Finding, Preflight
 from winboot.spec import NodeSpec
 
 VXLAN = "network: {cni: flannel, mode: vxlan}"
 CALICO = "network: {cni: calico}"
-FLANNEL = FlannelConf("kube-flannel/kube-flannel-cfg", "10.244.0.0/16", "vxlan", vni=4096, port=4789)
-GOOD_CALICO = CalicoConf(strict_affinity=True, vni=4096, port=4789)
+
+
+def flannel(network: str = "10.244.0.0/16", **changes: object) -> dict[str, object]:
+    """A cluster whose flannel has a VXLAN backend that Windows supports, with these changes; None leaves a key out."""
+    backend = {"Type": "vxlan", "VNI": 4096, "Port": 4789, **changes}
+    kept = {key: value for key, value in backend.items() if value is not None}
+    return {"net_conf": {"Network": network, "Backend": kept}}
+
+
+def calico(*, ipip: str = "Never", affinity: bool | None = True, vni: int = 4096) -> dict[str, object]:
+    """A cluster with Calico's resources."""
+    return {
+        "specs": {
+            "IPPool": [{"name": "pool-1", "ipipMode": ipip}],
+            "IPAMConfig": [] if affinity is None else [{"name": "default", "strictAffinity": affinity}],
+            "FelixConfiguration": [{"name": "default", "vxlanVNI": vni, "vxlanPort": 4789}],
+        }
+    }
 
 
 def found(cluster: FakeCluster, *specs: NodeSpec, drains: bool = False) -> tuple[Finding, ...]:
@@ -101,7 +116,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "--allocate-node-cidrs",
     ),
     "no flannel": (
-        {"flannel_conf": None},
+        {"net_conf": None},
         "",
         "flannel-config",
         "error",
@@ -109,7 +124,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "manifests flannel",
     ),
     "another backend": (
-        {"flannel_conf": FLANNEL},
+        flannel(),
         "",
         "flannel-config",
         "error",
@@ -117,7 +132,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "agree",
     ),
     "another network": (
-        {"flannel_conf": replace(FLANNEL, network="10.99.0.0/16")},
+        flannel("10.99.0.0/16"),
         VXLAN,
         "flannel-config",
         "error",
@@ -125,7 +140,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "agree",
     ),
     "flannel's own VNI": (
-        {"flannel_conf": replace(FLANNEL, vni=None)},
+        flannel(VNI=None),
         VXLAN,
         "flannel-config",
         "error",
@@ -133,7 +148,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "restart",
     ),
     "flannel's own port": (
-        {"flannel_conf": replace(FLANNEL, port=None)},
+        flannel(Port=None),
         VXLAN,
         "flannel-config",
         "error",
@@ -141,7 +156,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "restart",
     ),
     "direct routing": (
-        {"flannel_conf": replace(FLANNEL, direct_routing=True)},
+        flannel(DirectRouting=True),
         VXLAN,
         "flannel-config",
         "error",
@@ -150,7 +165,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
     ),
     "no Calico": ({}, CALICO, "calico-config", "warning", "no Calico resources", "Install"),
     "IP-in-IP": (
-        {"calico_conf": replace(GOOD_CALICO, ipip_pools=("pool-1",))},
+        calico(ipip="Always"),
         CALICO,
         "calico-config",
         "error",
@@ -158,7 +173,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "vxlanMode",
     ),
     "borrowing": (
-        {"calico_conf": replace(GOOD_CALICO, strict_affinity=None)},
+        calico(affinity=None),
         CALICO,
         "calico-config",
         "error",
@@ -166,7 +181,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "strictaffinity",
     ),
     "Calico's VNI": (
-        {"calico_conf": replace(GOOD_CALICO, vni=4097)},
+        calico(vni=4097),
         CALICO,
         "calico-config",
         "error",
@@ -278,7 +293,7 @@ def test_a_finding_of_one_node_stops_no_other(tmp_path: Path) -> None:
 
 def test_a_finding_that_is_skipped_stops_nobody_and_stays_in_the_report(tmp_path: Path) -> None:
     spec = a_spec(tmp_path)
-    cluster = FakeCluster(flannel_conf=None)
+    cluster = FakeCluster(net_conf=None)
     preflight = Preflight((spec,), lambda one: cluster, skip=("flannel-config",))
 
     preflight.stop_on_error(spec)

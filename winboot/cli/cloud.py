@@ -146,7 +146,7 @@ def _look(spec: NodeSpec) -> Sight:
 
         return Sight(
             name=spec.node.name,
-            network=spec.network.solution.id,
+            network=spec.network.solution,
             host=host,
             identity=provider.identity(host),
             node=node,

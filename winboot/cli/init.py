@@ -18,7 +18,6 @@ from winboot import networks
 
 NETWORKS = networks.written_forms()
 # The version of the example profiles.
-AZURE_CNI = "1.6.18"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +194,17 @@ def read_kubeconfig(path: Path, context: str | None) -> Found:
 
 
 def _detect(kubeconfig: Path, context: str) -> dict[str, str]:
-    """What the cluster itself says, when it answers: version, flannel's network and backend."""
+    """What the cluster itself says, when it answers: its version, its network and the CIDR of its pods."""
     from winboot.cluster import connect
     from winboot.errors import ClusterError
 
     try:
         with connect(kubeconfig, context=context) as cluster:
             found = {"version": str(cluster.version())}
-            flannel = cluster.flannel()
-            if flannel is not None:
-                found |= {"network": f"flannel:{flannel.backend}", "pod_cidr": flannel.network}
+            for settings in networks.cluster_settings():
+                detected = settings.detect(cluster) if settings.detect is not None else None
+                if detected is not None:
+                    return found | {"network": detected.network, "pod_cidr": detected.pod_cidr}
             return found
     except ClusterError as error:
         typer.echo(f"warning: the cluster was not asked: {error.problem}", err=True)
@@ -215,6 +215,9 @@ def profile_text(answers: Mapping[str, Any]) -> str:
     """The profile as a person would write it. A JSON string is a YAML string, so no value can break out."""
     cni, _, mode = str(answers["network"]).partition(":")
     quoted = json.dumps
+    # A network that is not known gets its complaint, with its place, when the profile is read.
+    solution = next((one for one in networks.NETWORKS if one.cni == cni and mode in ("", one.mode)), None)
+    downloads = solution.downloads if solution is not None else ()
     lines = [
         "# What every node of this pool should be. `winboot explain` and docs/profile.md say what else can be set here.",
         "kubernetes:",
@@ -231,22 +234,22 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         "network:",
         f"  cni: {quoted(cni)}",
         *([f"  mode: {quoted(mode)}"] if mode else []),
-        *_more_of_network(cni),
+        *(_more_of_network(solution) if solution is not None else []),
         "",
         "node:",
         '  taints: ["os=windows:NoSchedule"]',
         "",
         "artifacts:",
         f"  source: {quoted(answers['mirror'] or 'upstream')}",
-        *([f"  azure_cni: {quoted(AZURE_CNI)}"] if cni == "azure" else []),
+        *(f"  {one.key}: {quoted(one.proposed)}" for one in downloads if one.proposed),
         "  sha256: {}                           # filled in by `winboot init`",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _more_of_network(cni: str) -> Iterator[str]:
-    """What a network cannot do without and init does not ask for."""
-    if cni == "none":
+def _more_of_network(solution: networks.Network) -> Iterator[str]:
+    """What a network cannot do without and init does not ask for: kube-proxy must know the name of an HNS network."""
+    if solution.owners.kube_proxy == "winboot" and not solution.default_name:
         yield ""
         yield "kube_proxy:"
         yield "  managed_by: operator                 # or name the HNS network (network.network_name) and drop this"

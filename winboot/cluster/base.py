@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 from winboot.cluster.claims import Leases
 from winboot.compat.version import Version
 from winboot.events import Difference
+from winboot.networks.cluster import ResourceKind
 from winboot.secret import Secret
 from winboot.spec import Taint
 
@@ -125,33 +126,6 @@ class MissingRight:
 
 
 @dataclass(frozen=True, slots=True)
-class FlannelConf:
-    """flannel's net-conf.json as the cluster's ConfigMap holds it."""
-
-    place: str  # namespace/name
-    network: str
-    backend: str
-    vni: int | None = None
-    port: int | None = None
-    direct_routing: bool = False
-    gbp: bool = False
-    raw: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CalicoConf:
-    """What Calico's resources say that matters on Windows.
-
-    `ipip_pools` are address pools that use IP-in-IP; `strict_affinity` is None where nothing says it.
-    """
-
-    ipip_pools: tuple[str, ...] = ()
-    strict_affinity: bool | None = None
-    vni: int | None = None
-    port: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Drained:
     """How a drain went. `left` names pods that would not go, with the reason."""
 
@@ -257,12 +231,12 @@ class Cluster(Protocol):
         """DaemonSets (`namespace/name`) that run kube-proxy on Windows nodes."""
         ...
 
-    def calico(self) -> CalicoConf | None:
-        """Calico's settings, or None where the cluster has none of its resources."""
+    def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The data of a ConfigMap; None where there is none."""
         ...
 
-    def flannel(self) -> FlannelConf | None:
-        """flannel's configuration, or None where the cluster has none."""
+    def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
+        """The specs of all objects of a kind, each with its `name`; None where the cluster does not know the kind."""
         ...
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import itertools
-import json
 import secrets
 import string
 import time
@@ -41,10 +40,8 @@ from lightkube.types import PatchType
 from winboot.clean import clean
 from winboot.cluster import labels, requests
 from winboot.cluster.base import (
-    CalicoConf,
     Drained,
     ExpectedNode,
-    FlannelConf,
     MissingRight,
     Need,
     NodeFacts,
@@ -62,14 +59,14 @@ from winboot.cluster.rights import JOINERS, SYSTEM
 from winboot.compat.version import Version
 from winboot.errors import ClusterConflict, ClusterError, ClusterUnreachable
 from winboot.events import Difference
-from winboot.networks import NETWORKS
+from winboot.networks import NETWORKS, cluster_settings
+from winboot.networks.cluster import ResourceKind
 from winboot.retry import again
 from winboot.secret import Secret as HiddenText
 from winboot.spec import Taint
 
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
 NODE_LABEL: Final = "winboot.io/node"
-FLANNEL_PLACES: Final = (("kube-flannel", "kube-flannel-cfg"), (SYSTEM, "kube-flannel-cfg"))
 # Which binding gives a program its rights; the names are those that `winboot manifests rbac` prints.
 BINDINGS: Final[Mapping[str, str]] = {
     "kube-proxy": "winboot:node-proxier",
@@ -83,11 +80,12 @@ _CONFLICT: Final = 409
 _OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
-# https://github.com/projectcalico/calico/tree/v3.32.0/libcalico-go/config/crd
-_CALICO: Final = "crd.projectcalico.org"
-_IP_POOL: Final = create_global_resource(_CALICO, "v1", "IPPool", "ippools")
-_IPAM_CONFIG: Final = create_global_resource(_CALICO, "v1", "IPAMConfig", "ipamconfigs")
-_FELIX: Final = create_global_resource(_CALICO, "v1", "FelixConfiguration", "felixconfigurations")
+# Made at import: two threads must not register one kind at the same time.
+_KINDS: Final[Mapping[ResourceKind, type[GenericGlobalResource]]] = {
+    kind: create_global_resource(kind.group, kind.version, kind.kind, kind.plural)
+    for one in cluster_settings()
+    for kind in one.kinds
+}
 
 T = TypeVar("T")
 
@@ -502,44 +500,23 @@ class LightkubeCluster:
         """DaemonSets that run kube-proxy on Windows nodes."""
         return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _is_windows_kube_proxy(d))
 
-    def calico(self) -> CalicoConf | None:
-        """Calico's settings; see the protocol."""
-        pools = self._calico_resources(_IP_POOL)
-        if pools is None:
-            return None
-        ipam = self._calico_resources(_IPAM_CONFIG) or ()
-        felix = {key: value for one in self._calico_resources(_FELIX) or () for key, value in one.items()}
-        affinity = [one["strictAffinity"] for one in ipam if "strictAffinity" in one]
-        return CalicoConf(
-            ipip_pools=tuple(str(one["name"]) for one in pools if one.get("ipipMode", "Never") != "Never"),
-            strict_affinity=bool(affinity[0]) if affinity else None,
-            vni=felix.get("vxlanVNI"),
-            port=felix.get("vxlanPort"),
-        )
-
-    def _calico_resources(self, kind: type[GenericGlobalResource]) -> list[dict[str, Any]] | None:
-        """The specs of all objects of a kind, with their names; None where the cluster does not know the kind."""
+    def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
+        """The specs of all objects of a kind; see the protocol."""
 
         def ask() -> list[dict[str, Any]]:
             return [
                 {**(one.get("spec") or {}), "name": _name(one.metadata)}
-                for one in self._client.list(kind, chunk_size=_PAGE)
+                for one in self._client.list(_KINDS[kind], chunk_size=_PAGE)
             ]
 
-        return self._found(f"listing {kind.__name__}", ask)
+        return self._found(f"listing {kind.kind}", ask)
 
-    def flannel(self) -> FlannelConf | None:
-        """flannel's configuration, or None where the cluster has none."""
-        for namespace, name in FLANNEL_PLACES:
-            found = self._config_map(namespace, name)
-            if found is not None:
-                return flannel_conf(f"{namespace}/{name}", (found.data or {}).get("net-conf.json", ""))
-        return None
-
-    def _config_map(self, namespace: str, name: str) -> ConfigMap | None:
-        return self._found(
+    def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The data of a ConfigMap; None where there is none."""
+        found = self._found(
             f"reading {namespace}/{name}", lambda: self._client.get(ConfigMap, name, namespace=namespace)
         )
+        return None if found is None else found.data or {}
 
     def _daemon_sets(self) -> list[DaemonSet]:
         return self._call(
@@ -631,25 +608,6 @@ def node_facts(node: Node) -> NodeFacts:
         unschedulable=bool(spec is not None and spec.unschedulable),
         provider_id=(spec.providerID if spec is not None else None) or "",
     )
-
-
-def flannel_conf(place: str, text: str) -> FlannelConf:
-    """Read a net-conf.json; ClusterError when it is none."""
-    try:
-        data = json.loads(text)
-        backend = data.get("Backend") or {}
-        return FlannelConf(
-            place=place,
-            network=str(data.get("Network", "")),
-            backend=str(backend.get("Type", "udp")),
-            vni=backend.get("VNI"),
-            port=backend.get("Port"),
-            direct_routing=bool(backend.get("DirectRouting", False)),
-            gbp=bool(backend.get("GBP", False)),
-            raw=data,
-        )
-    except (ValueError, AttributeError) as e:
-        raise ClusterError(f"ConfigMap {place}: net-conf.json cannot be read: {e}", hint="") from None
 
 
 def _request(csr: CertificateSigningRequest) -> requests.Request:

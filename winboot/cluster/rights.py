@@ -39,7 +39,7 @@ DRAIN: Final = (
 PREFLIGHT: Final = (
     Need("list", "nodes", why="allocation of pod networks, names, addresses"),
     Need("list", "daemonsets", "apps", why="DaemonSets that would land on Windows"),
-    Need("get", "configmaps", why="flannel's configuration"),
+    Need("get", "configmaps", why="the network's configuration"),
     Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
 )
 # Tokens of runs that were killed; without it they expire by themselves.

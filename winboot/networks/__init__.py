@@ -10,6 +10,7 @@ from winboot.errors import UsageError
 from winboot.networks.azure import AZURE_BRIDGE, AZURE_TUNNEL
 from winboot.networks.base import Choices, Download, Known, Network
 from winboot.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
+from winboot.networks.cluster import InCluster
 from winboot.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
 from winboot.networks.others import NONE, OVN
 from winboot.networks.reference import WIN_BRIDGE, WIN_OVERLAY
@@ -28,6 +29,7 @@ __all__ = [
     "Known",
     "Network",
     "choose",
+    "cluster_settings",
     "comparison",
     "download",
     "explain",
@@ -59,6 +61,15 @@ AGENTS: Final = tuple(dict.fromkeys(one.agent_service for one in NETWORKS if one
 NSSM_AGENTS: Final = tuple(dict.fromkeys(one.agent_service for one in NETWORKS if one.agent_nssm))
 STEPS_BEFORE: Final = tuple(dict.fromkeys(step for one in NETWORKS for step in one.steps_before))
 STEPS_AFTER: Final = tuple(dict.fromkeys(step for one in NETWORKS for step in one.steps_after))
+
+
+def cluster_settings() -> tuple[InCluster, ...]:
+    """What solutions have in the cluster, each once and in the order of NETWORKS."""
+    found: list[InCluster] = []
+    for one in NETWORKS:
+        if one.in_cluster is not None and one.in_cluster not in found:
+            found.append(one.in_cluster)
+    return tuple(found)
 
 
 def modes(cni: str) -> tuple[str, ...]:

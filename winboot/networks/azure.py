@@ -104,7 +104,7 @@ AZURE_BRIDGE = Network(
     conf_file="10-azure.conflist",
     cni_conf=_bridge_conf,
     plugins=("azure-vnet", "azure-vnet-ipam"),
-    downloads=(Download("azure-cni", "azure_cni", "Azure CNI"),),
+    downloads=(Download("azure-cni", "azure_cni", "Azure CNI", proposed="1.6.18"),),
     ipams=IPAMS,
     exceptions=_EXCEPTIONS,
     pods_in_node_network=True,

@@ -13,10 +13,11 @@ How a `Known` becomes text
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from winboot.events import KNOWN_LATER
+from winboot.networks.cluster import InCluster
 
 KnownName = Literal[
     "node_ip",  # the address that reaches the API server, when the inventory does not say
@@ -116,7 +117,7 @@ class Choices:
     node_ip: Text
     dsr: bool
     node_name: str
-    # Where things are on the node, by the names of `winboot.spec.Paths`.
+    # Where things are on the node, by the names of `winboot.spec.Paths` and of `Network.paths`.
     paths: Mapping[str, str]
     # Where the nodes are, as far as the profile says it.
     node_cidrs: tuple[str, ...] = ()
@@ -177,13 +178,15 @@ def _is_widest(cidr: str, lengths: Mapping[str, int]) -> bool:
 class Download:
     """One download of a solution: `name` in the compatibility data, `key` below `artifacts` in the profile.
 
-    `version` is what is taken where the profile names none; without it the profile must. `title` is for people.
+    `version` is what is taken where the profile names none; without it the profile must, and `winboot init` writes
+    `proposed` there. `title` is for people.
     """
 
     name: str
     key: str
     title: str
     version: str = ""
+    proposed: str = ""
 
 
 CNI_PLUGINS: Final = Download("cni-plugins", "cni_plugins", "the CNI plug-ins", "1.7.1")
@@ -253,8 +256,12 @@ class Network:
     steps_after: tuple[str, ...] = ()
     steps_beside: tuple[str, ...] = ()
 
-    # Files: CNI plug-ins, which go to one folder; other programs with their names in `winboot.spec.Paths`; and
-    # what they are downloaded with.
+    # Files: where its own are on the node, by name; CNI plug-ins, which go to one folder; other programs with their
+    # names in `paths`; and what they are downloaded with.
+    paths: Mapping[str, str] = field(default_factory=dict)
+    # Names in `paths`: configuration that a program reads there, and what the agent itself writes.
+    configuration: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     programs: tuple[tuple[str, str], ...] = ()
     downloads: tuple[Download, ...] = ()
@@ -299,6 +306,8 @@ class Network:
     exceptions: tuple[Destination, ...] = ()
     fixed_exceptions: tuple[Destination, ...] = ()
     needs: tuple[ClusterNeed, ...] = ()
+    # Its settings in the cluster: how preflight checks them, what `winboot init` and `winboot manifests` know of them.
+    in_cluster: InCluster | None = None
     # Why it is not offered yet; empty for all that are.
     later: str = ""
     source: str = ""
@@ -307,6 +316,12 @@ class Network:
     def steps(self) -> tuple[str, ...]:
         """The names of the steps that only this solution has."""
         return (*self.steps_before, *self.steps_after, *self.steps_beside)
+
+    @property
+    def routed(self) -> bool:
+        """Whether pods appear on the nodes' network with addresses that nobody there gave out: a cloud drops their packets
+        unless it is told to forward them. Overlays wrap them; others take addresses of the nodes' network."""
+        return self.hns_type == "L2Bridge" and not self.pods_in_node_network
 
     def host_endpoint_name(self, network_name: str) -> str | None:
         """The HNS endpoint through which the host itself speaks to pods, or None where there is none."""

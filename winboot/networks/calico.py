@@ -17,6 +17,7 @@ from winboot.networks.base import (
     PortRule,
     Rights,
 )
+from winboot.networks.calico_settings import CALICO_SETTINGS
 
 _NODENAME_FILE = "C:/CalicoWindows/nodename"
 # Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read the resources of Calico's IPAM.
@@ -116,6 +117,7 @@ CALICO_OPERATOR = Network(
             "kube-proxy-daemonset", "kube-proxy runs as a DaemonSet for Windows, so winboot starts none"
         ),
     ),
+    in_cluster=CALICO_SETTINGS,
     source=_SOURCE,
 )
 
@@ -151,6 +153,7 @@ CALICO_SERVICES = Network(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
         ),
     ),
+    in_cluster=CALICO_SETTINGS,
     source=_SOURCE,
 )
 
@@ -218,6 +221,11 @@ CALICO_OWN = Network(
     steps_after=("calico-node",),
     exceptions=_EXCEPTIONS,
     plugins=("calico", "calico-ipam"),
+    paths={
+        "calico_node": r"C:\k\calico-node.exe",
+        "calico_kubeconfig": r"C:\k\calico.kubeconfig",
+        "calico_nodename": r"C:\k\calico-nodename",
+    },
     programs=(("calico-node", "calico_node"),),
     downloads=(Download("calico", "calico", "Calico"),),
     # Calico's IPAM takes a block of its own pools for the node (startup_windows.go, EnsureBlock).
@@ -239,5 +247,6 @@ CALICO_OWN = Network(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
         ),
     ),
+    in_cluster=CALICO_SETTINGS,
     source=_SOURCE,
 )

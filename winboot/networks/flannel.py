@@ -18,6 +18,7 @@ from winboot.networks.base import (
     Reservation,
     Rights,
 )
+from winboot.networks.flannel_settings import FLANNEL_SETTINGS
 from winboot.networks.policies import (
     CAPABILITIES,
     CNI_VERSION,
@@ -52,6 +53,13 @@ _NEEDS = (
 _SOURCE = "https://github.com/flannel-io/flannel"
 _SERVICE = "flanneld"
 _STEPS = ("flanneld-config", "flanneld")
+_PATHS = {
+    "flanneld": r"C:\k\flanneld.exe",
+    "flanneld_kubeconfig": r"C:\k\flanneld.kubeconfig",
+    "net_conf": r"C:\etc\kube-flannel\net-conf.json",
+    # Written by flanneld, read by its plug-in.
+    "subnet_env": r"C:\run\flannel\subnet.env",
+}
 _PROGRAMS = (("flanneld", "flanneld"),)
 _DOWNLOADS = (
     CNI_PLUGINS,
@@ -147,6 +155,9 @@ FLANNEL_HOST_GW = Network(
         ),
     ),
     plugins=("flannel", "win-bridge", "host-local"),
+    paths=_PATHS,
+    configuration=("net_conf",),
+    written=("subnet_env",),
     programs=_PROGRAMS,
     downloads=_DOWNLOADS,
     agent_service=_SERVICE,
@@ -163,6 +174,7 @@ FLANNEL_HOST_GW = Network(
         *_NEEDS,
         ClusterNeed("same-network", "host-gw routes reach only nodes of the same layer-2 network"),
     ),
+    in_cluster=FLANNEL_SETTINGS,
     source=_SOURCE,
 )
 
@@ -184,6 +196,9 @@ FLANNEL_VXLAN = Network(
         ),
     ),
     plugins=("flannel", "win-overlay", "host-local"),
+    paths=_PATHS,
+    configuration=("net_conf",),
+    written=("subnet_env",),
     programs=_PROGRAMS,
     downloads=_DOWNLOADS,
     agent_service=_SERVICE,
@@ -196,5 +211,6 @@ FLANNEL_VXLAN = Network(
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
     needs=_NEEDS,
+    in_cluster=FLANNEL_SETTINGS,
     source=_SOURCE,
 )

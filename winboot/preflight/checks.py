@@ -14,9 +14,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
 from winboot.cluster import rights
-from winboot.cluster.base import FlannelConf, Need, NodeFacts
+from winboot.cluster.base import Need, NodeFacts
 from winboot.compat.platform import check_skew
 from winboot.errors import ClusterRefused
+from winboot.networks import cluster_settings
+from winboot.networks.cluster import InCluster
 from winboot.preflight.view import BOOTSTRAPPER, BOOTSTRAPPERS, NODES, ClusterView
 from winboot.report.finding import Finding
 from winboot.spec import NodeSpec
@@ -105,73 +107,15 @@ def _node_cidrs(view: ClusterView) -> Found:
     )
 
 
-def _flannel(view: ClusterView) -> Found:
-    wanting = [spec for spec in view.specs if spec.network.solution.cni == "flannel"]
-    if not wanting:
-        return
-    found = view.flannel
-    if found is None:
-        fix = "Install flannel, or apply what `winboot manifests flannel` prints."
-        yield Finding(
-            "flannel-config", "error", "the cluster has no ConfigMap kube-flannel-cfg", fix, _names(wanting)
-        )
-        return
-    wrong = defaultdict(list)
-    for spec in wanting:
-        for reason in _flannel_differences(spec, found):
-            wrong[reason].append(spec)
-    for reason, specs in wrong.items():
-        fix = f"Make {found.place} and the profile agree; a change there needs a restart of flannel on every node."
-        yield Finding("flannel-config", "error", reason, fix, _names(specs))
+def _agreement(own: InCluster) -> Check:
+    """The check of a solution: its settings in the cluster, and what the nodes with it want."""
 
+    def look(view: ClusterView) -> Found:
+        wanting = [spec.network_wanted for spec in view.specs if spec.network.solution.in_cluster is own]
+        if wanting:
+            yield from own.findings(view.settings, wanting)
 
-def _flannel_differences(spec: NodeSpec, found: FlannelConf) -> Iterator[str]:
-    network = spec.network
-    if found.backend != (network.solution.mode or "host-gw"):
-        yield f"flannel's backend is {found.backend!r} in the cluster and {network.solution.mode!r} in the profile"
-        return
-    pods = [str(cidr) for cidr in spec.cluster.pod_cidrs]
-    if found.network and pods and found.network not in pods:
-        yield f"flannel's network is {found.network} in the cluster; the profile's cluster.pod_cidr is {', '.join(pods)}"
-    if network.solution.mode == "vxlan":
-        # flannel on Linux takes VNI 1 and port 8472 where nothing is said; Windows needs 4096 and above, and 4789.
-        for key, there, here in (
-            ("VNI", found.vni or 1, network.vni),
-            ("port", found.port or 8472, network.port),
-        ):
-            if there != here:
-                yield f"flannel's VXLAN {key} is {there} in the cluster and {here} in the profile"
-        if found.direct_routing:
-            yield "flannel's DirectRouting is on in the cluster, which Windows nodes do not speak"
-
-
-def _calico(view: ClusterView) -> Found:
-    wanting = [spec for spec in view.specs if spec.network.solution.cni == "calico"]
-    if not wanting:
-        return
-    found, names = view.calico, _names(wanting)
-    if found is None:
-        fix = "Install Calico in the cluster first; see docs/networks.md."
-        yield Finding("calico-config", "warning", "the cluster has no Calico resources (IPPool)", fix, names)
-        return
-    if found.ipip_pools:
-        pools = ", ".join(found.ipip_pools)
-        fix = "Set ipipMode: Never and vxlanMode: Always on these pools."
-        yield Finding(
-            "calico-config",
-            "error",
-            f"IP-in-IP is on in the pools {pools}; Windows speaks VXLAN only",
-            fix,
-            names,
-        )
-    if found.strict_affinity is not True:
-        fix = "calicoctl ipam configure --strictaffinity=true"
-        reason = "Calico may borrow addresses of another node (strictAffinity is not true), which breaks Windows pods"
-        yield Finding("calico-config", "error", reason, fix, names)
-    for key, value, wanted in (("vxlanVNI", found.vni, 4096), ("vxlanPort", found.port, 4789)):
-        if value is not None and value != wanted:
-            fix = f"Set {key}: {wanted} in FelixConfiguration default."
-            yield Finding("calico-config", "error", f"FelixConfiguration says {key}: {value}", fix, names)
+    return Check(own.check, own.why, look)
 
 
 def _daemon_sets(view: ClusterView) -> Found:
@@ -283,8 +227,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         _bootstrap,
     ),
     Check("node-cidrs", "flannel and the reference plug-ins wait for spec.podCIDR.", _node_cidrs),
-    Check("flannel-config", "Backend, network, VNI and port must be the same on all nodes.", _flannel),
-    Check("calico-config", "Windows speaks VXLAN only, and needs strict affinity.", _calico),
+    *(_agreement(one) for one in cluster_settings()),
     Check("daemonset-selectors", "Linux pods cannot run on a Windows node.", _daemon_sets),
     Check("kube-proxy-daemonset", "Only one kube-proxy may run on a node.", _kube_proxy),
     Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from winboot.cluster.base import CalicoConf, Cluster, FlannelConf, MissingRight, Need, NodeFacts
+from winboot.cluster.base import Cluster, MissingRight, Need, NodeFacts
 from winboot.cluster.rights import JOINERS
 from winboot.compat.version import Version
+from winboot.networks.cluster import ClusterSettings
 from winboot.spec import NodeSpec
 
 # A user as the API server sees a bootstrap token; which token it is makes no difference to its rights.
@@ -35,15 +36,10 @@ class ClusterView:
         """All Nodes."""
         return self._cluster.nodes()
 
-    @cached_property
-    def flannel(self) -> FlannelConf | None:
-        """flannel's configuration."""
-        return self._cluster.flannel()
-
-    @cached_property
-    def calico(self) -> CalicoConf | None:
-        """Calico's settings."""
-        return self._cluster.calico()
+    @property
+    def settings(self) -> ClusterSettings:
+        """What the check of a network solution may ask; it is asked once for all nodes."""
+        return self._cluster
 
     @cached_property
     def unselective(self) -> tuple[str, ...]:

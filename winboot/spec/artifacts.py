@@ -54,7 +54,7 @@ def _wanted(
 def _network(profile: Profile, paths: Paths) -> Iterator[tuple[str, str, dict[str, str]]]:
     solution = profile.solution
     programs = {one: rf"{paths.cni_bin}\{one}.exe" for one in solution.plugins}
-    programs |= {program: str(getattr(paths, path)) for program, path in solution.programs}
+    programs |= {program: solution.paths[path] for program, path in solution.programs}
     for one in solution.downloads:
         yield one.name, str(getattr(profile.artifacts, one.key) or one.version), programs
 

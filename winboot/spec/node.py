@@ -10,6 +10,7 @@ from winboot.compat.platform import BadUpdate, UpdateNeed
 from winboot.compat.version import Version
 from winboot.inventory import Connection
 from winboot.networks.base import Agent, Data, Known, Network, PortRule, Reservation, Text
+from winboot.networks.cluster import Wanted
 from winboot.profile import Reference
 from winboot.profile.sections import Log, Windows
 
@@ -28,10 +29,6 @@ class Paths:
     kube_log_runner: str = r"C:\k\kube-log-runner.exe"
     crictl: str = r"C:\k\crictl.exe"
     nssm: str = r"C:\k\nssm.exe"
-    flanneld: str = r"C:\k\flanneld.exe"
-    calico_node: str = r"C:\k\calico-node.exe"
-    calico_kubeconfig: str = r"C:\k\calico.kubeconfig"
-    calico_nodename: str = r"C:\k\calico-nodename"
     cmd: str = r"C:\Windows\System32\cmd.exe"
     kubelet_root: str = r"C:\var\lib\kubelet"
     kubelet_config: str = r"C:\var\lib\kubelet\config.yaml"
@@ -53,11 +50,8 @@ class Paths:
     cni_bin: str = r"C:\opt\cni\bin"
     cni_conf: str = r"C:\etc\cni\net.d"
     ipam_store: str = r"C:\var\lib\cni\networks"
-    net_conf: str = r"C:\etc\kube-flannel\net-conf.json"
-    subnet_env: str = r"C:\run\flannel\subnet.env"
     kube_proxy_config: str = r"C:\k\kube-proxy.yaml"
     kube_proxy_kubeconfig: str = r"C:\k\kube-proxy.kubeconfig"
-    flanneld_kubeconfig: str = r"C:\k\flanneld.kubeconfig"
     logs: str = r"C:\var\log"
     state: str = r"C:\ProgramData\winboot"
     downloads: str = r"C:\ProgramData\winboot\downloads"
@@ -361,3 +355,16 @@ class NodeSpec:
     # What preflight asks of the machine's update level.
     updates: tuple[UpdateNeed, ...] = ()
     bad_updates: tuple[BadUpdate, ...] = ()
+
+    @property
+    def network_wanted(self) -> Wanted:
+        """What the node wants of its network, as far as the cluster must agree."""
+        network = self.network
+        return Wanted(
+            node=self.node.name,
+            mode=network.mode,
+            pod_cidrs=self.cluster.pod_cidrs,
+            vni=network.vni,
+            port=network.port,
+            net_conf=network.net_conf,
+        )

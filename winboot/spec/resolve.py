@@ -195,7 +195,7 @@ def _network(
         node_ip=node_ip,
         dsr=dsr,
         node_name=machine.name,
-        paths=asdict(paths),
+        paths={**asdict(paths), **solution.paths},
         node_cidrs=tuple(map(str, profile.cluster.node_cidr)),
         build=machine.build,
         ipam=section.ipam,

@@ -24,9 +24,10 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:
+    paths = spec.network.solution.paths
     return {
-        spec.paths.calico_kubeconfig: node_kubeconfig_text(spec, "calico-node"),
-        spec.paths.calico_nodename: spec.node.name,
+        paths["calico_kubeconfig"]: node_kubeconfig_text(spec, "calico-node"),
+        paths["calico_nodename"]: spec.node.name,
     }
 
 

@@ -20,7 +20,13 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     paths = spec.paths
     containerd = _parent(paths.containerd_root)
     logs = [rf"{paths.logs}\{name}" for name in ("pods", "containers", *(s.name for s in spec.services.all))]
-    configuration = [_parent(paths.cluster_ca), paths.cni_conf, _parent(paths.net_conf)]
+    solution = spec.network.solution
+    configuration = [
+        _parent(paths.cluster_ca),
+        paths.cni_conf,
+        *(_parent(solution.paths[name]) for name in solution.configuration),
+    ]
+    written = [_parent(solution.paths[name]) for name in solution.written]
     store = _parent(paths.ipam_store)
     return {
         # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials; and what containerd makes for
@@ -42,11 +48,11 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             *configuration,
             store,
             paths.ipam_store,
-            _parent(paths.subnet_env),
+            *written,
             *logs,
         ],
         # Nobody but the services of this node writes there.
-        "ours": [paths.kubelet_root, containerd, store, _parent(paths.subnet_env), *logs],
+        "ours": [paths.kubelet_root, containerd, store, *written, *logs],
         "watched": [paths.bin, paths.containerd_certs, paths.containerd_bin, paths.cni_bin, *configuration],
     }
 

@@ -11,9 +11,10 @@ from winboot.steps.texts import json_text, node_kubeconfig_text
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:
     assert spec.network.net_conf is not None  # `wanted` says so
+    paths = spec.network.solution.paths
     return {
-        spec.paths.net_conf: json_text(spec.network.net_conf),
-        spec.paths.flanneld_kubeconfig: node_kubeconfig_text(spec, "flanneld"),
+        paths["net_conf"]: json_text(spec.network.net_conf),
+        paths["flanneld_kubeconfig"]: node_kubeconfig_text(spec, "flanneld"),
     }
 
 

@@ -33,7 +33,7 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
         "vni": vni if solution.hns_type == "Overlay" else 0,
         "endpoint": network.host_endpoint or "",
         "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
-        "subnet_env": spec.paths.subnet_env if agent is not None else "",
+        "subnet_env": solution.paths.get("subnet_env", ""),
         "agent": agent.service if agent is not None else "",
         "first": _first(spec) if agent is not None else None,
     }
