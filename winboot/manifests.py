@@ -341,7 +341,9 @@ def _text(one: Manifest, objects: list[Object]) -> str:
 
 MANIFESTS: Final[tuple[Manifest, ...]] = (
     Manifest(
-        "rbac", "What kube-proxy and the agents of networks may read and write with the certificate of their node.", _rbac
+        "rbac",
+        "What kube-proxy and the agents of networks may read and write with the certificate of their node.",
+        _rbac,
     ),
     Manifest(
         "operator",

@@ -38,7 +38,17 @@ from winboot.steps import STEPS
 UUID = "4c4c4544-0042-3510-8033-b5c04f4e4d32"
 STARTING = Taint("winboot.io/starting", "", "NoSchedule")
 FLANNEL = {"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw"}}
-READS = ("node", "version", "wait_ready", "nodes", "config map", "resources", "daemonsets", "own rights", "rights")
+READS = (
+    "node",
+    "version",
+    "wait_ready",
+    "nodes",
+    "config map",
+    "resources",
+    "daemonsets",
+    "own rights",
+    "rights",
+)
 QUICK = Patience(poll=0.0, reconnect=0.0, restart=5.0, detached_margin=5.0, held=5.0)
 
 
