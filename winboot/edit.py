@@ -20,7 +20,7 @@ def put(text: str, path: Sequence[str], values: Mapping[str, str]) -> str:
 
     A key that is there gets the new value, others are added behind the last one. Keys and values are written between
     double quotes, so that nothing in them can mean something else. Raises InvalidInput where the path leads through
-    something that is no map.
+    something that is not a mapping.
     """
     for key, value in values.items():
         text = _put_one(text, tuple(path), key, _quoted(value))

@@ -17,7 +17,7 @@
       ClusterError                   exit 69
         ClusterUnreachable           exit 69   worth retrying
           ClusterBusy                exit 69   it answers, and cannot do it now (429, 500, 502-504); worth retrying
-        ClusterConflict              exit 69   somebody else changed the object meanwhile
+        ClusterConflict              exit 69   the object was changed by someone else meanwhile
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       CloudError                     exit 69
         CloudUnreachable             exit 69   the cloud's API does not answer or says "slower"; worth retrying
@@ -199,7 +199,7 @@ class BadEvent(NodeFailed):
 
 
 class QuietNode(NodeFailed):
-    """The script has not said anything of its own for too long; the problem names the step that was due."""
+    """The script has produced no event for too long; the problem names the step that was due."""
 
 
 class IncompleteRun(NodeFailed):

@@ -26,7 +26,7 @@ STEP_STATES: Final[tuple[StepState, ...]] = ("ok", "would-change", "changed", "f
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one thing is and how the profile wants it. `is_`/`want` are None where the thing is, or shall be, absent.
+    """How one thing is and how the profile wants it. `is_`/`want` are None where the thing is, or is to be, absent.
 
     `what`, `is_` and `want` are for people. Code decides by `key`, which is stable and unique within a step (empty where
     nothing is decided by it), and by `unknown`: what is wanted cannot be known before the join.
@@ -81,7 +81,7 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True)
 class RebootWanted:
-    """The script needs one restart, for all the named steps, before it can go on."""
+    """The script needs one restart, for all the named steps, before it can continue."""
 
     run: str
     steps: tuple[str, ...]
@@ -89,7 +89,7 @@ class RebootWanted:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A step goes on in a one-shot SYSTEM task that may bounce the network; ask for its status after at most `timeout_s`."""
+    """A step continues in a one-shot SYSTEM task that may bounce the network; ask for its status after at most `timeout_s`."""
 
     run: str
     id: str
@@ -101,7 +101,7 @@ class Detached:
 class RunEnded:
     """The last event of a pipeline; `reason` is `complete`, `reboot`, `detached`, `superseded`, `held` or `failed`.
 
-    `problem` comes with `failed`: what kept the run from beginning or going on, outside of any step.
+    `problem` comes with `failed`: what kept the run from starting or continuing, outside of any step.
     """
 
     run: str

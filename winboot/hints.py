@@ -1,7 +1,7 @@
 """What to do next about a problem that a script on a node names: told here, so that the script need not carry it.
 
 A script sends a problem's id and message. It may send, as the hint, the ids of several problems (the preflight finds
-all of them at once), or a text of its own (a user's step). `python -m winboot.problems` puts the page together.
+all of them at once), or its own text (a user's step). `python -m winboot.problems` puts the page together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 HINTS: Final[Mapping[str, str]] = {
     "AddressInUse": "Delete that pod (or drain the node) and run the same command again.",
     "AdapterRefused": (
-        "Give the node an address on an adapter of its own (node_ip in the inventory), or turn the team into one of the "
+        "Give the node an address on another adapter (node_ip in the inventory), or turn the team into one of the "
         "Hyper-V switch (SET) outside of this machine."
     ),
     "AddressState": "Wait for DHCP, or correct the address: HNS would keep this one.",
@@ -141,7 +141,7 @@ HINTS: Final[Mapping[str, str]] = {
 
 
 def hint_for(problem: str, told: str) -> str:
-    """The hint of a problem by its id: `told` where the script gave a text of its own, else what stands here."""
+    """The hint of a problem by its id: `told` where the script gave its own text, else the one of this table."""
     ids = told.split() or [problem]
     if any(one not in HINTS for one in ids):
         return told

@@ -268,7 +268,7 @@ def check_inventory(path: Path) -> list[Complaint]:
 
 @dataclass(slots=True)
 class _Group:
-    """A group as it stands in the file."""
+    """A group as the file has it."""
 
     name: str
     key_place: Place
@@ -736,7 +736,7 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 
 
 def _kind(node: Node) -> str:
-    """What stands where something else was expected."""
+    """What was found where something else was expected."""
     return (
         "a mapping" if isinstance(node, Table) else "a list" if isinstance(node, Listing) else repr(node.text)
     )

@@ -31,7 +31,7 @@ def default_folder() -> Path:
 class Journal:
     """Appends records to one file, each with a time stamp; safe to use from several threads.
 
-    Raises UsageError where the file cannot be made. A record that cannot be written later (a full disk) is told in
+    Raises UsageError where the file cannot be made. A record that cannot be written later (a full disk) is reported in
     `problem` and stops nothing.
     """
 
@@ -54,7 +54,7 @@ class Journal:
     def hide(self, secret: Secret) -> None:
         """Never write this value, whoever says it."""
         forms = {secret.reveal()}
-        # Inside a JSON string it stands escaped, and again where an event quotes a JSON text.
+        # Inside a JSON string it is escaped, and again where an event quotes a JSON text.
         for _ in range(3):
             forms |= {json.dumps(form, ensure_ascii=plain)[1:-1] for form in forms for plain in (True, False)}
         self._hidden |= forms

@@ -54,7 +54,7 @@ def _one_or_many(value: Any) -> Any:
 
 
 def expanded(text: str) -> Path:
-    """A path with `~` as the home folder; a user nobody knows stays as it is written, and is not found."""
+    """A path with `~` as the home folder; an unknown user stays as it is written, and is not found."""
     path = Path(text)
     try:
         return path.expanduser()
@@ -251,7 +251,7 @@ def _literals(model: type[Model], path: PathParts) -> list[str]:
     owner = model_at(model, path[:-1])
     info = owner.model_fields.get(str(path[-1])) if owner else None
     if info is None:
-        # A list item or a map value: the choices stand in the type of the field above it.
+        # A list item or a map value: the choices are in the type of the field above it.
         return _literals(model, path[:-1]) if len(path) > 1 else []
     return [str(choice) for choice in _choices(info.annotation)]
 

@@ -74,7 +74,7 @@ def _leftovers(steps: Sequence[Step], spec: NodeSpec, *, undo: bool) -> Iterator
 
 
 def _places(names: Sequence[KnownName]) -> Iterator[str]:
-    yield "<<name>> in a text stands for what only this machine or its Node object can tell; Expand-Known fills it in:"
+    yield "<<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:"
     yield from _table((f"<<{name}>>", PLACES[name]) for name in names)
 
 

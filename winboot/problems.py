@@ -1,6 +1,6 @@
 """Everything that can go wrong by a name, for docs/problems.md (`python -m winboot.problems`) and `winboot explain`.
 
-What a script on a node can name is read from the syntax tree of the library, where each stands with its message, so
+What a script on a node can name is read from the syntax tree of the library, where each is found with its message, so
 that nothing is promised that no script says; the next step comes from `winboot.hints`. What the controller can name
 are the classes of `winboot.errors`, each with what it says of itself.
 """
@@ -129,7 +129,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
 _DRIVER: Final = {
     "ChangeFailed": "whatever the change of a step failed with",
     "LookFailed": "whatever the look of a step failed with",
-    "RunFailed": "whatever kept a run from beginning or going on, outside of any step",
+    "RunFailed": "whatever kept a run from starting or continuing, outside of any step",
 }
 
 

@@ -48,7 +48,7 @@ class Recovery:
         group = self.host.group
         cloud = {
             "reimage": f"reimage {own}: a fresh system disk; what is on it is lost, id and address stay",
-            "replace": f"delete {own}: {group} starts another machine with a name and an address of its own",
+            "replace": f"delete {own}: {group} starts another machine with a new name and address",
         }[self.depth]
         return (
             *(("drain the Node",) if self.node is not None else ()),
@@ -78,7 +78,7 @@ def planned(
     machine_of: Callable[[str], tuple[Provider, CloudHost]],
     cluster: Callable[[NodeSpec], Cluster | None],
 ) -> list[Recovery]:
-    """Find each machine in its cloud; nothing is changed. Raises UsageError for one whose provider id nobody knows, or that
+    """Find each machine in its cloud; nothing is changed. Raises UsageError for one whose provider id is unknown, or that
     cannot be recovered this way, before any machine is touched."""
     found = []
     for spec in specs:
@@ -144,7 +144,7 @@ def _in_the_cloud(one: Recovery, means: Means) -> None:
 
 
 def _protected(one: Recovery) -> bool:
-    """Keep a scale-in away meanwhile, where the machine's kind knows such a thing and nobody else has done it already."""
+    """Keep a scale-in away meanwhile, where the machine's kind knows such a thing and it has not been done already."""
     if one.host.data.get("protected"):
         return False
     try:

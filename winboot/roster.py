@@ -1,4 +1,4 @@
-"""Which certificates the machines of an inventory may have, where nobody holds a session on them.
+"""Which certificates the machines of an inventory may have, where there is no session on them.
 
 `join` hears from each machine which address is its own. Machines that come by themselves, at their first boot or when
 they renew, are known by the inventory alone; what a Node object claims of its addresses counts for nothing, because

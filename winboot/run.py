@@ -1,4 +1,4 @@
-"""One node, driven: look, change, restart, wait for a detached run, go on, until nothing is left to do.
+"""One node, driven: look, change, restart, wait for a detached run, continue, until nothing is left to do.
 
 The same script text runs in every pass; what differs is the mode, the secrets (only in Change) and the facts the
 controller knows. A lost connection, a restart or a killed controller needs no memory here: the next pass looks again.
@@ -73,7 +73,7 @@ class Stop:
 
     @property
     def urgent(self) -> bool:
-        """Whether nobody wants to wait for the nodes any more."""
+        """Whether the nodes are not to be waited for any more."""
         return self._urgent.is_set()
 
     @property
@@ -113,7 +113,7 @@ class Patience:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What a node's run cost and met; filled while it goes on."""
+    """What a node's run cost and met; filled while it runs."""
 
     pipelines: int = 0
     reboots: int = 0
@@ -248,7 +248,7 @@ class ScriptRunner:
 
         A machine that was reached is waited for, `patience.reconnect` seconds; one that was never reached fails at
         once, unless it answers that it is busy (`patience.first`). A machine that breaks every session off is not
-        tried for ever.
+        tried without end.
         """
         begun, lost = time.monotonic(), 0
 
@@ -265,7 +265,7 @@ class ScriptRunner:
 
         def again_after(error: WinbootError) -> None:
             self.record.reconnects += 1
-            self._listener.say(self.node, f"connection lost ({error.problem}); going on")
+            self._listener.say(self.node, f"connection lost ({error.problem}); continuing")
 
         for attempt in again(
             max(self._patience.reconnect, self._patience.first),
@@ -396,7 +396,7 @@ class ScriptRunner:
         before = done.started.boot_id
         if not before:
             raise NodeFailed(
-                f"{self.node}: it does not say which boot it is in, so that nobody could see it restart",
+                f"{self.node}: it does not say which boot it is in, so that a restart could not be seen",
                 hint="Restart it by hand, then run the same command again.",
                 node=self.node,
             )
@@ -477,5 +477,5 @@ class ScriptRunner:
     def _check_stop(self) -> None:
         if self._stop.requested:
             raise Interrupted(
-                f"{self.node}: interrupted", hint="Run the same command again; it goes on.", node=self.node
+                f"{self.node}: interrupted", hint="Run the same command again; it continues where it was.", node=self.node
             )

@@ -104,7 +104,7 @@ def inventory_page() -> str:
             "          <node name>:  the keys below, and any section of a profile",
             "",
             "Merge order: profile < defaults < groups in file order < host. Maps merge, lists replace, null removes.",
-            "The host key is the name of the Node: lower case, as in a host name. A host stands under `hosts` of one",
+            "The host key is the name of the Node: lower case, as in a host name. A host belongs under `hosts` of one",
             "group; other groups that name it in `members` add their settings. A group names its profile.",
             "",
             "## A host",

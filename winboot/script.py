@@ -189,7 +189,7 @@ def _fits(text: str, indent: int) -> bool:
 
 
 def _rows(parts: Sequence[str], between: str, indent: int) -> Iterator[str]:
-    """The parts joined to lines, as many to a line as fit; one of several lines stands alone."""
+    """The parts joined to lines, as many to a line as fit; one of several lines comes alone."""
     row = ""
     for part in parts:
         if row and _fits(row + between + part, indent):
@@ -222,7 +222,7 @@ def _template_source(name: str) -> str:
     return (templates_root() / name).read_text(encoding="utf-8")
 
 
-# The frame without what stands in it, to see which functions it calls itself.
+# The frame without its contents, to see which functions it calls itself.
 _FRAME_ONLY: Final[Mapping[str, object]] = {
     "winboot": "",
     "node": "",
@@ -284,7 +284,7 @@ def _with_all_they_name(names: set[str]) -> frozenset[str]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Library functions that `text` calls, or has the name of as a text of its own to call them by."""
+    """Library functions that `text` calls, or contains the name of as a string to call them by."""
     return (word for word in _words(parse(text)) if word in _library())
 
 

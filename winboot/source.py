@@ -1,4 +1,4 @@
-"""YAML that remembers where everything stands.
+"""YAML that remembers where everything is.
 
 `compose` reads a file into nodes that know their file, line and column, and keep scalars as the text that was
 written: `version: 1.30` stays `1.30`. `Complaint` is one thing that is wrong, with its place, in words for
@@ -43,7 +43,7 @@ _MERGE: Final = "tag:yaml.org,2002:merge"
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # A script given to a shell may have several lines.
 _MAY_HAVE_LINES: Final = frozenset({"command"})
-# What stands before the @ of an address, whatever it looks like; an image's digest stands behind one too.
+# What is before the @ of an address, whatever it looks like; an image's digest is behind one too.
 _LOGIN: Final = re.compile(
     r"((?:[A-Za-z][\w+.-]*:)?//|\\\\)?(?:[^\s'\"]*:[^\s'\"]*|(?<=//)[^\s'\"/]*)@(?!sha256:)"
 )
@@ -137,7 +137,7 @@ Node: TypeAlias = Scalar | Listing | Table
 
 
 class Text(str):
-    """A scalar on its way into a model: the text, whether it was plain, and where it stands."""
+    """A scalar on its way into a model: the text, whether it was plain, and where it is."""
 
     __slots__ = ("place", "plain")
 
@@ -201,7 +201,7 @@ def _unreadable(path: Path, reason: str, hint: str) -> InvalidInput:
 
 
 def _undecodable(path: Path, data: bytes, error: UnicodeDecodeError) -> InvalidInput:
-    """Where the first byte stands that is not UTF-8, and what the file is instead, where its mark says so."""
+    """Where the first byte is that is not UTF-8, and what the file is instead, where its mark says so."""
     before = data[: error.start].decode("utf-8")
     place = Place(str(path), before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
     utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -249,7 +249,7 @@ def merge(low: Node, high: Node) -> Node:
 
 
 def locate(node: Node, path: Iterable[str | int], *, key: bool = False) -> Place:
-    """Where the value at `path` stands; where a part is missing, the nearest node above it. `key` asks for
+    """Where the value at `path` is; where a part is missing, the nearest node above it. `key` asks for
     the key."""
     place = node.place
     for part in path:

@@ -37,7 +37,7 @@ def explain_usage(error: TyperException) -> None:
 
 
 def explain_bug(error: Exception, arguments: list[str]) -> None:
-    """An error nobody expected: a file with what a bug report needs, and one line that names it."""
+    """An unexpected error: a file with what a bug report needs, and one line that names it."""
     versions = f"winboot {__version__}, Python {platform.python_version()}, {platform.platform()}"
     # Arguments name files, nodes and steps; secrets never travel on the command line.
     text = f"{versions}\narguments: {arguments}\n\n{''.join(traceback.format_exception(error))}"

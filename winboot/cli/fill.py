@@ -74,7 +74,7 @@ def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
 
 
 def _find_ca(profile: Profile) -> str:
-    """By its hash from the cluster itself, or from the kubeconfig, in which somebody has put it already."""
+    """By its hash from the cluster itself, or from the kubeconfig, which contains it already."""
     from winboot.cluster.discovery import fetch_ca
     from winboot.cluster.kubeconfig import Kubeconfig
     from winboot.errors import InvalidInput

@@ -163,12 +163,12 @@ def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, d
 
 
 def _confirm(count: int, by: Depth, *, yes: bool) -> None:
-    """Ask a person; UsageError where there is nobody to ask."""
+    """Ask a person; UsageError where there is no terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise UsageError(
-            f"--by {by.value} deletes what is on the machines, and nobody can be asked here",
+            f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
             hint="Read the plan above, and repeat the command with --yes.",
         )
     typer.confirm(f"{by.value} {count} machine{'s' if count != 1 else ''}?", abort=True, err=True)

@@ -1,4 +1,4 @@
-"""`winboot ping`: can each machine be worked on, and if not, what would mend it?"""
+"""`winboot ping`: can each machine be worked on, and if not, what would fix it?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OUR_CLOCK: Final[Clock] = ("ours", timedelta())
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing worth saying about a machine. `fix` is what to do; empty when there is nothing to mend."""
+    """One thing worth saying about a machine. `fix` is what to do; empty when there is nothing to fix."""
 
     level: Literal["ok", "warning", "error"]
     subject: str

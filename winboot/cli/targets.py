@@ -160,7 +160,7 @@ def run_context(
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
-    """Ctrl-C and SIGTERM ask what goes on in this context to stop at its next safe point."""
+    """Ctrl-C and SIGTERM ask what runs in this context to stop at its next safe point."""
     from winboot.run import Stop
 
     stop = Stop()

@@ -352,7 +352,7 @@ class Azure:
     def _finish(self, poller: Any, what: str) -> None:
         while not poller.done():
             if self._wait(min(self._poll, 1.0)):
-                raise Interrupted(f"stopped waiting for {_NAME} to {what}", hint="Azure goes on by itself.")
+                raise Interrupted(f"stopped waiting for {_NAME} to {what}", hint="Azure continues by itself.")
         poller.result()
 
     # Requests that the compute client has no method for: azure-mgmt-network would be 31 MB for three of them.

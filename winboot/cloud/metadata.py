@@ -39,7 +39,7 @@ $answer = @{ status = 0; problem = ''; body = '' }
 $request = [Net.WebRequest]::Create($Url)
 $request.Method = $Method
 $request.Timeout = 1000 * $Seconds
-# The service answers nobody who comes through a proxy.
+# The service does not answer requests that come through a proxy.
 $request.Proxy = $null
 foreach ($name in $Header.Keys) { $request.Headers.Add($name, $Header[$name]) }
 try {

@@ -58,7 +58,7 @@ def _host_name(value: Any) -> Any:
 
 def _condition(value: Any) -> Any:
     if not isinstance(value, str):
-        raise Wrong("found no expression", expected="a condition; what a group sets stands under `settings`")
+        raise Wrong("found no expression", expected="a condition; what a group sets belongs under `settings`")
     return str(value)
 
 

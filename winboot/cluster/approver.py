@@ -15,7 +15,7 @@ class Approver:
 
     `expected` is asked each time, because the machine says its address only when it is worked on. `refusals` are
     sentences about requests that were not approved, each once; a cluster that cannot be asked is one of them, because
-    the node's own step says what is missing. The thread survives every error: one that nobody expected is among the
+    the node's own step says what is missing. The thread survives every error: an unexpected one is among the
     refusals, too.
     """
 
@@ -64,7 +64,7 @@ class Approver:
         except ClusterError as error:
             self._said[f"certificate requests were not looked at: {error.problem}"] = None
             return
-        except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the node waiting for ever
+        except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the node waiting without end
             problem = f"a bug in winboot itself: {type(error).__name__}: {error}; please report it"
             self._said[f"certificate requests were not looked at: {problem}"] = None
             return

@@ -1,4 +1,4 @@
-"""What differs between a Node's labels and taints and the profile's, and the patch that mends it.
+"""What differs between a Node's labels and taints and the profile's, and the patch that corrects it.
 
 winboot notes on the Node which labels and taints are its own, so that one taken out of the profile goes and a
 foreign one stays.

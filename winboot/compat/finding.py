@@ -33,7 +33,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`error` refuses, `warning` goes on and says so, `info` only tells. `source` is an address to read
+    """`error` refuses, `warning` continues and says so, `info` only tells. `source` is an address to read
     on."""
 
     level: Level

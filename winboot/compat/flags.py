@@ -132,7 +132,7 @@ def check_gate(
                 "warning",
                 "untested",
                 about,
-                "it turns on much that nobody tried on Windows",
+                "it turns on much that is untested on Windows",
                 "the gates you need",
             )
         ]

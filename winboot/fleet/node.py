@@ -51,7 +51,7 @@ class NodeRun:
         self._dialled: tuple[str, ...] | None = None
 
     def reported(self, work: Callable[[NodeRun], None]) -> NodeReport:
-        """Do the work; an error becomes this node's outcome and nobody else's, be it expected or a bug."""
+        """Do the work; an error becomes this node's outcome and no other's, be it expected or a bug."""
         clock = time.monotonic()
         failure = None
         try:
@@ -72,7 +72,7 @@ class NodeRun:
         """What is known of a node that did not end when the run was stopped; its thread is not waited for."""
         if self.token is not None and self.cluster is not None:
             self._forget(self.cluster, self.token)
-        failure = Failure.of(self._interrupted("it did not end in time; its script may go on for a while"))
+        failure = Failure.of(self._interrupted("it did not end in time; its script may run on for a while"))
         return self.report(failure)
 
     def unfinished(self) -> NodeReport:
@@ -103,7 +103,7 @@ class NodeRun:
     def _interrupted(self, what: str) -> Interrupted:
         return Interrupted(
             f"{self.name}: interrupted: {what}",
-            hint="Run the same command again; it goes on.",
+            hint="Run the same command again; it continues where it was.",
             node=self.name,
         )
 

@@ -22,7 +22,7 @@ _AGAIN_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One machine of ours: what it is in the cloud, what it shall be, and its cluster."""
+    """One machine of ours: what it is in the cloud, what it is to be, and its cluster."""
 
     member: Member
     spec: NodeSpec
@@ -49,7 +49,7 @@ class NodeWork:
     again: float = _AGAIN_S
 
     def target(self, instance: str) -> Target | None:
-        """The machine, where the inventory means it; None for one of somebody else's, or one that is gone."""
+        """The machine, where the inventory means it; None for one that is not in it, or one that is gone."""
         found = self.pool.asked(ids=(instance,), states=ANY_LIVE)
         members = self.pool.members(found)
         if not members:

@@ -1,7 +1,7 @@
 """The loop: receive, claim, work, answer the cloud, and only then delete the message.
 
 A worker that is killed anywhere leaves the message in the queue: it is delivered again, to this worker or another one,
-and the work goes on where it stood. Two workers never work on one machine: the claim (a Lease) keeps them apart, and the
+and the work continues where it was. Two workers never work on one machine: the claim (a Lease) keeps them apart, and the
 fence on the node refuses one that was paused and wakes up.
 """
 
@@ -152,7 +152,7 @@ class Worker:
 
     def _stale(self, letter: Letter, action: HookAction, about: dict[str, Any]) -> str:
         """It was answered already, or its time is over: a message delivered twice, or late."""
-        self.log("nobody waits for it any more", **about)
+        self.log("nothing waits for it any more", **about)
         self.queue.delete(letter)
         return "stale"
 
@@ -170,7 +170,7 @@ class Worker:
 
 
 class Keeper:
-    """Keeps message, hook and claim alive while the work lasts, from one timer. `lost` once the claim is somebody else's."""
+    """Keeps message, hook and claim alive while the work lasts, from one timer. `lost` once another worker has the claim."""
 
     def __init__(
         self, worker: Worker, letter: Letter, action: HookAction, leases: Leases, claim: Claim

@@ -204,7 +204,7 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The service that builds the network: its name, program, arguments (flags, or words as they stand) and environment.
+    """The service that builds the network: its name, program, arguments (flags, or words as they are) and environment.
 
     `runs` names the program that does the work where `program` only starts it.
     """
@@ -319,7 +319,7 @@ class Network:
 
     @property
     def routed(self) -> bool:
-        """Whether pods appear on the nodes' network with addresses that nobody there gave out: a cloud drops their packets
+        """Whether pods appear on the nodes' network with addresses that were not given out there: a cloud drops their packets
         unless it is told to forward them. Overlays wrap them; others take addresses of the nodes' network."""
         return self.hns_type == "L2Bridge" and not self.pods_in_node_network
 

@@ -31,20 +31,20 @@ KINDS: Final[tuple[Kind, ...]] = (
         "as L2Bridge, but every packet goes to the virtualization host first, even between pods of one node",
         "as L2Bridge; the host's own policies see and steer all of it",
         "Azure CNI in mode tunnel",
-        "only on Azure (and Azure Stack), where the platform's network rules shall hold for pods",
+        "only on Azure (and Azure Stack), where the platform's network rules are to apply to pods",
     ),
     Kind(
         "Overlay",
-        "each pod has a port on an external switch, in a subnet of its own that the physical network does not know",
+        "each pod has a port on an external switch, in a subnet that the physical network does not know",
         "wrapped in VXLAN (UDP 4789, VNI 4096 or more) between nodes",
         "flannel vxlan, win-overlay, Calico VXLAN, OVN hybrid overlay",
-        "where nodes are in several networks, or addresses are short, or pods shall be apart from the nodes' network; IPv4, "
+        "where nodes are in several networks, or addresses are short, or pods are to be kept apart from the nodes' network; IPv4, "
         "on Windows Server 2019 from update KB4489899 on, and UDP 4789 must be open between nodes",
     ),
     Kind(
         "Transparent",
         "each pod has a port on an external switch with its own MAC, seen by the physical network",
-        "unchanged by Windows; a virtual switch of somebody else's (Open vSwitch) wraps them, with Geneve or STT",
+        "unchanged by Windows; another virtual switch (Open vSwitch) wraps them, with Geneve or STT",
         "OVN-Kubernetes with Open vSwitch, Antrea",
         "only where that solution asks for it; winboot offers none of this kind yet",
     ),

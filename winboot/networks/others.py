@@ -1,4 +1,4 @@
-"""A network that somebody else brings, and one that is not offered yet."""
+"""A network that someone else brings, and one that is not offered yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NONE = Network(
     id="none",
     cni="none",
     mode=None,
-    what="somebody else brings the whole network; winboot brings kubelet, containerd and, told its name, kube-proxy",
+    what="someone else brings the whole network; winboot brings kubelet, containerd and, given the network's name, kube-proxy",
     hns_type=None,
     default_name="",
     owners=Owners(
@@ -19,7 +19,7 @@ NONE = Network(
         routes="operator",
         kube_proxy="winboot",
     ),
-    owner_hint="The profile says that somebody else brings the network, and gives its name.",
+    owner_hint="The profile says that someone else brings the network, and gives its name.",
     dual_stack=True,
     needs=(
         ClusterNeed(

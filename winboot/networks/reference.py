@@ -2,7 +2,7 @@
 
 Routes to the pods of other nodes are the business of the network (routers, a cloud's route table), because
 only something that runs all the time can follow nodes that come and go. Where all nodes share one layer-2
-network and nobody else does it, `network.routes: winboot` makes them from the Node objects: read at each run
+network and nothing else does it, `network.routes: winboot` makes them from the Node objects: read at each run
 with the node's own certificate, which needs the right to list nodes (`winboot manifests rbac`).
 """
 
@@ -116,7 +116,7 @@ WIN_OVERLAY = Network(
     id="win-overlay",
     cni="win-overlay",
     mode=None,
-    what="an overlay without an agent, for clusters with a controller of their own that writes remote subnets to HNS",
+    what="an overlay without an agent, for clusters with their own controller that writes remote subnets to HNS",
     hns_type="Overlay",
     default_name="vxlan0",
     owners=_OWNERS,

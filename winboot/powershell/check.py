@@ -13,7 +13,7 @@ findings with a place and with what to write instead; an empty tuple means all i
 | UnsetVariable | a variable that nothing sets, or nothing has set yet |
 | SilentValue | a function without output where null and '' differ: casts, arguments and targets of .NET methods |
 | ExitCodeIgnored | a program was started and $LASTEXITCODE never looked at |
-| FileEncoding, FileRedirection | writing a file in an encoding nobody asked for |
+| FileEncoding, FileRedirection | writing a file in an encoding that was not chosen |
 | InvokeExpression, PlainTextSecret | code or secrets made of text |
 | UnapprovedVerb, FunctionName | names of functions |
 | MarkerMisplaced | `{{ }}` where no expression may stand |
@@ -244,7 +244,7 @@ class _Checker:
             self.add("UnsetVariable", variable.extent, message)
         for extent, program in state.programs:
             if extent.end > state.last_exit_code_read:
-                message = f"nobody looks at $LASTEXITCODE after {program}"
+                message = f"$LASTEXITCODE is not checked after {program}"
                 self.add("ExitCodeIgnored", extent, message, "if ($LASTEXITCODE -ne 0) { throw … }")
 
     # -- variables and functions -----------------------------------------------------------------------
@@ -400,7 +400,7 @@ class _Checker:
             return
         if any(isinstance(element, StringConstant) for element in node.elements[1:]):
             self.add(
-                "PlainTextSecret", node.extent, "a secret stands in the script's text", "a value of $Secrets"
+                "PlainTextSecret", node.extent, "the script's text contains a secret", "a value of $Secrets"
             )
 
     # -- what 5.1 lacks --------------------------------------------------------------------------------
@@ -564,7 +564,7 @@ def _check_markers(text: str, origin: str) -> Iterator[Finding]:
         if match.start() not in standing:
             line, column = tree.extent.source.position(match.start())
             message = "{{ }} stands where no expression may stand"
-            instead = "it in a statement of its own, and the variable here"
+            instead = "it in a separate statement, and the variable here"
             yield Finding("MarkerMisplaced", message, line, column, instead, origin)
 
 

@@ -78,7 +78,7 @@ def _bootstrap(view: ClusterView) -> Found:
     fixes = {
         "create": "Bind ClusterRole system:node-bootstrapper to the group of bootstrap tokens, as kubeadm does.",
         "approve": "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient to the group of"
-        " bootstrap tokens, as kubeadm does; else nobody approves the kubelet's client certificate.",
+        " bootstrap tokens, as kubeadm does; else the kubelet's client certificate is not approved.",
     }
     for what, need in needs.items():
         for lacking in view.missing({what: (need,)}, BOOTSTRAPPER, BOOTSTRAPPERS):
@@ -159,7 +159,7 @@ def _cidrs(view: ClusterView) -> Found:
                 own = what == "pod network" and spec.network.solution.pods_in_node_network
                 if address in ip_network(str(cidr)) and not own:
                     reason = f"the address {address} is in the {what} {cidr}"
-                    fix = "Nodes, pods and services need networks of their own: correct the profile or the address."
+                    fix = "Nodes, pods and services need separate networks: correct the profile or the address."
                     yield Finding("cidr-overlap", "error", reason, fix, (spec.node.name,))
 
 

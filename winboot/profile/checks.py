@@ -779,7 +779,7 @@ def _names_of_hosts(draft: Draft, windows: sections.Windows) -> Iterator[Complai
 
 
 def _windows_path(draft: Draft, path: PathParts, text: str) -> Iterator[Complaint]:
-    """A folder or file that the node reads: on a disk of its own, or on a share; WIM:C:\\x.wim:1 names an image in one."""
+    """A folder or file that the node reads: on another disk, or on a share; WIM:C:\\x.wim:1 names an image in one."""
     bare = re.sub(r"^wim:(.*):[0-9]+$", r"\1", text, flags=re.IGNORECASE)
     if _FOLDER.fullmatch(bare) or _UNC.fullmatch(bare):
         return
@@ -882,7 +882,7 @@ def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
     name = url.hostname or ""
     if any(name == host or name.endswith(f".{host}") for host in dead["hosts"]):
         yield draft.at(
-            path, f"{url.hostname} no longer answers: {dead['why']}", "upstream, or a mirror of your own"
+            path, f"{url.hostname} no longer answers: {dead['why']}", "upstream, or your own mirror"
         )
     if url.scheme == "http":
         yield draft.at(

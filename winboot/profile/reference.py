@@ -1,4 +1,4 @@
-"""Where a secret is. The value itself never stands in a file of ours."""
+"""Where a secret is. The value itself is never in one of our files."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class LoginReference(Reference):
 
 
 class Held(LoginReference):
-    """A secret that was fetched already. It stands in no file, and is made only by `of`."""
+    """A secret that was fetched already. It is in no file, and is made only by `of`."""
 
     _secret: Secret = PrivateAttr()
 

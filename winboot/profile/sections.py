@@ -1,4 +1,4 @@
-"""The sections of a profile, key by key. What a key does stands in its description; docs/profile.md is made
+"""The sections of a profile, key by key. What a key does is in its description; docs/profile.md is made
 of them."""
 
 from __future__ import annotations

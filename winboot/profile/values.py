@@ -50,7 +50,7 @@ def refuse_login(text: str, expected: str) -> None:
     if has_login(text):
         raise Wrong("the address contains a user or a password", expected=expected)
     if "?" in text or "#" in text:
-        # What stands there is often a token (a SAS signature), and paths are appended to these addresses.
+        # What is found there is often a token (a SAS signature), and paths are appended to these addresses.
         raise Wrong("the address has a query string or a fragment", expected=expected)
 
 

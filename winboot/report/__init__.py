@@ -115,7 +115,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 done, 1 preflight found errors, 2 changes found, 3 some failed, 130 stopped by somebody; the common code where
+        """0 done, 1 preflight found errors, 2 changes found, 3 some failed, 130 interrupted; the common code where
         every node failed alike, else 1.
         """
         codes = [node.exit_code for node in self.nodes]

@@ -13,7 +13,7 @@ class Finding:
     """What is wrong, why it matters, and what to do next.
 
     `id` is stable and is what `--skip-preflight` takes; `nodes` are those it concerns, none meaning all of the cluster.
-    A finding that was `skipped` stops nobody and stays in the report.
+    A finding that was `skipped` stops no node and stays in the report.
     """
 
     id: str
@@ -25,5 +25,5 @@ class Finding:
 
     @property
     def stops(self) -> bool:
-        """Whether a join must not go on."""
+        """Whether a join must not continue."""
         return self.level == "error" and not self.skipped

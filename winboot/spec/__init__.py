@@ -1,6 +1,6 @@
 """Profile and machine, resolved and frozen: all that the steps may know about one node.
 
-Every value is decided here; nothing is looked up later except what exists only on the node, which stands as
+Every value is decided here; nothing is looked up later except what exists only on the node, which is a
 `winboot.networks.Known`. Section and key names are the profile's. Secrets are references, never values.
 """
 

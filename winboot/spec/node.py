@@ -20,7 +20,7 @@ Manager = Literal["sc", "nssm"]
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where things are on the node. One place, so that no template holds a path of its own."""
+    """Where things are on the node. One place, so that no template contains a path."""
 
     bin: str = r"C:\k"
     kubelet: str = r"C:\k\kubelet.exe"
@@ -59,7 +59,7 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """Which profile this is: its name (the file's stem) stands in the rendered header."""
+    """Which profile this is: its name (the file's stem) is in the rendered header."""
 
     name: str
 
@@ -73,7 +73,7 @@ class KubernetesSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """The cluster to join. `ca_sha256` is of the PEM bytes as they stand on the node (LF line ends)."""
+    """The cluster to join. `ca_sha256` is of the PEM bytes as they are on the node (LF line ends)."""
 
     server: str
     server_host: str
@@ -343,7 +343,7 @@ class NodeSpec:
     kube_proxy: KubeProxySpec
     node: NodeObjectSpec
     proxy: ProxySpec
-    # As the profile says it; what of it means something else on each node stands beside it.
+    # As the profile says it; what of it means something else on each node is in the fields after it.
     windows: Windows
     fixes: tuple[RegistryFix, ...]
     firewall: tuple[PortRule, ...]

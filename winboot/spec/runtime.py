@@ -60,7 +60,7 @@ def _version_2(image: str, handlers: tuple[HandlerSpec, ...], paths: Paths) -> I
 def _version_3(
     facts: Compat, containerd: Version, image: str, handlers: tuple[HandlerSpec, ...], paths: Paths
 ) -> Iterator[str]:
-    """For containerd 2.x: images and runtime are plugins of their own."""
+    """For containerd 2.x: images and runtime are separate plugins."""
     images, runtimes = "plugins.'io.containerd.cri.v1.images'", "plugins.'io.containerd.cri.v1.runtime'"
     yield from _head(3, paths)
     yield f"[{images}]"
@@ -126,7 +126,7 @@ def _registry(host: str, registry: sections.Registry) -> RegistrySpec:
 
 
 def _folder(host: str) -> str:
-    """The folder of a host under certs.d; a colon cannot stand in a file name of Windows."""
+    """The folder of a host under certs.d; a file name on Windows cannot contain a colon."""
     name, colon, port = host.partition(":")
     return f"{name}_{port}_" if colon else host
 

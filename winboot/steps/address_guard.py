@@ -1,4 +1,4 @@
-"""Keep watch over the machine's own address while somebody else makes the network."""
+"""Keep watch over the machine's own address while someone else makes the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 ADDRESS_GUARD = Step(
     name="address-guard",
-    why="a switch that an operator puts on the adapter can lose a static address, and then nobody reaches the machine",
+    why="a switch that an operator puts on the adapter can lose a static address, and then the machine is out of reach",
     inputs=_inputs,
     needs=("postboot-task", "windows-features"),
     wanted=_wanted,

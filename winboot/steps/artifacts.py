@@ -45,7 +45,7 @@ def _present(**values: object) -> dict[str, object]:
 
 
 def _users(spec: NodeSpec) -> dict[str, list[str]]:
-    """Which services run a program, by its path in lower case: they have to start anew when it is replaced."""
+    """Which services run a program, by its path in lower case: they have to be restarted when it is replaced."""
     users: dict[str, list[str]] = {}
     for service in spec.services.all:
         programs = [service.runs or service.program]

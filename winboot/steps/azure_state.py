@@ -19,7 +19,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 AZURE_STATE = Step(
     name="azure-state",
-    why="after a restart the plugin would go on with addresses and endpoints of pods that are no more",
+    why="after a restart the plugin would keep using addresses and endpoints of pods that no longer exist",
     inputs=_inputs,
     needs=("pod-network", "kubelet"),
     wanted=_wanted,

@@ -1,4 +1,4 @@
-"""Tell containerd how a pod gets its network, once that network stands."""
+"""Tell containerd how a pod gets its network, once that network is there."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 COMPUTER_NAME = Step(
     name="computer-name",
-    why="logs, certificates and clones with one name are told apart by it; kubelet is given the node's name beside it",
+    why="logs, certificates and clones with one name are told apart by it; the kubelet is given the node's name as well",
     inputs=_inputs,
     needs=("node-preflight",),
     wanted=_wanted,

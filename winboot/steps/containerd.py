@@ -15,7 +15,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 CONTAINERD = Step(
     name="containerd",
-    why="the kubelet starts no pod without a container runtime, and containerd writes no log unless it is told where",
+    why="the kubelet starts no pod without a container runtime, and containerd writes no log unless it is given a file",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["containerd"]},
     needs=("containerd-config", "windows-features"),

@@ -48,7 +48,7 @@ def _secrets(spec: NodeSpec) -> tuple[str, ...]:
 
 CONTAINERD_CONFIG = Step(
     name="containerd-config",
-    why="containerd's defaults look for CNI files where nobody puts them, and its pause image must have this Windows build",
+    why="containerd's defaults look for CNI files where there are none, and its pause image must have this Windows build",
     inputs=_inputs,
     needs=("artifacts", "directories"),
     secrets=_secrets,

@@ -1,4 +1,4 @@
-"""Wait for the pod network that somebody else brings, and look at it; nothing of it is winboot's to change."""
+"""Wait for the pod network that someone else brings, and look at it; nothing of it is winboot's to change."""
 
 from __future__ import annotations
 

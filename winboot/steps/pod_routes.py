@@ -12,7 +12,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 POD_ROUTES = Step(
     name="pod-routes",
-    why="on a bridge without an agent nobody else tells this node where the pods of the others are",
+    why="on a bridge without an agent nothing else gives this node routes to the pods of the others",
     needs=("registration", "pod-network"),
     wanted=_wanted,
 )

@@ -6,7 +6,7 @@ from winboot.steps.step import Step
 
 POSTBOOT_TASK = Step(
     name="postboot-task",
-    why="a restart loses routes and leaves stale leases, and no controller may be there to mend them",
+    why="a restart loses routes and leaves stale leases, and there may be no controller to fix them",
     needs=("directories",),
     leaves=lambda spec: {"scheduled tasks": [r"\winboot\boot (at each start of the machine)"]},
 )

@@ -63,7 +63,7 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
             r"SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate\AU",
             "NoAutoUpdate",
             1,
-            "an update at a time of its own choosing restarts the node without a drain",
+            "Windows Update restarts the node without a drain, at a time that it chooses",
         )
     for fix in spec.fixes:
         yield _setting(
@@ -88,7 +88,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 SYSTEM_SETTINGS = Step(
     name="system-settings",
-    why="a page file, the right time and updates at a chosen hour keep a node from failing in ways nobody looks for",
+    why="a page file, the right time and updates at a chosen hour keep a node from failing in ways that are hard to find",
     inputs=_inputs,
     needs=("node-preflight",),
 )

@@ -9,7 +9,7 @@ What a transport promises, and one contract test (`tests/transport/test_contract
 - `run` yields each output string the moment it arrives. Whatever else the script says (errors that do not
   end it, warnings, verbose text) comes in between as a line `error: …`, `warning: …`; such a line is never
   a JSON object.
-- A script runs at most once per `run`. When the connection breaks in the middle, `run` goes on with the
+- A script runs at most once per `run`. When the connection breaks in the middle, `run` continues with the
   same pipeline where the protocol allows it; where it does not, it raises `ConnectionLost` and the caller
   may run the script again.
 - Secrets travel beside the script, encrypted: never in its text, in a log, in an error or in a `repr`.
@@ -122,7 +122,7 @@ class Probe:
 
 
 def nobody_waits() -> None:
-    """What `on_quiet` is until somebody wants to know."""
+    """What `on_quiet` is until something listens."""
 
 
 class Transport(Protocol):

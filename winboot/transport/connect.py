@@ -10,7 +10,7 @@ from winboot.transport.base import Endpoint, Outside, Timeouts, Tls, Transport
 
 
 def connect(connection: Connection, *, name: str) -> Transport:
-    """A transport to the machine called `name`, which stands in every error; nothing is sent before its first
+    """A transport to the machine called `name`, which is in every error; nothing is sent before its first
     use.
 
     Raises UsageError for a connection that must not be used, such as Basic beyond this host, and InvalidInput

@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol
 from winboot.errors import ConnectionLost, ProtocolError, RestrictedEndpoint, ScriptFailed, WinbootError
 from winboot.secret import Secret
 
-AGAIN: Final = "Run the command again: it goes on where it was."
+AGAIN: Final = "Run the command again: it continues where it was."
 _LOADER: Final = r"""
 $ProgressPreference = 'SilentlyContinue'
 $utf8 = [Text.UTF8Encoding]::new($false)

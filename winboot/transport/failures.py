@@ -1,6 +1,6 @@
 """What the libraries below raise, as one of winboot's errors.
 
-`winboot.transport.psrp` stands on pypsrp, which stands on requests, urllib3, pyspnego, ssl and socket; each
+`winboot.transport.psrp` is built on pypsrp, which is built on requests, urllib3, pyspnego, ssl and socket; each
 has an exception tree of its own, and an error may surface from any depth. Nothing else in winboot sees them.
 The order of `translate` goes from the special to the general; `tests/transport/test_failures.py` walks all
 the trees.
@@ -160,7 +160,7 @@ def translate(error: BaseException, name: str, user: str) -> WinbootError:
     if any(isinstance(each, _CUT_OFF) for each in chain):
         return ConnectionLost(
             f"{name}: the connection was lost ({_root(chain)})",
-            hint="Run the command again: it goes on where it was.",
+            hint="Run the command again: it continues where it was.",
             node=name,
         )
     return _general(error, name)
@@ -177,7 +177,7 @@ def _general(error: BaseException, name: str) -> WinbootError:
     if isinstance(error, InvalidPSRPOperation):
         return ConnectionLost(
             f"{name}: the session broke ({error})",
-            hint="Run the command again: it goes on where it was.",
+            hint="Run the command again: it continues where it was.",
             node=name,
         )
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
@@ -207,7 +207,7 @@ def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
     if error.code in (NO_SUCH_SHELL, OPERATION_TIMEOUT):
         return ConnectionLost(
             f"{name}: the session is gone: {reason}",
-            hint="Run the command again: it goes on where it was.",
+            hint="Run the command again: it continues where it was.",
             node=name,
         )
     return ProtocolError(f"{name}: WinRM fault {error.code}: {reason}", hint="", node=name)

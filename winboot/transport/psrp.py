@@ -73,7 +73,7 @@ _RESTRICTED: Final = frozenset(
         "ConversionSupportedOnlyToCoreTypes",
     }
 )
-_AGAIN: Final = "Run the command again: it goes on where it was."
+_AGAIN: Final = "Run the command again: it continues where it was."
 
 quieten()
 

@@ -4,7 +4,7 @@ SSH cannot take up a channel again. A connection that breaks in the middle of a 
 script on the machine ends at its next event, when it cannot write any more, and the caller runs it again.
 
 Win32-OpenSSH does not end what it started when the client goes away (PowerShell/Win32-OpenSSH issue 1751), so a script
-that shall stop is ended by its process id, on a second channel.
+that is to stop is ended by its process id, on a second channel.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Wire(_TransportHTTP):
         self._user = endpoint.user
 
     def forget(self) -> None:
-        """Start anew: the next request opens a connection and logs in again."""
+        """Start again: the next request opens a connection and logs in again."""
         if self.session is not None:
             self.session.close()
         self.session = None
@@ -118,7 +118,7 @@ class Wire(_TransportHTTP):
             return self._sealed_once(message, timeout) if self.wrap_required else self._send(message, timeout)
         except WinRMTransportError as error:
             if error.code == 503:
-                # A login that was not finished must not be gone on with: the next one begins anew.
+                # A login that was not finished must not be continued: the next one begins again.
                 if self.wrap_required and self.encryption is None:
                     self.forget()
                 raise translate(error, self._name, self._user) from error
@@ -255,7 +255,7 @@ class _Whole(BaseAdapter):
             raise self._error(f"it redirects to {where} (HTTP {answer.status_code}), which is not followed")
         packing = answer.headers.get("content-encoding", "identity")
         if packing.lower() != "identity":
-            raise self._error(f"its answer is packed ({packing}), which nobody asked for")
+            raise self._error(f"its answer is packed ({packing}), which was not asked for")
         sealed = _is_sealed(request.headers.get("content-type", ""))
         if sealed and answer.status_code == 200 and not _is_sealed(answer.headers.get("content-type", "")):
             raise self._error("it answered a sealed message with one that is not sealed")
