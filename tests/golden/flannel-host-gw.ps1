@@ -2,25 +2,25 @@
 #
 # Steps, in this order, each with its reason:
 #   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
-#   computer-name        logs, certificates and clones with one name are told apart by it; kubelet is given the node's
-#                        name beside it
+#   computer-name        logs, certificates and clones with one name are told apart by it; the kubelet is given the
+#                        node's name as well
 #   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
 #                        restarted
-#   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways
-#                        nobody looks for
+#   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways that
+#                        are hard to find
 #   dynamic-ports        each load-balanced service takes blocks of client ports; the default range is soon empty and
 #                        touches NodePorts
 #   directories          a folder made in time has its access rules before the first secret is in it
 #   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
 #                        are open
-#   postboot-task        a restart loses routes and leaves stale leases, and no controller may be there to mend them
-#   log-rotation         containerd writes one log for ever, and neither NSSM nor kube-log-runner deletes an old one:
-#                        the disk fills
+#   postboot-task        a restart loses routes and leaves stale leases, and there may be no controller to fix them
+#   log-rotation         containerd writes one log that grows without end, and neither NSSM nor kube-log-runner deletes
+#                        an old one: the disk fills
 #   artifacts            a program is what its hash says, whatever its version string or its date may claim
-#   containerd-config    containerd's defaults look for CNI files where nobody puts them, and its pause image must have
+#   containerd-config    containerd's defaults look for CNI files where there are none, and its pause image must have
 #                        this Windows build
 #   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
-#                        is told where
+#                        is given a file
 #   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
 #                        any pod hangs
 #   kubelet-credentials  the kubelet proves who it is by a client certificate; without a valid one it asks for it with a
@@ -66,7 +66,7 @@
 #   services          containerd, kubelet, flanneld, kube-proxy
 #   state             C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
-# <<name>> in a text stands for what only this machine or its Node object can tell; Expand-Known fills it in:
+# <<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:
 #   <<node_ip>>       the address of this machine that reaches the API server
 #   <<node_subnet>>   the network that this address is in
 #   <<pod_cidr>>      the IPv4 network that the cluster gives to the pods of this node
