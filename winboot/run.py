@@ -477,5 +477,7 @@ class ScriptRunner:
     def _check_stop(self) -> None:
         if self._stop.requested:
             raise Interrupted(
-                f"{self.node}: interrupted", hint="Run the same command again; it continues where it was.", node=self.node
+                f"{self.node}: interrupted",
+                hint="Run the same command again; it continues where it was.",
+                node=self.node,
             )

@@ -38,7 +38,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "each pod has a port on an external switch, in a subnet that the physical network does not know",
         "wrapped in VXLAN (UDP 4789, VNI 4096 or more) between nodes",
         "flannel vxlan, win-overlay, Calico VXLAN, OVN hybrid overlay",
-        "where nodes are in several networks, or addresses are short, or pods are to be kept apart from the nodes' network; IPv4, "
+        "where nodes are in several networks, or addresses are short, or pods are kept apart from the nodes' network; IPv4, "
         "on Windows Server 2019 from update KB4489899 on, and UDP 4789 must be open between nodes",
     ),
     Kind(

@@ -159,7 +159,9 @@ def _cidrs(view: ClusterView) -> Found:
                 own = what == "pod network" and spec.network.solution.pods_in_node_network
                 if address in ip_network(str(cidr)) and not own:
                     reason = f"the address {address} is in the {what} {cidr}"
-                    fix = "Nodes, pods and services need separate networks: correct the profile or the address."
+                    fix = (
+                        "Nodes, pods and services need separate networks: correct the profile or the address."
+                    )
                     yield Finding("cidr-overlap", "error", reason, fix, (spec.node.name,))
 
 

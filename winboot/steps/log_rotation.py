@@ -21,7 +21,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 LOG_ROTATION = Step(
     name="log-rotation",
-    why="containerd writes one log that grows without end, and neither NSSM nor kube-log-runner deletes an old one: the disk fills",
+    why="the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old ones: the disk fills",
     inputs=_inputs,
     leaves=lambda spec: {"scheduled tasks": [r"\winboot\logs (every hour)"]},
     needs=("directories",),
