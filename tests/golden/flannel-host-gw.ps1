@@ -14,8 +14,8 @@
 #   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
 #                        are open
 #   postboot-task        a restart loses routes and leaves stale leases, and there may be no controller to fix them
-#   log-rotation         containerd writes one log that grows without end, and neither NSSM nor kube-log-runner deletes
-#                        an old one: the disk fills
+#   log-rotation         the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old
+#                        ones: the disk fills
 #   artifacts            a program is what its hash says, whatever its version string or its date may claim
 #   containerd-config    containerd's defaults look for CNI files where there are none, and its pause image must have
 #                        this Windows build
