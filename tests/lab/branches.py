@@ -32,8 +32,9 @@ class _Branch:
 class Branches:
     """The copies under way, `most` at a time, and what those that ended have told."""
 
-    def __init__(self, most: int = 2) -> None:
+    def __init__(self, most: int = 2, say: Callable[[str], None] = lambda text: None) -> None:
         self._most = most
+        self._say = say
         self._running: list[_Branch] = []
         self.told: dict[str, Any] = {}
 
@@ -70,7 +71,8 @@ class Branches:
         with os.fdopen(branch.answer, "rb") as pipe:
             raw = pipe.read()
         os.waitpid(branch.process, 0)
-        self.told[branch.name] = pickle.loads(raw) if raw else ["the copy ended without a word"]
+        result = self.told[branch.name] = pickle.loads(raw) if raw else ["the copy ended without a word"]
+        self._say(f"{branch.name}: {result or 'well'}")
 
 
 def told(work: Callable[[], object]) -> object:

@@ -178,7 +178,7 @@ def _undisturbed(site: Site) -> tuple[dict[str, Any], list[int]]:
     return found
 
 
-def _in_this_thread(items: Sequence[Any], work: Callable[[Any], Any], **_: object) -> list[Any]:
+def in_this_thread(items: Sequence[Any], work: Callable[[Any], Any], **_: object) -> list[Any]:
     """What `fleet.each` does, without its pool."""
     return [work(item) for item in items]
 
@@ -189,7 +189,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=name, dir=folder)))
         site = scenes.bare("plain")
-        with mock.patch("winboot.fleet.each", _in_this_thread):
+        with mock.patch("winboot.fleet.each", in_this_thread):
             strikes = {name: STRIKES[name] for name in names}
             results = Interrupted(site, strikes, int(every), int(first)).run()
     json.dump(results, sys.stdout)

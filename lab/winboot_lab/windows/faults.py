@@ -2,7 +2,7 @@
 
 machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
 machine.faults.before_command("Register-ScheduledTask", machine.power_off)
-machine.faults.before_write(120, machine.power_off) a cut before the 120th operation that changes something
+machine.faults.watch_writes(told)                   told(command, parameters) before each operation that changes something
 machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
 machine.faults.times_out("containerd", times=1)             a service that the manager gives up on (error 1053)
 machine.faults.starts_slowly("containerd", 20)              a service that is StartPending for so long
@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from winboot_lab.windows.session import Session
 
 Strike = Callable[[], None]
+Told = Callable[[str, "Mapping[str, Plain]"], None]
 
 # The first words of cmdlets that change nothing, and of primitives that do.
 _LOOKING = ("get-", "test-", "wait-", "select-", "new-scheduledtask", "convert")
 _WRITING = (
-    *("file.write", "file.append", "file.move", "file.replace", "file.copy", "file.delete", "directory."),
-    *("registry.set", "registry.delete", "registry.create", "program.run", "hns.call", "hcn.modify"),
+    *("file.write", "file.append", "file.move", "file.replace", "file.copy", "file.delete", "file.make-directory"),
+    *("file.handle-write", "file.handle-resize", "file.set-", "file.link", "acl.set", "certificate.add"),
+    *("certificate.remove", "eventlog.create", "hcs.destroy-layer", "hcn.modify", "process.stop"),
+    *("registry.set", "registry.delete", "registry.create", "program.run", "program.start"),
 )
 
 _READ = 1
@@ -86,9 +89,7 @@ class Faults:
         self._slow: dict[str, float] = {}
         self._statements: list[_Ambush] = []
         self._commands: list[_Ambush] = []
-        self._writes: list[_Ambush] = []
-        # How many operations that change something there were.
-        self.writes = 0
+        self._writes: list[Told] = []
         self._scans: list[_Scan] = []
         # How many file operations there were, for whoever wants to strike at each of them.
         self.touches = 0
@@ -107,9 +108,10 @@ class Faults:
         """Strike once, before the `call`th invocation of a cmdlet or primitive."""
         self._commands.append(_Ambush(call, strike, command.lower()))
 
-    def before_write(self, number: int, strike: Strike) -> None:
-        """Strike once, before the `number`th operation from now on that changes something, in whatever session or task."""
-        self._writes.append(_Ambush(number, strike))
+    def watch_writes(self, told: Told) -> None:
+        """Be told before each operation that changes something, in whatever session or task: cmdlet or primitive, and its
+        parameters. `told` may strike."""
+        self._writes.append(told)
 
     def dies(self, service: str, *, times: int, after: float = 0.0) -> None:
         """The service's process dies the next `times` it is started, `after` seconds later."""
@@ -187,13 +189,28 @@ class Faults:
         """A cmdlet or primitive is about to run."""
         lower = command.lower()
         self._spring(self._commands, lambda ambush: ambush.command == lower)
-        if _writes(lower, parameters):
-            self.writes += 1
-            self._spring(self._writes, lambda ambush: True)
+        if self._writes and self._changes_something(lower, parameters):
+            for told in self._writes:
+                told(lower, parameters)
         if lower in TOUCHING:
             self._touch(parameters)
         if lower.startswith("file.") and self._machine.hardware.disk_delay:
             session.wait(self._machine.hardware.disk_delay)
+
+    def _changes_something(self, command: str, parameters: Mapping[str, Plain]) -> bool:
+        """Whether a cmdlet or primitive does."""
+        match command:
+            case "hns.call":
+                return parameters.get("method") != "GET"
+            case "file.make-directory":
+                path = parameters.get("path")
+                return not (isinstance(path, str) and self._machine.files.is_directory(path))
+            case "file.open":
+                return str(parameters.get("mode")).lower() in ("create", "createnew", "openorcreate", "truncate")
+            case _ if "." in command:
+                return command.startswith(_WRITING)
+            case _:
+                return not command.startswith(_LOOKING)
 
     def _touch(self, parameters: Mapping[str, Plain]) -> None:
         self.touches += 1
@@ -249,10 +266,3 @@ class Faults:
         return (key.lower(), name.lower()) in self._held
 
 
-def _writes(command: str, parameters: Mapping[str, Plain]) -> bool:
-    """Whether a cmdlet or primitive changes something on the machine."""
-    if command == "hns.call":
-        return parameters.get("method") != "GET"
-    if "-" in command:
-        return not command.startswith(_LOOKING)
-    return command.startswith(_WRITING)

@@ -1,0 +1,347 @@
+"""Power cuts before operations of a join, of a start of the machine and of an undo, each in a copy of the lab.
+
+    python -m tests.lab.cuts ACT SOLUTION EVERY FIRST     ACT is join, start or undo
+
+The machine had things of somebody's before: services, files, tasks, network settings. After each cut: run again, look,
+restart, look, undo, restart. What has to come of it: a Ready node that is reached by every address it had, and in the end the
+machine as an undo leaves it that nothing disturbed. Prints as JSON what was wrong with each copy.
+
+A program of its own, because a fork takes one thread along (see interrupted.py). What a scheduled task does in a thread of its own
+is cut in a copy that plays from the beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+from unittest import mock
+
+from winboot_lab.programs import hcn
+from winboot_lab.windows.firewall import FirewallRule
+from winboot_lab.windows.network import Address, Route
+from winboot_lab.windows.snapshot import Tree, diff
+from winboot_lab.windows.tasks import Action, Task, Trigger
+
+from tests.lab.branches import Branches, told
+from tests.lab.interrupted import in_this_thread
+from tests.lab.site import Killed, Site, differences, only, problems
+from tests.lab.state import state
+from tests.lab.test_network_undo import undo
+from tests.lab.test_networks import BY_NAME, a_site
+from winboot.errors import ConnectionLost, Unreachable
+
+NODE: Final = "10.0.1.11"
+SECOND: Final = "10.0.1.99"
+STORAGE: Final = "172.20.0.5"
+JOURNAL: Final = r"c:\programdata\winboot\journal"
+# Copies at a time.
+WIDTH: Final = 2
+
+
+# ---- the machine ---------------------------------------------------------------------------------------
+
+
+def somebodys(site: Site) -> None:
+    """What is on the machine before winboot comes: a bit of everything that winboot takes over, and network settings by hand."""
+    machine = site.machine
+    files = machine.files
+    for path, content in {
+        r"C:\k\kubectl.exe": b"theirs " * 14_000,
+        r"C:\k\notes.txt": b"do not touch",
+        r"C:\Program Files\containerd\config.toml": b"# theirs\n" * 8_000,
+        r"C:\etc\cni\net.d\00-theirs.conflist": b"{}",
+        r"C:\corp\backup.cmd": b"rem\n",
+    }.items():
+        files.make_directory(path.rpartition("\\")[0])
+        files.write(path, content)
+    for name in ("containerd", "kube-proxy"):
+        machine.services.create(name, rf"C:\corp\{name}.exe", display=f"corp's {name}", description="of corp")
+    machine.firewall.save(FirewallRule("winboot-kubelet", "corp's own", protocol="TCP", local_ports=["10250"]))
+    task = Task("backup", "\\corp\\", [Action(r"C:\corp\backup.cmd")], [Trigger("Startup")], enabled=False)
+    machine.tasks.register(task)
+    _network(site)
+
+
+def _network(site: Site) -> None:
+    """Two adapters, two addresses, a route, DNS servers and a metric by hand, and a NAT network of some container engine."""
+    machine, network = site.machine, site.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    uplink.dns, uplink.metric, uplink.category = ["10.0.0.53", "10.0.0.54"], 15, "Private"
+    network.add_address(uplink, Address(SECOND, 16, skip_as_source=True))
+    network.add_route(Route("10.99.0.0/16", "10.0.0.254", uplink.index))
+    network.plug_in_another("Storage", STORAGE, first=True)
+    network.publish(uplink)
+    machine.features.install_now("Containers")
+    site.settle(30)
+    subnet = {"AddressPrefix": "172.31.0.0/20", "GatewayAddress": "172.31.0.1"}
+    hcn.call(machine, "POST", "/networks/", {"Name": "nat", "Type": "NAT", "Subnets": [subnet]})
+    site.settle(30)
+
+
+def reached(site: Site) -> set[str]:
+    """The addresses that somebody reaches the machine by."""
+    network = site.machine.network
+    return {ip for ip in network.own_addresses() if network.reachable(ip)}
+
+
+ALL: Final = frozenset((NODE, SECOND, STORAGE))
+
+
+def unreached(site: Site, when: str) -> list[str]:
+    """A line where one of its addresses is missing."""
+    missing = sorted(ALL - reached(site))
+    return [f"{when}: not reached by {', '.join(missing)}"] if missing else []
+
+
+# ---- what is cut ---------------------------------------------------------------------------------------
+
+
+def join(site: Site) -> None:
+    """`winboot join`, whatever becomes of it."""
+    try:
+        site.join(adopt=True)
+    except Killed:
+        pass
+    site.settle(60)
+
+
+def restart(site: Site) -> None:
+    """A start of the machine with its task."""
+    site.machine.reboot()
+    site.settle(400)
+
+
+def undo_once(site: Site) -> None:
+    """The script of `remove`, whatever becomes of it."""
+    try:
+        undo(site)
+    except (Killed, ConnectionLost, Unreachable):
+        pass
+    site.settle(60)
+
+
+@dataclass(frozen=True)
+class Act:
+    """What is cut, what was done before it, and what is done after it."""
+
+    before: tuple[Callable[[Site], None], ...]
+    play: Callable[[Site], None]
+    after: Callable[[Site], Iterator[str]]
+
+
+def goes_on(site: Site) -> Iterator[str]:
+    """Run again, look, restart, look: a Ready node that is reached; what is not so."""
+    report = site.join(adopt=True)
+    yield from (f"join: {one}" for one in problems(report))
+    if not only(report).ready:
+        yield "join: not Ready"
+    yield from _looks_well(site, "after the join")
+    restart(site)
+    yield from _looks_well(site, "after a restart")
+
+
+def _looks_well(site: Site, when: str) -> Iterator[str]:
+    yield from unreached(site, when)
+    report = site.controller().plan(adopt=True)
+    yield from (f"{when}: {one}" for one in problems(report))
+    yield from (f"{when}: {step} differs: {whats}" for step, whats in differences(report).items())
+    if not only(report).ready:
+        yield f"{when}: not Ready"
+
+
+def goes_away(site: Site) -> Iterator[str]:
+    """Undo and restart: reached, and every step as it should end; what is not so."""
+    states = undo(site)
+    yield from (f"undo: {step} {how}" for step, how in states.items() if how not in ("ok", "changed"))
+    yield from unreached(site, "after the undo")
+    restart(site)
+    yield from unreached(site, "after the undo and a restart")
+
+
+ACTS: Final[Mapping[str, Act]] = {
+    "join": Act((), join, goes_on),
+    "start": Act((join,), restart, goes_on),
+    "undo": Act((join,), undo_once, lambda site: iter(())),
+}
+
+
+# ---- the cuts ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Cuts:
+    """One act, cut before every `every`th operation from `first` on."""
+
+    act: Act
+    make: Callable[[], Site]
+    every: int
+    first: int
+    say: Callable[[str], None] = lambda text: None
+    _end: Callable[[object], NoReturn] | None = None
+    _reference: Tree = None
+
+    def __post_init__(self) -> None:
+        self._branches = Branches(WIDTH, self.say)
+
+    def run(self) -> dict[str, list[str]]:
+        """What was wrong with each copy, by where it was cut."""
+        site = self._ready()
+        points = self._undisturbed(site)
+        self._reference = tree(site)
+        self.say(f"{len(points)} operations, {sum(one.in_task for one in points)} of them in tasks")
+        site = self._ready()
+        for point in points:
+            if point.in_task and self._is_one(point.number):
+                self._replay(site, point)
+        self._play(site)
+        return self._judged(self._branches.results())
+
+    def _ready(self) -> Site:
+        site = self.make()
+        for work in self.act.before:
+            work(site)
+        return site
+
+    def _undisturbed(self, site: Site) -> list[Point]:
+        """The operations of the act, which is played to its end and undone."""
+        points: list[Point] = []
+        _watch(site, points.append)
+        self.act.play(site)
+        count = len(points)
+        wrong = [*self.act.after(site), *goes_away(site), *map(str, site.refusals)]
+        assert not wrong, wrong
+        return points[:count]
+
+    def _is_one(self, number: int) -> bool:
+        return number >= self.first and (number - self.first) % self.every == 0
+
+    def _replay(self, site: Site, point: Point) -> None:
+        self._end = self._branches.split(str(point))
+        if self._end is None:
+            return
+
+        def strike(here: Point) -> None:
+            if here.number == point.number:
+                cut(site)
+
+        _watch(site, strike)
+        self.act.play(site)
+        self._tell(site)
+
+    def _play(self, site: Site) -> None:
+        """In the main thread, with a copy at each place that is cut."""
+
+        def strike(point: Point) -> None:
+            if self._end is not None or point.in_task or not self._is_one(point.number):
+                return
+            self._end = self._branches.split(str(point))
+            if self._end is None:
+                return
+            cut(site)
+            # The controller dies with every other one.
+            if point.number % 2:
+                controller = site.controllers[-1]
+                controller.alive = False
+                raise Killed
+
+        _watch(site, strike)
+        self.act.play(site)
+        if self._end is not None:
+            self._tell(site)
+
+    def _tell(self, site: Site) -> NoReturn:
+        assert self._end is not None
+        self._end(told(lambda: self._rest(site)))
+
+    def _rest(self, site: Site) -> list[str]:
+        site.settle(60)
+        wrong = [*self.act.after(site), *goes_away(site)]
+        wrong += [f"the lab refuses {one}" for one in site.refusals]
+        return wrong + [f"after the undo: {line}" for line in diff(self._reference, tree(site))]
+
+    def _judged(self, results: Mapping[str, Any]) -> dict[str, list[str]]:
+        return {where: list(wrong) for where, wrong in results.items()}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One operation that changes something, counted from 1."""
+
+    number: int
+    command: str
+    what: str
+    in_task: bool
+
+    def __str__(self) -> str:
+        return f"{self.number}{' in a task' if self.in_task else ''}: {self.command} {self.what}"
+
+
+def _watch(site: Site, told_of: Callable[[Point], None]) -> None:
+    """Be told of each operation from now on; what is only written down is none."""
+    number = 0
+
+    def hear(command: str, parameters: Mapping[str, Any]) -> None:
+        nonlocal number
+        what = str(next(iter(parameters.values()), ""))
+        if what.lower().startswith(JOURNAL):
+            return
+        number += 1
+        told_of(Point(number, command, what[:120], _in_task()))
+
+    site.machine.faults.watch_writes(hear)
+
+
+def _in_task() -> bool:
+    """Scheduled tasks of the lab's machines have threads of their own; no copy can be made while one is at work."""
+    return any(thread.name.startswith("task ") for thread in threading.enumerate())
+
+
+def cut(site: Site) -> None:
+    """The power goes, and comes back after 20 seconds."""
+    machine = site.machine
+    machine.power_off()
+    machine.after(20, machine.power_on, lasting=True)
+
+
+# What stays of an interface that is gone; and the default route, which the machine has as before, as a lasting one.
+_LEFT: Final = re.compile(r"\\Tcpip6?\\Parameters\\(Interfaces\\\{|PersistentRoutes)")
+
+
+def tree(site: Site) -> Tree:
+    """The machine without ids, times and history."""
+    found: Any = state(site)["machines"]
+    machine = found["win-1"]
+    machine["registry"] = {key: value for key, value in machine["registry"].items() if value and not _LEFT.search(key)}
+    return machine  # type: ignore[no-any-return]
+
+
+def a_machine(solution: str, release: str, folder: Path) -> Site:
+    """One with things of somebody's."""
+    site = a_site(folder, BY_NAME[solution], release=release)
+    somebodys(site)
+    return site
+
+
+def main(arguments: list[str]) -> None:
+    """Cut, and print what was wrong."""
+    act, solution, every, first = arguments
+    with tempfile.TemporaryDirectory() as folder, mock.patch("winboot.fleet.each", in_this_thread):
+
+        def make() -> Site:
+            return a_machine(solution, "2019" if "2019" in BY_NAME[solution].releases else "2022", Path(tempfile.mkdtemp(dir=folder)))
+
+        cuts = Cuts(ACTS[act], make, int(every), int(first), say=lambda text: print(text, file=sys.stderr, flush=True))
+        results = cuts.run()
+    json.dump(results, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
