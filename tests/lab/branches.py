@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 CAN_SPLIT = hasattr(os, "fork")
-# Seconds after which a copy that does not end shows where it stands and is given up.
+# Seconds after which a copy that does not end shows where it stands and is given up, where nothing else is said.
 PATIENCE = 120
 
 
@@ -32,9 +32,12 @@ class _Branch:
 class Branches:
     """The copies under way, `most` at a time, and what those that ended have told."""
 
-    def __init__(self, most: int = 2, say: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self, most: int = 2, say: Callable[[str], None] = lambda text: None, patience: float = PATIENCE
+    ) -> None:
         self._most = most
         self._say = say
+        self._patience = patience
         self._running: list[_Branch] = []
         self.told: dict[str, Any] = {}
 
@@ -51,7 +54,7 @@ class Branches:
             return None
         os.close(reading)
         self._running.clear()
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        faulthandler.dump_traceback_later(self._patience, exit=True)
 
         def end(result: object) -> NoReturn:
             with os.fdopen(writing, "wb") as pipe:

@@ -16,6 +16,8 @@ from tests.lab.test_networks import BY_NAME, SOLUTIONS, _watch
 NODE: Final = "10.0.1.11"
 SECOND: Final = "10.0.1.99"
 DNS: Final = ["10.0.0.53"]
+# Seconds after its start in which a machine is still at it.
+STARTING: Final = 60.0
 
 Addressing = Literal["static", "dhcp", "dhcp and DNS by hand"]
 
@@ -67,6 +69,38 @@ class Room:
             network.plug_in_another(name, address, first=name == "Storage" and not self._theirs)
         network.publish(uplink)
         site.settle(30)
+
+
+class Watch:
+    """How long each address of a machine that runs was not reached, from now on; it looks every second."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._away: dict[str, float] = dict.fromkeys(reached(site), 0.0)
+        # Lab seconds at a stretch, by address, without a restart in them and right after one.
+        self.longest: dict[str, float] = dict.fromkeys(self._away, 0.0)
+        self.after_start: dict[str, float] = dict.fromkeys(self._away, 0.0)
+        self.looks = 0
+        site.machine.after(1.0, self._look, lasting=True)
+
+    def _look(self) -> None:
+        machine = self._site.machine
+        machine.after(1.0, self._look, lasting=True)
+        if not machine.running:
+            self._away = dict.fromkeys(self._away, 0.0)
+            return
+        self.looks += 1
+        here = reached(self._site)
+        longest = self.longest if machine.uptime() > STARTING else self.after_start
+        for ip in self._away:
+            self._away[ip] = 0.0 if ip in here else self._away[ip] + 1.0
+            longest[ip] = max(longest[ip], self._away[ip])
+
+
+def reached(site: Site) -> set[str]:
+    """The addresses that somebody reaches the machine by."""
+    network = site.machine.network
+    return {ip for ip in network.own_addresses() if network.reachable(ip)}
 
 
 def rooms() -> list[Room]:

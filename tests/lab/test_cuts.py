@@ -1,71 +1,65 @@
-"""A cut of the power before any operation of a join, of its detached run and of the startup task."""
+"""A cut before any operation of a join, a start of the machine and an undo; see cuts.py."""
 
 from __future__ import annotations
 
-from functools import cache
+import json
+import subprocess
+import sys
 from pathlib import Path
-from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 
-from tests.lab.site import Site, differences, only, problems
-from tests.lab.test_networks import BY_NAME, a_site
+from tests.lab.branches import CAN_SPLIT
+from tests.lab.cuts import ACTS, STRIKES
 
-SOLUTIONS = ("flannel-host-gw", "flannel-vxlan", "win-bridge", "azure")
+pytestmark = pytest.mark.skipif(not CAN_SPLIT, reason="this system cannot copy a process")
 
-
-def bare(solution: str, folder: Path) -> Site:
-    """A bare machine of 2019 with a static address, which a switch takes away."""
-    return a_site(folder, BY_NAME[solution], release="2019")
-
-
-@cache
-def operations(solution: str) -> int:
-    """How many operations of an undisturbed join change something."""
-    site = bare(solution, Path(mkdtemp()))
-    assert problems(site.join()) == []
-    return site.machine.faults.writes
+ROOT = Path(__file__).parents[2]
+SOLUTIONS = ("flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay", "azure", "calico-node")
+# In parts, none of which takes as long as a test that hangs.
+PARTS = {"join": 24, "start": 4, "undo": 12}
 
 
-def goes_on(site: Site, before: int) -> None:
-    """Cut, run again, look, restart: a Ready node that is reached."""
-    machine = site.machine
-
-    def cut() -> None:
-        machine.power_off()
-        machine.after(20, machine.power_on, lasting=True)
-
-    machine.faults.before_write(before, cut)
-    site.join()
-    site.settle(60)
-    report = site.join()
-    assert (problems(report), only(report).ready) == ([], True)
-    assert differences(site.join()) == {}
-
-    machine.reboot()
-    site.settle(900)
-
-    assert machine.reachable()
-    assert problems(site.join()) == []
-    assert only(site.plan()).ready
-    assert site.refusals == []
+def cuts(act: str, strike: str, solution: str, *, every: int, first: int) -> dict[str, Any]:
+    """What was wrong with each copy, by where it was cut."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.lab.cuts", act, strike, solution, str(every), str(first)],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    results: dict[str, Any] = json.loads(done.stdout)
+    return results
 
 
-@pytest.mark.parametrize(("solution", "share"), [("flannel-vxlan", 0.3), ("flannel-host-gw", 0.75)])
-def test_a_join_that_loses_its_power_goes_on_and_the_node_survives_a_restart(
-    solution: str, share: float, tmp_path: Path
+@pytest.mark.parametrize(
+    ("act", "solution", "every", "first"),
+    [("join", "flannel-host-gw", 170, 145), ("undo", "flannel-vxlan", 70, 25)],
+)
+def test_a_node_outlives_a_cut_and_an_undo_leaves_what_was_there(
+    act: str, solution: str, every: int, first: int
 ) -> None:
-    """A sample; `make matrix` cuts at every fifth operation."""
-    number = int(operations(solution) * share)
-    print(f"{solution}: cut before operation {number} of {operations(solution)}")
-    goes_on(bare(solution, tmp_path), number)
+    """A sample; `make matrix` cuts before every operation."""
+    results = cuts(act, "power", solution, every=every, first=first)
+
+    print(f"{act} of {solution}: {len(results)} cuts")
+    assert len(results) >= 2
+    assert {where: wrong for where, wrong in results.items() if wrong} == {}
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("part", range(120))
+@pytest.mark.parametrize(
+    ("act", "part"), [(act, part) for act in ACTS for part in range(PARTS[act])], ids=str
+)
+@pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize("solution", SOLUTIONS)
-def test_a_join_cut_at_every_fifth_operation_goes_on(solution: str, part: int, tmp_path: Path) -> None:
-    number = 5 * part + 1
-    if number > operations(solution):
-        pytest.skip(f"a join of {solution} has {operations(solution)} operations")
-    goes_on(bare(solution, tmp_path), number)
+def test_a_node_outlives_a_cut_before_every_operation(
+    solution: str, strike: str, act: str, part: int
+) -> None:
+    results = cuts(act, strike, solution, every=PARTS[act], first=part + 1)
+
+    assert results
+    assert {where: wrong for where, wrong in results.items() if wrong} == {}

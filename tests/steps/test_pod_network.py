@@ -166,6 +166,12 @@ def their_switch(network: Network, uplink: Adapter) -> None:
     network.add_adapter("NIC 1", "Intel(R) Ethernet Converged Network Adapter", mac=uplink.mac)
 
 
+def their_switch_of_the_adapters_name(network: Network, uplink: Adapter) -> None:
+    """New-VMSwitch -Name Ethernet -NetAdapterName Ethernet: named as HNS would name its own."""
+    uplink.name, uplink.physical = "vEthernet (Ethernet)", False
+    network.add_adapter("Ethernet", "Intel(R) Ethernet Converged Network Adapter", mac=uplink.mac)
+
+
 def converged(network: Network, uplink: Adapter) -> None:
     """A switch over two cards (SET) with an interface for storage and one for management beside each other."""
     their_switch(network, uplink)
@@ -182,6 +188,10 @@ def converged(network: Network, uplink: Adapter) -> None:
         (
             their_switch,
             "the node's address is on vEthernet (Virtual Machines), an interface of a Hyper-V switch",
+        ),
+        (
+            their_switch_of_the_adapters_name,
+            "the node's address is on vEthernet (Ethernet), an interface of a Hyper-V switch that is not of HNS",
         ),
         (
             converged,

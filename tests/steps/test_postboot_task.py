@@ -203,6 +203,42 @@ def test_a_record_that_is_older_than_a_change_of_somebodys_is_renewed_by_the_nex
     assert bench.state("network.json")["adapters"][0]["dns"] == ["10.9.9.9"]
 
 
+def test_interfaces_of_one_mac_address_are_known_apart(bench: Bench) -> None:
+    """A team's interfaces for two VLANs, and all of a switch: each is in the record with its own settings."""
+    network = bench.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    other = network.plug_in_another("Team - VLAN 42", "10.42.0.11")
+    other.mac = uplink.mac
+    bench.run(STEP)
+
+    assert bench.run(STEP).states == {STEP: "ok"}
+    other.dns = ["10.9.9.9"]
+    network.publish(other)
+    told = bench.look(STEP)
+    assert [one["what"] for one in told.step(STEP)["differences"]] == [
+        "record of the network settings: Team - VLAN 42"
+    ]
+
+
+def test_a_lost_address_is_not_given_to_another_interface_of_the_same_mac_address(bench: Bench) -> None:
+    """HNS took the adapter of the node's address and a cut came: the other interface of the team keeps what it has."""
+    network = bench.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    other = network.plug_in_another("Ethernet - VLAN 42", "10.42.0.11")
+    other.mac = uplink.mac
+    bench.run(STEP)
+    before = [(one.ip, one.prefix_length) for one in other.ipv4]
+    uplink.up, uplink.addresses = False, []
+    network.publish(uplink)
+
+    bench.reboot()
+    bench.machine.settle(300)
+
+    assert [(one.ip, one.prefix_length) for one in other.ipv4] == before
+
+
 def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
     bench.run(STEP)
     task = bench.machine.tasks.find("boot", "\\winboot\\")

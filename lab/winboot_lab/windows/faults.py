@@ -40,7 +40,15 @@ Told = Callable[[str, "Mapping[str, Plain]"], None]
 # The first words of cmdlets that change nothing, and of primitives that do.
 _LOOKING = ("get-", "test-", "wait-", "select-", "new-scheduledtask", "convert")
 _WRITING = (
-    *("file.write", "file.append", "file.move", "file.replace", "file.copy", "file.delete", "file.make-directory"),
+    *(
+        "file.write",
+        "file.append",
+        "file.move",
+        "file.replace",
+        "file.copy",
+        "file.delete",
+        "file.make-directory",
+    ),
     *("file.handle-write", "file.handle-resize", "file.set-", "file.link", "acl.set", "certificate.add"),
     *("certificate.remove", "eventlog.create", "hcs.destroy-layer", "hcn.modify", "process.stop"),
     *("registry.set", "registry.delete", "registry.create", "program.run", "program.start"),
@@ -206,7 +214,12 @@ class Faults:
                 path = parameters.get("path")
                 return not (isinstance(path, str) and self._machine.files.is_directory(path))
             case "file.open":
-                return str(parameters.get("mode")).lower() in ("create", "createnew", "openorcreate", "truncate")
+                return str(parameters.get("mode")).lower() in (
+                    "create",
+                    "createnew",
+                    "openorcreate",
+                    "truncate",
+                )
             case _ if "." in command:
                 return command.startswith(_WRITING)
             case _:
@@ -264,5 +277,3 @@ class Faults:
     def holds(self, key: str, name: str) -> bool:
         """Whether a policy holds this value."""
         return (key.lower(), name.lower()) in self._held
-
-

@@ -36,16 +36,17 @@ function Read-NetworkRecord {
 }
 
 function Get-RecordDifference {
-    # A record that is missing, cannot be read or is older than what somebody changed since.
+    # A record that is missing, cannot be read or is older than what somebody changed since. Interfaces of one team or switch share
+    # a MAC address, and one that a switch took over has another GUID since: known is what the record has with this MAC and these
+    # settings.
     if (-not (Get-NodeAddress)) { return }
-    $known = @{}
-    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText -Interface $was }
+    $known = @(Read-NetworkRecord | ForEach-Object { "$($_.mac) $(ConvertTo-InterfaceText -Interface $_)" })
     $what = 'record of the network settings'
     if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
     foreach ($own in Get-OwnInterface) {
         $is = Read-InterfaceIdentity -Own $own
-        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText -Interface $is)) { continue }
-        New-Difference -Key "record:$($is.mac)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
+        if ($known -ccontains "$($is.mac) $(ConvertTo-InterfaceText -Interface $is)") { continue }
+        New-Difference -Key "record:$($is.guid)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
     }
 }
 
@@ -98,8 +99,8 @@ function Get-CurrentSnapshot {
     # How the interfaces are; those that lost their address as the last record knew them.
     $snapshot = Read-NetworkSnapshot
     $lost = @(Get-LostInterface)
-    $gone = @($lost | ForEach-Object { $_.mac })
-    $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
+    $here = @(Get-SuccessorGuid -Adapters $lost)
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $here -notcontains $_.guid }) + $lost
     foreach ($was in $lost) {
         if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
     }
@@ -159,8 +160,10 @@ function Update-Snapshot {
     # How the interfaces are now, and those that are just being rewired as they were.
     param($Known)
     $fresh = Read-NetworkSnapshot
-    $here = @($fresh.adapters | ForEach-Object { $_.mac })
-    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object { $here -notcontains $_.mac })
+    $here = @($fresh.adapters | ForEach-Object { $_.guid })
+    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object {
+            $here -notcontains $_.guid -and -not (Get-SuccessorGuid -Adapters $_ | Where-Object { $here -contains $_ })
+        })
     $fresh
 }
 

@@ -178,8 +178,13 @@ function Assert-Uplink {
     if (-not $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName -Address $address
     Assert-SwitchableAdapter -Name $uplink
+    $networks = @(Get-HnsObject -Kind networks)
+    # A Hyper-V switch may have the name of its adapter, as those of HNS do.
+    if ($address.alias -ne $uplink -and -not ($networks | Where-Object { (Get-CarrierName -Network $_) -eq $uplink })) {
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $($address.alias), an interface of a Hyper-V switch that is not of HNS"
+    }
     # Networks of one adapter share its switch.
-    foreach ($other in Get-HnsObject -Kind networks) {
+    foreach ($other in $networks) {
         if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) {
             continue
         }
