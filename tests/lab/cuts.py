@@ -153,7 +153,11 @@ def _looks_well(site: Site, when: str) -> Iterator[str]:
     yield from unreached(site, when)
     report = site.controller().plan(adopt=True)
     yield from (f"{when}: {one}" for one in problems(report))
-    yield from (f"{when}: {step} differs: {whats}" for step, whats in differences(report).items())
+    for step, whats in differences(report).items():
+        # The address of a sandbox that went with the cut is known to be free ten minutes later (Get-StaleEntry).
+        left = [what for what in whats if not what.startswith("leaked address ")]
+        if left:
+            yield f"{when}: {step} differs: {left}"
     if not only(report).ready:
         yield f"{when}: not Ready"
 

@@ -314,14 +314,26 @@ def test_an_agent_whose_run_failed_makes_no_switch_alone_when_the_cause_goes_awa
     assert node.machine.reachable()
 
 
-def test_an_api_server_that_is_away_is_no_reason_to_remove_a_network(node: Node):
-    node.after(replace(r"C:\k\flanneld.kubeconfig", "10.0.0.10", "10.9.9.9"), forwarding_off("10.0.1.11"))
-    before = set(node.machine.hns.networks)
+def test_an_api_server_that_goes_away_in_a_guarded_run_costs_no_network_and_no_agent(node: Node):
+    """The host's endpoint is missing, and only flanneld, which needs the API server, makes it."""
+    node.after(stop("flanneld"), endpoint(lambda hns, found: hns.remove_endpoint(found)))
+    machine, before = node.machine, set(node.machine.hns.networks)
+    told = node.run(STEP)
+    node.site.cluster.faults.unreachable = True
+    node.site.settle(1500)
 
+    assert told.ended == "detached"
+    status = node.state(rf"detached\{told.events[-2]['id']}.json")
+    assert status["state"] == "failed"
+    assert "HNS endpoint cbr0_ep is missing" in status["message"]
+    assert set(machine.hns.networks) == before
+    assert node.registry(r"SYSTEM\CurrentControlSet\Services\flanneld", "Start") == 2
+    assert machine.reachable()
+    node.site.cluster.faults.unreachable = False
+    node.site.settle(120)
     node.change(STEP)
-
-    assert set(node.machine.hns.networks) == before
-    assert node.machine.services.need("flanneld").status == "Running"
+    assert node.look(STEP).states == {STEP: "ok"}
+    assert set(machine.hns.networks) == before
 
 
 def test_a_network_that_hns_does_not_remove_does_not_keep_the_machine_from_its_address(

@@ -239,6 +239,32 @@ def test_a_lost_address_is_not_given_to_another_interface_of_the_same_mac_addres
     assert [(one.ip, one.prefix_length) for one in other.ipv4] == before
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [("169.254.17.42", ["169.254.17.42", "10.0.0.21"]), ("10.0.0.88", ["10.0.0.88"])],
+    ids=["none that others reach", "one that somebody gave it"],
+)
+def test_what_a_switch_took_comes_back_unless_its_interface_has_a_good_address(
+    bench: Bench, found: str, wanted: list[str]
+) -> None:
+    """A start finds the adapter below a switch; each write is in the journal."""
+    bench.run(STEP)
+    network = bench.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    behind = network.plug_in_another("vEthernet (Ethernet)", found, 16)
+    behind.mac, behind.physical = uplink.mac, False
+    uplink.switch, uplink.addresses = "a switch", []
+    network.publish(uplink)
+
+    bench.reboot()
+    bench.machine.settle(300)
+
+    assert [one.ip for one in behind.ipv4] == wanted
+    journal = (bench.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode()
+    assert ("network-restored" in journal, "address 10.0.0.21" in journal) == (len(wanted) == 2,) * 2
+
+
 def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
     bench.run(STEP)
     task = bench.machine.tasks.find("boot", "\\winboot\\")
