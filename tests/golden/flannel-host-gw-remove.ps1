@@ -1201,8 +1201,8 @@ function Get-CurrentSnapshot {
     # How the interfaces are; those that lost their address as the last record knew them.
     $snapshot = Read-NetworkSnapshot
     $lost = @(Get-LostInterface)
-    $gone = @($lost | ForEach-Object { $_.mac })
-    $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
+    $here = @(Get-SuccessorGuid -Adapters $lost)
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $here -notcontains $_.guid }) + $lost
     foreach ($was in $lost) {
         if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
     }
@@ -1712,12 +1712,13 @@ function Test-UsableAddress {
 }
 
 function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it.
-    @{
-        boot_id = (Get-BootId)
-        default_route = @(Get-DefaultRoute).Count -gt 0
-        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address.
+    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
     }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
 }
 
 function Read-InterfaceSnapshot {
@@ -1821,13 +1822,31 @@ function Find-Successor {
     foreach ($address in $Was.addresses) {
         foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
     }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
     $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
             (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
         })
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ($_.Name -like 'vEthernet*') { 1 } else { 2 } }
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
     foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-BaseName {
+    # The name that an adapter and the interface of the switch on it share, as text.
+    param([string]$Name)
+    $Name -replace '^vEthernet \((.+)\)$', '$1'
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
 }
 
 function Restore-NetworkSnapshot {

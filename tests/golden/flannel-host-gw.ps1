@@ -1931,16 +1931,17 @@ function Read-NetworkRecord {
 }
 
 function Get-RecordDifference {
-    # A record that is missing, cannot be read or is older than what somebody changed since.
+    # A record that is missing, cannot be read or is older than what somebody changed since. Interfaces of one team or switch share
+    # a MAC address, and one that a switch took over has another GUID since: known is what the record has with this MAC and these
+    # settings.
     if (-not (Get-NodeAddress)) { return }
-    $known = @{}
-    foreach ($was in Read-NetworkRecord) { $known[$was.mac] = ConvertTo-InterfaceText -Interface $was }
+    $known = @(Read-NetworkRecord | ForEach-Object { "$($_.mac) $(ConvertTo-InterfaceText -Interface $_)" })
     $what = 'record of the network settings'
     if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
     foreach ($own in Get-OwnInterface) {
         $is = Read-InterfaceIdentity -Own $own
-        if ($known[$is.mac] -ceq (ConvertTo-InterfaceText -Interface $is)) { continue }
-        New-Difference -Key "record:$($is.mac)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
+        if ($known -ccontains "$($is.mac) $(ConvertTo-InterfaceText -Interface $is)") { continue }
+        New-Difference -Key "record:$($is.guid)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
     }
 }
 
@@ -1993,8 +1994,8 @@ function Get-CurrentSnapshot {
     # How the interfaces are; those that lost their address as the last record knew them.
     $snapshot = Read-NetworkSnapshot
     $lost = @(Get-LostInterface)
-    $gone = @($lost | ForEach-Object { $_.mac })
-    $snapshot.adapters = @($snapshot.adapters | Where-Object { $gone -notcontains $_.mac }) + $lost
+    $here = @(Get-SuccessorGuid -Adapters $lost)
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $here -notcontains $_.guid }) + $lost
     foreach ($was in $lost) {
         if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
     }
@@ -2054,8 +2055,10 @@ function Update-Snapshot {
     # How the interfaces are now, and those that are just being rewired as they were.
     param($Known)
     $fresh = Read-NetworkSnapshot
-    $here = @($fresh.adapters | ForEach-Object { $_.mac })
-    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object { $here -notcontains $_.mac })
+    $here = @($fresh.adapters | ForEach-Object { $_.guid })
+    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object {
+            $here -notcontains $_.guid -and -not (Get-SuccessorGuid -Adapters $_ | Where-Object { $here -contains $_ })
+        })
     $fresh
 }
 
@@ -2819,12 +2822,13 @@ function Test-UsableAddress {
 }
 
 function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it.
-    @{
-        boot_id = (Get-BootId)
-        default_route = @(Get-DefaultRoute).Count -gt 0
-        adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address.
+    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
     }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
 }
 
 function Read-InterfaceSnapshot {
@@ -2928,13 +2932,31 @@ function Find-Successor {
     foreach ($address in $Was.addresses) {
         foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
     }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no IP.
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
     $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
             (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
         })
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ($_.Name -like 'vEthernet*') { 1 } else { 2 } }
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
     foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-BaseName {
+    # The name that an adapter and the interface of the switch on it share, as text.
+    param([string]$Name)
+    $Name -replace '^vEthernet \((.+)\)$', '$1'
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
 }
 
 function Restore-NetworkSnapshot {
@@ -3384,8 +3406,13 @@ function Assert-Uplink {
     if (-not $address) { Stop-Step -Id 'NoAddress' -Message 'this machine has no address that a network can be made on' }
     $uplink = Get-UplinkName -Address $address
     Assert-SwitchableAdapter -Name $uplink
+    $networks = @(Get-HnsObject -Kind networks)
+    # A Hyper-V switch may have the name of its adapter, as those of HNS do.
+    if ($address.alias -ne $uplink -and -not ($networks | Where-Object { (Get-CarrierName -Network $_) -eq $uplink })) {
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $($address.alias), an interface of a Hyper-V switch that is not of HNS"
+    }
     # Networks of one adapter share its switch.
-    foreach ($other in Get-HnsObject -Kind networks) {
+    foreach ($other in $networks) {
         if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) {
             continue
         }
