@@ -192,7 +192,7 @@ def test_without_a_kubeconfig_it_is_wrong_use(tmp_path: Path, capsys: pytest.Cap
 def test_in_a_pod_its_service_account_is_used(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a token that the kubelet rotates: an expired one is read again."""
+    """Where no kubeconfig is named: its token and CA. A pod without an account is told so."""
     account: Any = {"metadata": {"name": "csr"}}
     desk.lab.request(ADMIN, "POST", "/api/v1/namespaces/kube-system/serviceaccounts", account)
     binding = {

@@ -118,10 +118,9 @@ class LabTransport(httpx2.BaseTransport):
         return httpx2.Response(answer.code, json=answer.body)
 
 
-@pytest.fixture
-def kubeconfig(tmp_path: Path) -> Path:
+def write_unasked(folder: Path) -> Path:
     """A kubeconfig that names a server nobody asks: a LabTransport answers."""
-    path = tmp_path / "lab.conf"
+    path = folder / "lab.conf"
     config = {
         "current-context": "lab",
         "clusters": [{"name": "lab", "cluster": {"server": "https://10.0.0.10:6443"}}],
@@ -130,3 +129,9 @@ def kubeconfig(tmp_path: Path) -> Path:
     }
     path.write_text(json.dumps(config))
     return path
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    """The same in the test's own folder."""
+    return write_unasked(tmp_path)

@@ -100,6 +100,24 @@ class Kubeconfig:
             raise InvalidInput(f"{self.origin}: the cluster of its context has no server", hint=_HINT)
         return server
 
+    def proxy(self, context: str | None) -> str | None:
+        """The proxy before the API server, where the cluster entry names one. Raises InvalidInput for one that winboot
+        does not speak to; it may hold a password and is not quoted.
+        """
+        url = self.cluster(context).get("proxy-url")
+        if url is None or (isinstance(url, str) and url.startswith(("http://", "https://"))):
+            return url
+        hint = "Give the address of an HTTP proxy (http://host:port), or of an HTTP port of this one."
+        raise InvalidInput(
+            f"{self.origin}: the proxy-url of its cluster is no http:// or https:// URL", hint=hint
+        )
+
+    def plugin(self, context: str | None) -> Mapping[str, Any] | None:
+        """The exec entry of the user, a program that gives its credential; None where a token goes before it."""
+        user = self.user(context)
+        found = user.get("exec")
+        return found if isinstance(found, dict) and not (user.get("token") or user.get("tokenFile")) else None
+
     def ca_pem(self, context: str | None) -> str:
         """The cluster's CA: inline, or the file that is named."""
         return self._ca_pem(self.cluster(context))

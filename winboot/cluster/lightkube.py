@@ -55,6 +55,7 @@ from winboot.cluster.claims import Leases
 from winboot.cluster.decoding import prepare_types
 from winboot.cluster.failures import reading, status_of
 from winboot.cluster.kubeconfig import Kubeconfig
+from winboot.cluster.plugin import PluginAuth
 from winboot.cluster.rights import JOINERS, SYSTEM
 from winboot.compat.version import Version
 from winboot.errors import ClusterConflict, ClusterError, ClusterUnreachable
@@ -109,16 +110,22 @@ class LightkubeCluster:
         prepare_types()
         read = kubeconfig if isinstance(kubeconfig, Kubeconfig) else Kubeconfig.from_file(kubeconfig)
         read.user(context)
+        proxy, plugin = read.proxy(context), _plugin(read, context)
         with reading(read.origin):
             config = _single(read, context)
             self._call: Final = Calls(config.cluster.server, patience=patience, wait=wait)
             self._server: Final = config.cluster.server
             self._clock: Final = clock
-            self._client: Final = Client(config, field_manager="winboot", lazy=False, transport=transport)
+            self._client: Final = Client(
+                config, field_manager="winboot", lazy=False, transport=transport, proxy=proxy
+            )
             # For what is no resource (the version, the server's clock), the same connection settings.
             self._plain: Final = client_adapter.Client(
-                config, client_adapter.ConnectionParams(transport=transport)
+                config, client_adapter.ConnectionParams(transport=transport, proxy=proxy)
             )
+        if plugin is not None:
+            # The library has no other way in; what it does itself with a program names neither program nor remedy.
+            self._client._client._client.auth = self._plain.auth = plugin
 
     def leases(self, namespace: str) -> Leases:
         """Who works on which node, kept in this namespace."""
@@ -550,6 +557,15 @@ def _unless_missing(ask: Callable[[], T]) -> T | None:
         raise
 
 
+def _plugin(kubeconfig: Kubeconfig, context: str | None) -> PluginAuth | None:
+    entry = kubeconfig.plugin(context)
+    if entry is None:
+        return None
+    return PluginAuth(
+        entry, kubeconfig.origin, kubeconfig.path.parent if kubeconfig.path is not None else None
+    )
+
+
 def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
     config = KubeConfig.from_dict(dict(kubeconfig.data), fname=kubeconfig.path).get(
         kubeconfig.context(context)
@@ -557,9 +573,7 @@ def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
     # The reader has found both.
     assert config is not None
     assert config.user is not None
-    if config.user.exec is not None and config.user.exec.apiVersion == "client.authentication.k8s.io/v1":
-        # The library knows the beta only; what a plug-in answers is the same in both.
-        config.user.exec.apiVersion = "client.authentication.k8s.io/v1beta1"
+    config.user.exec = None  # PluginAuth does it
     return config
 
 

@@ -104,6 +104,8 @@ class LabCluster:
         )
         self.faults = Faults()
         self._pages = Pages()
+        # Where it is a list: every action that somebody asked for, allowed or not.
+        self.audit: list[tuple[Identity, Action]] | None = None
         for kind, thing in bootstrap.objects(self.plan, self.authority.pem, self.store.timestamp()):
             self.store.create(kind, thing)
         for node in self.store.all(NODES):
@@ -205,7 +207,7 @@ class LabCluster:
     def _plain_path(self, who: Identity, method: str, path: str) -> Answer:
         verb = "get" if method == "GET" else method.lower()
         plain = path.partition("?")[0].rstrip("/") or "/"
-        if not allowed(self.store, who, Action(verb, path=plain)):
+        if not self._may(who, Action(verb, path=plain)):
             raise ApiFailure(403, f'forbidden: User "{who.name}" cannot {verb} path "{plain}"')
         found = discovery(plain, self.plan.version)
         if found is None:
@@ -264,7 +266,7 @@ class LabCluster:
             target.name if name is None else name,
             fields=fields,
         )
-        if allowed(self.store, who, action):
+        if self._may(who, action):
             return
         where = f'in the namespace "{target.namespace}"' if target.namespace else ANYWHERE
         named = f'{target.kind.qualified} "{target.name}"' if target.name else target.kind.qualified
@@ -274,6 +276,11 @@ class LabCluster:
             f'in API group "{target.kind.group}" {where}',
             details={"name": target.name, "group": target.kind.group, "kind": target.kind.plural},
         )
+
+    def _may(self, who: Identity, action: Action) -> bool:
+        if self.audit is not None:
+            self.audit.append((who, action))
+        return allowed(self.store, who, action)
 
     def _list(self, target: Target, fields: tuple[tuple[str, str], ...], query: Mapping[str, str]) -> Object:
         items = [o for o in self.store.all(target.kind, target.namespace) if _selected(o, fields, query)]
@@ -326,7 +333,7 @@ class LabCluster:
     def _authorize_signer(self, who: Identity, csr: Object) -> None:
         signer = csr["spec"]["signerName"]
         for name in (signer, signer.partition("/")[0] + "/*"):
-            if allowed(self.store, who, Action("approve", "certificates.k8s.io", "signers", name=name)):
+            if self._may(who, Action("approve", "certificates.k8s.io", "signers", name=name)):
                 return
         raise ApiFailure(
             403,

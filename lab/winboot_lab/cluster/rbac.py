@@ -34,7 +34,7 @@ def allowed(store: Store, identity: Identity, action: Action) -> bool:
         return True
     if identity.node is not None and node_allows(store, identity.node, action):
         return True
-    return any(_rule_matches(rule, action) for rule in _rules_for(store, identity, action.namespace))
+    return any(rule_allows(rule, action) for rule in _rules_for(store, identity, action.namespace))
 
 
 # What the node authorizer grants every kubelet without looking at the object. Nodes are read one by one:
@@ -134,7 +134,8 @@ def _binds(binding: Object, identity: Identity) -> bool:
     return False
 
 
-def _rule_matches(rule: dict[str, Any], action: Action) -> bool:
+def rule_allows(rule: dict[str, Any], action: Action) -> bool:
+    """Whether one rule of a role allows it."""
     if not _has(rule.get("verbs"), action.verb):
         return False
     if action.path:
