@@ -314,15 +314,18 @@ class Scene:
         self.machine = FakeMachine(steps, *found, **machine)
         self.listener = Silent()
         self.stop = Stop()
+        self.patience = QUICK
 
     def join(self, **options: Any) -> NodeReport:
         """`winboot join`."""
-        (report,) = join([self.spec], self._context(), Options(patience=QUICK, workers=1, **options)).nodes
+        (report,) = join(
+            [self.spec], self._context(), Options(patience=self.patience, workers=1, **options)
+        ).nodes
         return report
 
     def plan(self) -> NodeReport:
         """`winboot plan`."""
-        (report,) = survey([self.spec], self._context(), Options(patience=QUICK, workers=1)).nodes
+        (report,) = survey([self.spec], self._context(), Options(patience=self.patience, workers=1)).nodes
         return report
 
     def _context(self) -> RunContext:

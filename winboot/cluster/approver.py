@@ -46,6 +46,9 @@ class Approver:
         self._stop.set()
         if self._cluster is not None:
             self._thread.join()
+            if self._away and kind is None:
+                # The last answer was lost, and the node went on all the same: what counts is how it is now.
+                self._settle()
 
     def _loop(self) -> None:
         while True:
