@@ -58,6 +58,8 @@ bench-peer: $(STAMP) ## make bench with Ansible as a peer, in a virtual environm
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes -o requirements.lock
+	uv pip compile pyproject.toml docs/examples/hook/requirements.in --extra aws --extra azure --extra ssh --universal \
+		--python-version 3.11 --generate-hashes -c requirements.lock -o docs/examples/hook/requirements.lock
 
 clean: ## forget the virtual environment and caches
 	rm -rf $(VENV) .bench-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -45,7 +45,8 @@ def expected_node(spec: NodeSpec, started: RunStarted | None, requestor: str | N
 class Admission:
     """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready.
 
-    `say` hears what is being done, `note` what the report is to mention.
+    `say` hears what is being done, `note` what the report is to mention. `minted` is false for a machine that came with a
+    token of somebody else's.
     """
 
     cluster: Cluster
@@ -55,6 +56,7 @@ class Admission:
     wait: Wait
     say: Callable[[str], None]
     note: Callable[[str], None]
+    minted: bool = True
 
     def look(self, node: NodeFacts | None) -> list[StepDone]:
         """How labels, taints and Ready differ; nothing is changed."""
@@ -144,7 +146,7 @@ class Admission:
 
     def _forget_tokens(self) -> None:
         """A token that a killed run left behind has done its duty, too. Housekeeping: without it they expire."""
-        if self.spec.cluster.bootstrap_token != "mint":
+        if not self.minted or self.spec.cluster.bootstrap_token != "mint":
             return
         try:
             self.cluster.forget_tokens(node=self.name)

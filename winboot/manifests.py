@@ -335,8 +335,12 @@ _Dumper.add_representer(str, _block)
 
 def _text(one: Manifest, objects: list[Object]) -> str:
     lines = [f"# {line}" for line in (one.why, *one.note.splitlines())]
-    body = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
-    return "\n".join(lines) + "\n" + body
+    return "\n".join(lines) + "\n" + yaml_text(objects)
+
+
+def yaml_text(objects: Sequence[Object]) -> str:
+    """Objects as one text, a document each."""
+    return str(yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True))
 
 
 MANIFESTS: Final[tuple[Manifest, ...]] = (

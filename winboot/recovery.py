@@ -145,7 +145,7 @@ def _in_the_cloud(one: Recovery, means: Means) -> None:
 
 def _protected(one: Recovery) -> bool:
     """Keep a scale-in away meanwhile, where the machine's kind knows such a thing and it has not been done already."""
-    if one.host.data.get("protected"):
+    if one.host.data.get("protected") and not one.host.data.get("protected_by_winboot"):
         return False
     try:
         one.provider.lifecycle().protect(one.host, protected=True)

@@ -98,6 +98,9 @@ class Arm:
         self.next_error: dict[str, str] | None = None
         self.bodies: list[tuple[str, Any]] = []
         self.lock = threading.Lock()
+        # Scheduled events, as each machine of a placement group sees them, and those that were approved.
+        self.events: list[dict[str, Any]] = []
+        self.approved: list[str] = []
 
     # Building a world.
 
@@ -176,6 +179,37 @@ class Arm:
         while len(self.children(identifier)) > capacity:
             self.delete_instance(identifier, self.children(identifier)[-1]["name"])
         self._settle(scale_set)
+
+    def scale_in(self, identifier: str, capacity: int) -> None:
+        """Ask for fewer instances of a set that gives notice: the newest wait for an approval of their events."""
+        children = self.children(identifier)
+        for one in children[capacity:]:
+            name = f"{self.resources[identifier.lower()]['name']}_{one['name']}"
+            self.events.append(
+                {
+                    "EventId": secrets.token_hex(8).upper(),
+                    "EventType": "Terminate",
+                    "ResourceType": "VirtualMachine",
+                    "Resources": [name],
+                    "EventStatus": "Scheduled",
+                    "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
+                }
+            )
+
+    def metadata(self, method: str, content: str) -> tuple[int, str]:
+        """What a machine's metadata service answers about scheduled events: status and body."""
+        if method == "GET":
+            return 200, json.dumps({"DocumentIncarnation": len(self.events), "Events": self.events})
+        for wanted in json.loads(content)["StartRequests"]:
+            event = next((one for one in self.events if one["EventId"] == wanted["EventId"]), None)
+            if event is None:
+                return 400, "{}"
+            self.approved.append(event["EventId"])
+            self.events.remove(event)
+            for name in event["Resources"]:
+                scale_set, _, number = name.rpartition("_")
+                self.delete_instance(self.path("virtualMachineScaleSets", scale_set), number)
+        return 200, ""
 
     def _start(self, scale_set: dict[str, Any]) -> None:
         number, name = scale_set["next"], scale_set["name"]
@@ -296,6 +330,7 @@ class Arm:
             policy = models.VirtualMachineScaleSetVM(body).properties.protection_policy
             assert policy is not None
             resource["properties"]["protectionPolicy"] = body["properties"]["protectionPolicy"]
+            resource["tags"] = dict(body.get("tags") or {})
             self.bodies.append((path, body))
             return self._long(path, {"status": 200, "body": self._shown(resource, {})})
         return None

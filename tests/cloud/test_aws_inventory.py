@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.aws import REGION, AwsSite
 
-from tests.cloud.aws_site import REGION, AwsSite
 from winboot.cli import run
 from winboot.cloud.pool import Pool, ansible_list, frozen_text, load_pool
 from winboot.errors import CloudError, CloudRefused, InvalidInput

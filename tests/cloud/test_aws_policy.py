@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from winboot_lab.aws import AwsSite
 
-from tests.cloud.aws_site import AwsSite
 from tests.cloud.test_aws_inventory import a_pool
 from winboot.cli import run
-from winboot.cloud.aws_policy import PARTS, RIGHTS, policy
+from winboot.cloud.aws_policy import PARTS, RIGHTS, SOURCES, policy
+from winboot.cloud.azure_policy import ACTIONS
+from winboot.cloud.azure_policy import SOURCES as AZURE_SOURCES
 from winboot.cloud.base import HookAction
 from winboot.cloud.pool import Pool
 
@@ -76,6 +78,12 @@ def test_what_changes_something_is_bound_to_the_clusters_tag_or_the_queue() -> N
         reads = all(":Describe" in action for action in statement["Action"])
         assert reads or "Condition" in statement or statement["Resource"].startswith("arn:aws:sqs:")
     assert {action for one in statements for action in one["Action"]} == {right.action for right in RIGHTS}
+
+
+def test_every_right_has_its_source() -> None:
+    assert {one.action.partition(":")[0] for one in RIGHTS} == set(SOURCES)
+    assert {one.name.partition("/")[0] for one in ACTIONS} == set(AZURE_SOURCES)
+    assert all(text.startswith("https://") for text in (*SOURCES.values(), *AZURE_SOURCES.values()))
 
 
 def test_the_command_prints_the_policy_of_the_parts_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,7 @@ import json
 
 import pytest
 from botocore.exceptions import ClientError
-
-from tests.cloud.aws_site import AwsSite
+from winboot_lab.aws import AwsSite
 
 
 def test_a_group_with_hooks_waits_at_both_ends_and_says_so(aws: AwsSite) -> None:

@@ -1,7 +1,8 @@
 """A group scales out and in by itself: its machines become Ready nodes, and are drained before they go.
 
 EC2, Auto Scaling and SQS are moto's server; behind each instance is a machine of the lab with its own WinRM endpoint, and
-the cluster is the lab's. Worker, inventory, join and drain are the product's, over real sockets.
+the cluster is the lab's. Worker, inventory, join and drain are the product's, over real sockets. What takes minutes runs
+in `make fuzz`; tests/cloud/test_hook_adversity.py has the same and more with canned machines.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any
 
 import pytest
 import yaml
+from winboot_lab.aws import AwsSite
 from winboot_lab.cli.staging import stage
 from winboot_lab.up import Lab, NodePlan
 
-from tests.cloud.aws_site import AwsSite
 from winboot.cli.hook import _Quiet
 from winboot.cli.targets import run_context
 from winboot.cloud.pool import Pool
@@ -129,6 +130,7 @@ def story(aws: AwsSite) -> Iterator[Story]:
         yield made
 
 
+@pytest.mark.nightly
 def test_a_group_scales_from_0_to_3_to_1_without_a_command(story: Story) -> None:
     story.aws.copies = 2  # every message is delivered twice
     story.aws.scale("pool", 3)
@@ -149,6 +151,7 @@ def test_a_group_scales_from_0_to_3_to_1_without_a_command(story: Story) -> None
     assert story.waiting() == 0
 
 
+@pytest.mark.nightly
 def test_a_machine_that_never_answers_is_abandoned_with_a_reason(story: Story) -> None:
     story.dead = 1
     story.aws.scale("pool", 1)
@@ -175,6 +178,7 @@ def test_another_clusters_machine_is_left_alone(story: Story) -> None:
     assert story.waiting() == 1
 
 
+@pytest.mark.nightly
 def test_a_message_that_comes_late_or_says_nothing_is_deleted(story: Story) -> None:
     story.aws.scale("pool", 1)
     (instance,) = story.aws.states("pool")
@@ -196,6 +200,7 @@ def test_a_message_that_comes_late_or_says_nothing_is_deleted(story: Story) -> N
     assert story.waiting() == 0
 
 
+@pytest.mark.nightly
 def test_a_worker_killed_before_its_answer_is_followed_by_another(story: Story) -> None:
     """Its claim stands, its message comes again: the next one waits for the claim to be over, and goes on."""
     story.aws.scale("pool", 1)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from winboot_lab.aws import AwsSite
 
-from tests.cloud.aws_site import AwsSite
 from tests.cloud.test_aws_inventory import a_pool
 from winboot.cloud.passwords import Passwords
 from winboot.cloud.pool import load_pool

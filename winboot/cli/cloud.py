@@ -1,4 +1,4 @@
-"""`winboot cloud`: is a node as its cloud sees it, and which rights does winboot need there?"""
+"""`winboot cloud`: is a node as its cloud sees it, which rights does winboot need there, and how does a group scale?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from winboot.cloud_check import Sight
     from winboot.cluster.base import Cluster
     from winboot.spec import NodeSpec
+
+PartName = TypeVar("PartName", bound=str)
 
 cloud = typer.Typer(
     help="Check a node against its cloud, and print the rights that winboot needs there.",
@@ -84,16 +86,43 @@ def policy(
     ] = "*",
     part: Annotated[
         list[str] | None,
-        typer.Option(help="aws: only inventory, password, hook, routes or replace (repeat); default: all."),
+        typer.Option(help="Only this part of winboot, as hook or inventory (repeat); default: all."),
     ] = None,
 ) -> None:
     """Print the least that winboot must be allowed to do, as the cloud's own tools read it."""
     if name is CloudName.aws:
         typer.echo(json.dumps(_aws_policy(cluster, queue, part or []), indent=2))
         return
-    from winboot.cloud.azure_policy import role
+    from winboot.cloud.azure_policy import PARTS, role
 
-    typer.echo(role(scope), nl=False)
+    typer.echo(role(scope, _parts(part or [], PARTS)), nl=False)
+
+
+@cloud.command()
+def demo() -> None:
+    """Watch an Auto Scaling group go from 0 to 3 to 1 nodes: machines of the lab behind a stand-in of AWS, on loopback."""
+    from importlib import import_module
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    from winboot.cli.commands import GROUP
+
+    lab = next((one for one in entry_points(group=GROUP) if one.name == "lab"), None)
+    lacking = [
+        what
+        for what, there in {
+            "the lab": lab is not None,
+            "boto3": find_spec("boto3") is not None,
+            "moto": find_spec("moto") is not None,
+        }.items()
+        if not there
+    ]
+    if lab is None or lacking:
+        raise UsageError(
+            f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed",
+            hint="Install what the demo needs with `pip install 'winboot[aws]' 'winboot-lab[aws]'`.",
+        )
+    raise typer.Exit(import_module(f"{lab.module}.cloud_demo").play())
 
 
 def _aws_policy(cluster: str, queue: str, parts: list[str]) -> dict[str, Any]:
@@ -103,11 +132,15 @@ def _aws_policy(cluster: str, queue: str, parts: list[str]) -> dict[str, Any]:
         raise UsageError(
             "--cluster is missing", hint="The policy lets winboot change that cluster's machines alone."
         )
-    chosen = [one for one in PARTS if not parts or one in parts]
-    for one in parts:
-        if one not in PARTS:
-            raise UsageError(f"--part {one}: there is no such part", hint=f"One of {', '.join(PARTS)}.")
-    return policy(chosen, cluster=cluster, queue=queue)
+    return policy(_parts(parts, PARTS), cluster=cluster, queue=queue)
+
+
+def _parts(asked: list[str], known: tuple[PartName, ...]) -> tuple[PartName, ...]:
+    """The parts that were asked for; all of them where none was."""
+    for one in asked:
+        if one not in known:
+            raise UsageError(f"--part {one}: there is no such part", hint=f"One of {', '.join(known)}.")
+    return tuple(one for one in known if not asked or one in asked)
 
 
 def _named(node: str, inventory: InventoryFile) -> NodeSpec:

@@ -43,7 +43,7 @@ COMMANDS: Final = (
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
-    Command("cloud", "cloud", "Check a node against its cloud; print the rights that winboot needs there."),
+    Command("cloud", "cloud", "Check a node against its cloud; print the rights needed there; a demo."),
 )
 LAB_SUMMARY: Final = "A rehearsal stage on loopback (a separate distribution: winboot-lab)."
 # A flag may be asked for as it stands on a command line.

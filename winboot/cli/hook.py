@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Workers
+from winboot.errors import UsageError
 
 if TYPE_CHECKING:
+    from winboot.cloud.base import HookQueue
+    from winboot.cloud.pool import Pool
     from winboot.hook import Worker
+    from winboot.hook.metrics import Log
+    from winboot.hook.work import NodeWork
     from winboot.join import RunContext
 
 hook = typer.Typer(no_args_is_help=True, help="Join machines that a group starts, drain those that it ends.")
@@ -27,19 +32,29 @@ def _group() -> None:
 
 @hook.command()
 def serve(
-    queue: Annotated[
-        str, typer.Option("--queue", help="URL of the SQS queue that the lifecycle hooks write to.")
-    ],
     inventory: InventoryFile = DEFAULT_INVENTORY,
+    queue: Annotated[
+        str, typer.Option("--queue", help="AWS: URL of the SQS queue that the lifecycle hooks write to.")
+    ] = "",
     namespace: Annotated[
         str, typer.Option("--namespace", help="Where the claims (Leases) on machines are.")
     ] = "winboot-system",
+    self_registering: Annotated[
+        bool,
+        typer.Option(
+            "--self-registering",
+            help="Machines join by themselves; certificate, labels and startup taint are finished here.",
+        ),
+    ] = False,
     join_timeout: Annotated[
         int, typer.Option("--join-timeout", help="Seconds until a join is abandoned.")
     ] = 2400,
     drain_timeout: Annotated[
         int, typer.Option("--drain-timeout", help="Seconds that pods have to leave.")
     ] = 600,
+    every: Annotated[
+        float, typer.Option("--every", min=1.0, help="Azure: seconds between two looks at its machines.")
+    ] = 30.0,
     listen: Annotated[str, typer.Option("--listen", help="Address of /metrics and /healthz.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Their port; 0 takes a free one.")] = 9345,
     idle_exit: Annotated[
@@ -47,30 +62,50 @@ def serve(
     ] = None,
     workers: Workers = 8,
 ) -> None:
-    """Receive lifecycle messages: join and CONTINUE, drain and CONTINUE, or ABANDON with a reason. SIGTERM finishes first."""
+    """Join machines that a group starts and drain those that it ends: AWS by --queue, Azure by its scheduled events.
+
+    Each is answered with CONTINUE, or with ABANDON and a reason in the log. SIGTERM finishes what is held.
+    """
     from winboot.cli.targets import run_context
     from winboot.cloud.pool import Pool
     from winboot.cluster.claims import Claimant
     from winboot.hook import Settings, Worker
-    from winboot.hook.metrics import MetricsServer
+    from winboot.hook.metrics import Log, MetricsServer
     from winboot.hook.work import NodeWork
     from winboot.join import Options
 
-    pool = Pool.read(_cloud_file(inventory))
-    with run_context([], _Quiet()) as (context, _):
-        work = NodeWork(pool, _finishing(context), Options(), join_timeout, drain_timeout)
+    pool, log = Pool.read(_cloud_file(inventory, queue)), Log()
+    with run_context([], _Quiet(), in_cluster=True) as (context, _):
+        work = NodeWork(
+            pool,
+            _finishing(context),
+            Options(),
+            join_timeout,
+            drain_timeout,
+            self_registering=self_registering,
+        )
         worker = Worker(
-            # Only the AWS provider has queues; _cloud_file has refused the others.
-            queue=cast("Any", pool.provider).hooks(queue),
+            queue=_queue(pool, queue, work, context, log, every),
             work=work,
             claimant=Claimant(f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}", time.monotonic),
             leases=lambda target: target.cluster.leases(namespace),
             stop=context.stop,
             settings=Settings(workers=workers, idle=idle_exit),
+            log=log,
         )
         with MetricsServer(worker.metrics, lambda: worker.healthy, address=listen, port=port) as server:
             worker.log("listening", address=listen, port=server.port)
             _run(worker)
+
+
+def _queue(pool: Pool, url: str, work: NodeWork, context: RunContext, log: Log, every: float) -> HookQueue:
+    """Where the cloud says what its groups do."""
+    if pool.name == "aws":
+        queue: HookQueue = cast("Any", pool.provider).hooks(url)
+        return queue
+    from winboot.hook.azure_queue import AzureQueue
+
+    return AzureQueue(cast("Any", pool.provider), work, context.connect, context.stop.wait, log, every=every)
 
 
 def _run(worker: Worker) -> None:
@@ -87,17 +122,24 @@ def _finishing(context: RunContext) -> RunContext:
     return replace(context, stop=Stop())
 
 
-def _cloud_file(inventory: Path) -> Path:
+def _cloud_file(inventory: Path, queue: str) -> Path:
+    """The inventory, where it and the queue fit each other."""
     from winboot.cloud.settings import provider_of
-    from winboot.errors import UsageError
 
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
-    if provider_of(inventory) != "aws":
+    cloud = provider_of(inventory)
+    if cloud is None:
         raise UsageError(
-            f"{inventory}: only AWS has a queue of lifecycle hooks",
-            hint="Name a *.aws.yaml with --inventory.",
+            f"{inventory}: a static inventory has no groups that start machines",
+            hint="Name a *.aws.yaml or a *.azure.yaml with --inventory.",
         )
+    if cloud == "aws" and not queue:
+        raise UsageError(
+            "--queue is missing", hint="It is the URL of the queue that the lifecycle hooks write to."
+        )
+    if cloud == "azure" and queue:
+        raise UsageError("--queue is for AWS alone", hint="Azure has scheduled events; leave the option out.")
     return inventory
 
 

@@ -129,11 +129,35 @@ def _run(
     ):
         chosen = _existing(specs, context) if command == "repair" else specs
         result = join_nodes(chosen, context, tuned(options), command=command)
+        _forward(inventory, chosen, context, {one.node for one in result.nodes if one.ready})
     show(result, output)
     code = reporting.exit_code(result, context.stop)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
     raise typer.Exit(code)
+
+
+def _forward(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, ready: set[str]) -> None:
+    """`routes` of a cloud inventory: the cloud's network carries the packets of the pods of each node that is Ready."""
+    from winboot.cloud.settings import provider_of
+
+    if provider_of(inventory) is None:
+        return
+    from winboot import cloud_routes
+    from winboot.cloud.pool import Pool
+
+    pool = Pool.read(inventory)
+    chosen = {
+        spec.machine.provider_id: spec
+        for spec in specs
+        if spec.node.name in ready and cloud_routes.may_write(spec.network.solution.id, pool.file)
+    }
+    for host, identity in pool.asked() if chosen else ():
+        spec = chosen.get(identity.provider_id)
+        cluster = context.cluster(spec) if spec is not None else None
+        if spec is not None and cluster is not None:
+            for said in cloud_routes.settle(pool.provider, host, spec, cluster, pool.file):
+                context.listener.say(spec.node.name, said)
 
 
 def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, drain_timeout: float) -> None:

@@ -7,20 +7,43 @@ from typing import Annotated
 import typer
 
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
+from winboot.errors import UsageError
 
 
 def manifests(
     name: Annotated[str, typer.Argument(help="Which one; without a name they are listed.")] = "",
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
+    image: Annotated[
+        str, typer.Option("--image", help="hook: the image made from docs/examples/hook/Containerfile.")
+    ] = "",
+    queue: Annotated[str, typer.Option("--queue", help="hook on AWS: URL of the SQS queue.")] = "",
+    identity: Annotated[
+        str,
+        typer.Option("--identity", help="hook: ARN of an IAM role, or client id of a managed identity."),
+    ] = "",
+    namespace: Annotated[
+        str, typer.Option("--namespace", help="hook: where it runs and keeps its claims.")
+    ] = "winboot-system",
+    self_registering: Annotated[
+        bool, typer.Option("--self-registering", help="hook: machines join by themselves.")
+    ] = False,
 ) -> None:
-    """Print RBAC, RuntimeClasses, the flannel ConfigMap and more, made from what the inventory's nodes are."""
+    """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, made from what the inventory's nodes are."""
+    from winboot.hook_manifest import WHY, HookPod, hook_manifest
     from winboot.manifests import MANIFESTS, manifest
 
     if not name:
-        width = max(len(one.name) for one in MANIFESTS)
-        for one in MANIFESTS:
-            typer.echo(f"{one.name.ljust(width)}  {one.why}")
+        listed = [*((one.name, one.why) for one in MANIFESTS), ("hook", WHY)]
+        width = max(len(each) for each, _ in listed)
+        for each, why in listed:
+            typer.echo(f"{each.ljust(width)}  {why}")
+        return
+    if name == "hook":
+        if not image:
+            raise UsageError("--image is missing", hint="Build one from docs/examples/hook/Containerfile.")
+        pod = HookPod(inventory, image, queue, identity, namespace, self_registering)
+        typer.echo(hook_manifest(pod), nl=False)
         return
     from winboot.cli.targets import load_targets
 

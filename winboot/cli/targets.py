@@ -127,10 +127,14 @@ class Clusters:
 
 @contextmanager
 def run_context(
-    specs: Sequence[NodeSpec], listener: Listener, keep: Keep | None = None
+    specs: Sequence[NodeSpec],
+    listener: Listener,
+    keep: Keep | None = None,
+    *,
+    in_cluster: bool = False,
 ) -> Iterator[tuple[RunContext, Tune]]:
     """The context of one run; `keep` is told of each node that ends. Ctrl-C and SIGTERM ask the nodes' work to stop at its
-    next safe point.
+    next safe point. With `in_cluster`, the service account of the pod is used where no kubeconfig is named.
     """
     from winboot.join import RunContext
     from winboot.journal import default_folder
@@ -138,7 +142,7 @@ def run_context(
     from winboot.transport.logins import Logins
 
     stop = Stop()
-    clusters = Clusters(stop.wait)
+    clusters = Clusters(stop.wait, in_cluster=in_cluster)
     logins = Logins()
     context = RunContext(
         connect=lambda spec: open_transport(spec, logins),

@@ -64,6 +64,9 @@ class AwsHooks:
             )
         return next((str(one["LifecycleState"]) for one in answer["AutoScalingInstances"]), "")
 
+    def begin(self, action: HookAction) -> None:
+        """Nothing: an instance that waits for its hook is neither repaired nor chosen by a scale-in."""
+
     def heartbeat(self, action: HookAction) -> None:
         """Ask for more time."""
         with translated(f"sending the heartbeat of {action.instance}"):

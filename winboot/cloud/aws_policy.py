@@ -25,6 +25,14 @@ class Right:
     resource: Literal["*", "tagged", "queue"] = "*"
 
 
+# Where each service says what its actions are, what they can be narrowed to, and by which condition keys.
+_REFERENCE: Final = "https://docs.aws.amazon.com/service-authorization/latest/reference/"
+SOURCES: Final = {
+    "autoscaling": _REFERENCE + "list_amazonec2autoscaling.html",
+    "ec2": _REFERENCE + "list_amazonec2.html",
+    "sqs": _REFERENCE + "list_amazonsqs.html",
+}
+
 RIGHTS: Final = (
     Right("ec2:DescribeInstances", "inventory", "which machines there are"),
     Right("ec2:GetPasswordData", "password", "password: {ec2_key: …}", "tagged"),

@@ -49,6 +49,8 @@ NETWORK_API: Final = "2024-05-01"
 # (learn.microsoft.com/dotnet/api …MockableNetworkResourceGroupResource: default 2018-10-01).
 SCALE_SET_NETWORK_API: Final = "2018-10-01"
 _NAME: Final = "Azure"
+# On an instance that winboot protects while it works on it.
+PROTECTED_TAG: Final = "winboot-protected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Repairs:
 
 @dataclass(frozen=True, slots=True)
 class ScaleSet:
-    """A scale set, as far as winboot acts on it. `notice` is how long a terminate event waits (PT10M; empty: no event)."""
+    """A scale set, as far as winboot acts on it. `notice` is how long a terminate event waits (PT10M; empty: no event);
+    with `one_placement_group` each of its machines sees the events of all."""
 
     group: str
     name: str
@@ -70,6 +73,7 @@ class ScaleSet:
     capacity: int
     repairs: Repairs
     notice: str = ""
+    one_placement_group: bool = False
 
 
 _STATES: Final[dict[str, State]] = {
@@ -271,6 +275,7 @@ class Azure:
                 action=str(_at(policy, "repairAction") or ""),
             ),
             notice=str(_at(notice, "notBeforeTimeout") or "") if _at(notice, "enable") else "",
+            one_placement_group=_at(properties, "singlePlacementGroup") is True,
         )
 
     # What can be done to it. Each call comes back when Azure says that it is done.
@@ -337,6 +342,9 @@ class Azure:
                 "protectFromScaleIn": protected,
                 "protectFromScaleSetActions": protected,
             }
+            # Whose protection it is: a worker that follows a killed one takes away winboot's alone.
+            others = {key: value for key, value in (_at(one, "tags") or {}).items() if key != PROTECTED_TAG}
+            one["tags"] = {**others, PROTECTED_TAG: "true"} if protected else others
             self._finish(vms.begin_update(resource.group, resource.scale_set, resource.name, one), what)
 
     def set_repairs(self, group: str, name: str, *, running: bool) -> None:
@@ -445,6 +453,7 @@ def _host(one: Any, statuses: Mapping[str, str], interfaces: list[dict[str, Any]
             # Words of our own.
             "orchestration": "uniform" if resource.scale_set else "flexible" if group else "",
             "protected": bool(_at(properties, "protectionPolicy", "protectFromScaleIn")),
+            "protected_by_winboot": PROTECTED_TAG in tags,
             "network_interfaces": interfaces,
         },
     )

@@ -10,7 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Part = Literal["inventory", "check", "repair", "protect"]
+Part = Literal["inventory", "check", "hook", "repair", "protect"]
+PARTS: Final[tuple[Part, ...]] = ("inventory", "check", "hook", "repair", "protect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +23,37 @@ class Action:
     why: str
 
 
+# Where each resource provider says what its operations are.
+_REFERENCE: Final = "https://learn.microsoft.com/azure/role-based-access-control/permissions/"
+SOURCES: Final = {
+    "Microsoft.Compute": _REFERENCE + "compute#microsoftcompute",
+    "Microsoft.Network": _REFERENCE + "networking#microsoftnetwork",
+}
+
 ACTIONS: Final = (
-    Action("Microsoft.Compute/virtualMachines/read", ("inventory", "check", "repair"), "list the machines"),
-    Action("Microsoft.Compute/virtualMachineScaleSets/read", ("inventory", "repair"), "list the scale sets"),
+    Action(
+        "Microsoft.Compute/virtualMachines/read",
+        ("inventory", "check", "hook", "repair"),
+        "list the machines",
+    ),
+    Action(
+        "Microsoft.Compute/virtualMachineScaleSets/read",
+        ("inventory", "hook", "repair"),
+        "list the scale sets; their repairs and their notice",
+    ),
     Action(
         "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read",
-        ("inventory", "check", "repair", "protect"),
+        ("inventory", "check", "hook", "repair", "protect"),
         "list the instances of Uniform scale sets",
     ),
-    Action("Microsoft.Network/networkInterfaces/read", ("inventory", "check"), "addresses and IP forwarding"),
+    Action(
+        "Microsoft.Network/networkInterfaces/read",
+        ("inventory", "check", "hook"),
+        "addresses and IP forwarding",
+    ),
     Action(
         "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces/read",
-        ("inventory", "check"),
+        ("inventory", "check", "hook"),
         "the same for Uniform scale sets",
     ),
     Action("Microsoft.Network/virtualNetworks/subnets/read", ("check",), "which route table a node has"),
@@ -45,11 +65,13 @@ ACTIONS: Final = (
     Action("Microsoft.Compute/virtualMachineScaleSets/delete/action", ("repair",), "repair --by replace"),
     Action("Microsoft.Compute/virtualMachineScaleSets/write", ("repair",), "the new instance of a replace"),
     Action(
-        "Microsoft.Compute/locations/operations/read", ("repair", "protect"), "wait until a change is done"
+        "Microsoft.Compute/locations/operations/read",
+        ("hook", "repair", "protect"),
+        "wait until a change is done",
     ),
     Action(
         "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/write",
-        ("protect",),
+        ("hook", "protect"),
         "protect an instance from scale-in while winboot works on it",
     ),
     Action(

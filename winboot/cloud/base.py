@@ -159,15 +159,6 @@ class Provider(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A message as a queue gave it. `handle` is what deletes it, `received` how often it was delivered."""
-
-    handle: str
-    body: str
-    received: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class HookAction:
     """One machine of a group that waits: to be let in (`launch`) or to be let go (`terminate`)."""
 
@@ -176,6 +167,19 @@ class HookAction:
     group: str
     hook: str
     token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as a queue gave it. `handle` is what deletes it, `received` how often it was delivered.
+
+    `action` is what it asks for, where the cloud says so by its state and not by a text in `body`.
+    """
+
+    handle: str
+    body: str
+    received: int = 1
+    action: HookAction | None = None
 
 
 class HookQueue(Protocol):
@@ -195,6 +199,10 @@ class HookQueue(Protocol):
 
     def state(self, action: HookAction) -> str:
         """The cloud's word for where the machine is (`Pending:Wait`); empty where its group no longer has it."""
+        ...
+
+    def begin(self, action: HookAction) -> None:
+        """The machine is worked on from now on: keep the cloud's own repairs and scale-in away from it."""
         ...
 
     def heartbeat(self, action: HookAction) -> None:

@@ -95,6 +95,10 @@ class CloudFile(Model):
     defaults: Any = Field(
         default=None, description="as in an inventory: os, connection, sections of the profile"
     )
+    routes: Literal["auto", "winboot", "none"] = Field(
+        default="none",
+        description="who routes to pods: winboot; auto: winboot unless a route controller does; none",
+    )
     settings: Any = Field(
         default=None, description="per group what it sets: {region_eu: {os: …, connection: …}}"
     )
@@ -165,6 +169,10 @@ class AwsFile(CloudFile):
         default=(), description="queries; their machines are left out"
     )
     strict_permissions: bool = Field(default=True, description="false: a region that refuses is a warning")
+    routes: Literal["auto", "winboot", "none"] = Field(
+        default="auto",
+        description="source/destination check and routes to pods: winboot; auto: winboot unless a route controller does; none",
+    )
 
     def connection(self) -> dict[str, Any]:
         """Regions, profile and the cluster's tag."""
@@ -208,6 +216,9 @@ class AzureFile(CloudFile):
         "plain_host_names": "nothing: names are those of `hostnames`",
     }
 
+    routes: Literal["none"] = Field(
+        default="none", description="none: the cloud controller manager writes Azure's route tables"
+    )
     subscription_id: str = Field(default="", description="default: AZURE_SUBSCRIPTION_ID")
     include_vm_resource_groups: OneOrMany[str] = Field(
         default=("*",), description="resource groups of virtual machines and Flexible scale sets; * is all"

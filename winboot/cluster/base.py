@@ -41,6 +41,7 @@ class NodeFacts:
     operating_system: str
     unschedulable: bool = False
     provider_id: str = ""
+    network_reason: str = ""  # of the condition NetworkUnavailable, which a cloud's route controller writes
 
     def has_taint(self, key: str) -> bool:
         """Whether a taint with this key is on the node."""

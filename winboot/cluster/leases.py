@@ -14,6 +14,7 @@ from lightkube.resources.coordination_v1 import Lease
 
 from winboot.cluster.claims import Claim
 from winboot.cluster.failures import status_of, translated
+from winboot.errors import ClusterConflict
 
 _LABELS: Final = {"app.kubernetes.io/managed-by": "winboot", "winboot.io/kind": "claim"}
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9.-]")
@@ -45,7 +46,13 @@ class LightkubeLeases:
     def renew(self, claim: Claim) -> Claim:
         """See `Leases`."""
         with translated(f"renewing the claim on {claim.node}", self._server):
-            return _claim(claim.node, self._client.replace(self._lease(claim)))
+            try:
+                return _claim(claim.node, self._client.replace(self._lease(claim)))
+            except httpx2.HTTPStatusError as error:
+                if status_of(error) != 404:
+                    raise
+        # Taken over, worked on and given back, while we slept.
+        raise ClusterConflict(f"the claim on {claim.node} is gone", hint="Another worker has had it.")
 
     def delete(self, node: str) -> None:
         """See `Leases`."""

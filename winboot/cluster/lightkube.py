@@ -621,6 +621,7 @@ def node_facts(node: Node) -> NodeFacts:
         operating_system=info.operatingSystem if info is not None else "",
         unschedulable=bool(spec is not None and spec.unschedulable),
         provider_id=(spec.providerID if spec is not None else None) or "",
+        network_reason=next((c.reason or "" for c in conditions if c.type == "NetworkUnavailable"), ""),
     )
 
 

@@ -47,6 +47,16 @@ HOUSEKEEPING: Final = (
     Need("list", "secrets", why="bootstrap tokens that a killed run has left behind", namespace=SYSTEM),
 )
 
+# For `winboot hook serve`, whose machines come and go.
+HOOK: Final = (
+    Need("list", "nodes", why="the Node of a machine, by its provider id"),
+    Need("delete", "nodes", why="the Node of a machine that ends"),
+)
+CLAIMS: Final = tuple(
+    Need(verb, "leases", "coordination.k8s.io", why="one worker a machine")
+    for verb in ("get", "create", "update", "delete")
+)
+
 
 def needed(*, mints: bool, drains: bool) -> tuple[Need, ...]:
     """What a join cannot do without."""

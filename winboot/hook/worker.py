@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -54,8 +55,8 @@ class Worker:
 
     @property
     def healthy(self) -> bool:
-        """Whether the loop has gone round in the last two minutes."""
-        return time.monotonic() - self._ticked < 120.0
+        """Whether the loop has gone round in the last five minutes: a metadata service may take two for its first answer."""
+        return time.monotonic() - self._ticked < 300.0
 
     def run(self) -> None:
         """Receive until `stop` is requested; then finish what is held."""
@@ -85,8 +86,9 @@ class Worker:
             return []
         try:
             return self.queue.receive(most, self.settings.visibility)
-        except CloudError as error:
-            self.log("the queue does not answer", problem=error.problem)
+        except WinbootError as error:
+            # Azure's queue asks cloud, cluster and machines: none of them ends the worker.
+            self.log("nothing received", problem=error.problem, hint=error.hint)
             self.stop.wait(self.settings.pause)
             return []
 
@@ -97,7 +99,7 @@ class Worker:
 
     def handle(self, letter: Letter) -> str:
         """Do all that one message asks for; gives what became of it. An error leaves it in the queue."""
-        found = parse(letter.body)
+        found = letter.action or parse(letter.body)
         kind = "other" if isinstance(found, Nothing) else found.kind
         started = time.monotonic()
         try:
@@ -129,26 +131,46 @@ class Worker:
         if claim is None:
             self.log("left to the worker that holds it", node=target.spec.node.name, **about)
             return "held"
-        with Keeper(self, letter, action, leases, claim) as keeper, self.metrics.held.track_inprogress():
-            self.log("begun", node=target.spec.node.name, **about)
-            outcome = self._worked(action, target, keeper)
-        if keeper.lost or (not outcome.good and self.stop.requested):
-            # Whoever holds it now answers; an interrupted join is not a failed one.
-            self.log("left in the queue", reason=outcome.reason, node=target.spec.node.name, **about)
+        keeper = Keeper(self, letter, action, leases, claim)
+        try:
+            with keeper, self.metrics.held.track_inprogress():
+                self.log("begun", node=target.spec.node.name, taken_over=claim.transitions > 0, **about)
+                outcome = self._worked(action, target, keeper)
+        except WinbootError:
+            keeper.release()
+            raise
+        return self._answered(letter, action, target, keeper, outcome, about)
+
+    def _worked(self, action: HookAction, target: Target, keeper: Keeper) -> Outcome:
+        self.queue.begin(action)
+        if action.kind == "launch":
+            # Whoever had it before may be paused, not dead: the node's fence refuses it when it wakes up.
+            return self.work.launch(target, lambda: keeper.lost, take_over=keeper.claim.transitions > 0)
+        return self.work.terminate(target)
+
+    def _answered(
+        self,
+        letter: Letter,
+        action: HookAction,
+        target: Target,
+        keeper: Keeper,
+        outcome: Outcome,
+        about: dict[str, Any],
+    ) -> str:
+        """The answer to the cloud, then the claim, and last the message."""
+        node = target.spec.node.name
+        # A worker that was paused learns only now that the machine is another one's: that one answers.
+        if not keeper.holds() or (not outcome.good and self.stop.requested):
+            # An interrupted join is not a failed one.
+            keeper.release()
+            self.log("left in the queue", reason=outcome.reason, node=node, **about)
             return "left"
         result = "CONTINUE" if outcome.good else "ABANDON"
         waited = self.queue.complete(action, result)
-        self.log(
-            "done", result=result, reason=outcome.reason, waited=waited, node=target.spec.node.name, **about
-        )
-        leases.delete(target.spec.node.name)
+        self.log("done", result=result, reason=outcome.reason, waited=waited, node=node, **about)
+        keeper.release()
         self.queue.delete(letter)
         return result.lower()
-
-    def _worked(self, action: HookAction, target: Target, keeper: Keeper) -> Outcome:
-        if action.kind == "launch":
-            return self.work.launch(target, lambda: keeper.lost)
-        return self.work.terminate(target)
 
     def _stale(self, letter: Letter, action: HookAction, about: dict[str, Any]) -> str:
         """It was answered already, or its time is over: a message delivered twice, or late."""
@@ -176,7 +198,7 @@ class Keeper:
         self, worker: Worker, letter: Letter, action: HookAction, leases: Leases, claim: Claim
     ) -> None:
         self._worker, self._letter, self._action = worker, letter, action
-        self._leases, self._claim = leases, claim
+        self._leases, self.claim = leases, claim
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name=f"keeper-{action.instance}", daemon=True)
         self.lost = False
@@ -191,6 +213,23 @@ class Keeper:
         self._ended.set()
         self._thread.join()
 
+    def holds(self) -> bool:
+        """Whether the claim is ours, asked now: renewed, nobody else can take it for its whole duration."""
+        if not self.lost:
+            with suppress(ClusterConflict):
+                self._renew()
+        return not self.lost
+
+    def release(self) -> None:
+        """Give the claim back, where it is still ours. That it cannot be is no harm: it is over after its duration."""
+        try:
+            if self.holds():
+                self._leases.delete(self.claim.node)
+        except ClusterError as error:
+            self._worker.log(
+                "a claim was not given back", instance=self._action.instance, problem=error.problem
+            )
+
     def _loop(self) -> None:
         while not self._ended.wait(self._worker.settings.heartbeat):
             for keep in (self._renew, self._extend, self._beat):
@@ -203,7 +242,7 @@ class Keeper:
 
     def _renew(self) -> None:
         try:
-            self._claim = self._leases.renew(self._claim)
+            self.claim = self._leases.renew(self.claim)
         except ClusterConflict:
             self.lost = True
             self._ended.set()

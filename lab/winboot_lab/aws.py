@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,17 +21,16 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
-import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from moto.autoscaling.models import FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core import DEFAULT_ACCOUNT_ID  # type: ignore[attr-defined]
 from moto.core.responses import EmptyResult
 from moto.ec2.models import amis
 from moto.ec2.models.windows import WindowsBackend
-from moto.moto_api._internal import moto_api_backend
+from moto.moto_api._internal import moto_api_backend  # type: ignore[attr-defined]
 from moto.server import ThreadedMotoServer
 
 REGION = "eu-west-1"
@@ -272,13 +273,30 @@ def validation_error(text: str) -> Exception:
 
 
 @contextmanager
-def aws_site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsSite]:
-    """A server on loopback, the environment that points to it, and an empty account."""
+def aws_site(folder: Path) -> Iterator[AwsSite]:
+    """A server on loopback, the environment that points to it, and an empty account; all of it ends with the context."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     endpoint = f"http://{host}:{port}"
-    for name, value in {
+    # A line for each request is no news.
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    try:
+        with (
+            patch.dict(os.environ, environment(endpoint, folder)),
+            patch.object(amis, "AMIS", list(IMAGES.values())),
+        ):
+            moto_api_backend.reset()
+            site = AwsSite(endpoint, folder, rsa.generate_private_key(65537, 2048))
+            with gaps_closed(site):
+                yield site
+    finally:
+        server.stop()
+
+
+def environment(endpoint: str, folder: Path) -> dict[str, str]:
+    """What leads an AWS SDK to the server and to nothing else."""
+    return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
@@ -287,15 +305,6 @@ def aws_site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsSite]
         "AWS_CONFIG_FILE": str(folder / "no-config"),
         "AWS_SHARED_CREDENTIALS_FILE": str(folder / "no-credentials"),
         "WINBOOT_STATE": str(folder / "state"),
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(amis, "AMIS", list(IMAGES.values()))
-    # Its meaning for moto: load no more than AMIS.
-    monkeypatch.setenv("MOTO_AMIS_PATH", "set")
-    moto_api_backend.reset()
-    site = AwsSite(endpoint, folder, rsa.generate_private_key(65537, 2048))
-    try:
-        with gaps_closed(site):
-            yield site
-    finally:
-        server.stop()
+        # Its meaning for moto: load no more than AMIS.
+        "MOTO_AMIS_PATH": "set",
+    }

@@ -1,0 +1,351 @@
+"""`winboot hook` when things go wrong: killed before each of its calls, messages twice and out of order, throttling, a
+machine that never boots, another cluster's machine, a worker that was paused, SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite
+
+from tests.cloud.hook_bench import Bench, Killed, Tap, Tapped, a_bench
+from winboot.errors import CloudUnreachable
+
+
+@pytest.fixture
+def bench(aws: AwsSite) -> Iterator[tuple[AwsSite, Bench]]:
+    with a_bench(aws.folder, "pool.aws.yaml", regions=["eu-west-1"], cluster="prod") as made:
+        aws.group("pool", aws.network())
+        yield aws, made
+
+
+def queue(aws: AwsSite, bench: Bench) -> Any:
+    """The hooks' queue, asked without waiting."""
+    provider: Any = bench.work(Tap()).pool.provider
+    found = provider.hooks(aws.queue())
+    found._long_poll = 0
+    return found
+
+
+def in_service(aws: AwsSite) -> list[str]:
+    return [one for one, state in aws.states("pool").items() if state == "InService"]
+
+
+def test_a_group_goes_from_0_to_3_to_1_and_every_message_comes_twice(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.copies = 2
+    aws.scale("pool", 3)
+    worker = made.worker(queue(aws, made))
+
+    outcomes = made.drive(worker)
+
+    assert sorted(outcomes) == ["continue"] * 3 + ["stale"] * 3
+    assert len(in_service(aws)) == len(made.open_nodes()) == 3
+    aws.scale("pool", 1)
+    assert sorted(made.drive(worker)) == ["continue"] * 2 + ["stale"] * 2
+    assert len(aws.states("pool")) == len(made.nodes()) == 1
+    assert made.leases() == []
+
+
+def calls_of(aws: AwsSite, made: Bench, size: int) -> int:
+    """How many calls one message of this scaling costs."""
+    aws.scale("pool", size)
+    tap = Tap()
+    assert made.drive(made.worker(queue(aws, made), tap=tap)) == ["continue"]
+    return len(tap.calls)
+
+
+def killed_at(made: Bench, aws: AwsSite, at: int) -> None:
+    """A worker that dies before its call number `at`, and what its process leaves behind."""
+    tap = Tap(die_at=at)
+    worker = made.worker(queue(aws, made), tap=tap)
+    with pytest.raises(Killed):
+        made.drive(worker)
+
+
+def kill_everywhere(aws: AwsSite, made: Bench, step: int, start: int = 1) -> int:
+    """Scale out and in once for each place, and kill the worker there both times; gives the number of places."""
+    out, back = calls_of(aws, made, 1), calls_of(aws, made, 0)
+    for at in range(start, max(out, back) + 1, step):
+        aws.completed.clear()
+        aws.scale("pool", 1)
+        (instance,) = aws.states("pool")
+        if at <= out:
+            killed_at(made, aws, at)
+        made.drive(made.worker(queue(aws, made), "next"))
+        assert aws.completed == [(instance, "CONTINUE")], at
+        assert in_service(aws) == [instance], at
+        assert len(made.open_nodes()) == 1, at
+
+        aws.scale("pool", 0)
+        if at <= back:
+            killed_at(made, aws, at)
+        made.drive(made.worker(queue(aws, made), "next"))
+        assert aws.completed == [(instance, "CONTINUE")] * 2, at
+        assert made.nodes() == [] and aws.states("pool") == {}, at
+    return out
+
+
+# A sample; `make fuzz` tries every place.
+def test_a_worker_that_is_killed_anywhere_is_followed_by_one_that_ends_the_work(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    assert kill_everywhere(*bench, step=9, start=2) > 15
+
+
+@pytest.mark.nightly
+def test_a_worker_that_is_killed_before_each_of_its_calls_loses_nothing(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    assert kill_everywhere(*bench, step=1) > 15
+
+
+def test_messages_may_come_out_of_order(bench: tuple[AwsSite, Bench]) -> None:
+    """The end of a machine comes before its beginning: it is drained, and the older message finds nobody waiting."""
+    aws, made = bench
+    aws.scale("pool", 1)
+    hooks = queue(aws, made)
+    (launch,) = hooks.receive(10, 600)
+    aws.client("autoscaling").complete_lifecycle_action(
+        LifecycleHookName="launching",
+        AutoScalingGroupName="pool",
+        InstanceId=next(iter(aws.states("pool"))),
+        LifecycleActionResult="CONTINUE",
+    )
+    aws.scale("pool", 0)
+    worker = made.worker(hooks)
+
+    assert made.drive(worker) == ["continue"]
+    assert worker.handle(launch) == "stale"
+    assert made.nodes() == [] and [result for _, result in aws.completed] == ["CONTINUE"] * 2
+
+
+def test_a_test_message_and_nonsense_are_deleted(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.send({"Service": "AWS Auto Scaling", "Event": "autoscaling:TEST_NOTIFICATION"})
+    aws.send({"LifecycleTransition": "autoscaling:SOMETHING_NEW"})
+
+    assert made.drive(made.worker(queue(aws, made))) == ["ignored", "ignored"]
+
+
+def test_an_instance_that_nobody_knows_is_forgotten_after_some_deliveries(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    """Its group says that it waits, and EC2 does not show it yet: it is asked for again, a few times."""
+    aws, made = bench
+    aws.scale("pool", 1)
+    (instance,) = aws.states("pool")
+    hooks = queue(aws, made)
+    hooks.state = lambda action: "Pending:Wait"
+    aws.client("ec2").terminate_instances(InstanceIds=[instance])
+    worker = made.worker(hooks, gone_after=3)
+    worker.work.host = lambda instance: None  # type: ignore[method-assign]
+
+    assert made.drive(worker) == ["unknown", "unknown", "gone"]
+
+
+def test_throttling_leaves_the_message_and_the_next_delivery_does_the_work(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    tap = Tap()
+    worker = made.worker(queue(aws, made), tap=tap)
+
+    def throttled() -> None:
+        raise CloudUnreachable("AWS: RequestLimitExceeded", hint="try again")
+
+    for call in ("queue.state", "queue.complete"):
+        tap.before[call] = throttled
+        (letter,) = worker.queue.receive(1, 0)
+        assert worker.handle(letter) == "error"
+        assert list(aws.states("pool").values()) == ["Pending:Wait"]
+    made.pass_time()
+
+    assert made.drive(worker)[-1] == "continue"
+    assert [one["problem"] for one in made.said(worker) if one["message"] == "left in the queue"] == [
+        "AWS: RequestLimitExceeded"
+    ] * 2
+
+
+def test_the_sdk_itself_waits_when_aws_asks_it_to(bench: tuple[AwsSite, Bench]) -> None:
+    """Two answers RequestLimitExceeded of the wire: botocore's adaptive mode asks again, the worker sees nothing."""
+    from botocore.awsrequest import AWSResponse
+
+    aws, made = bench
+    aws.scale("pool", 1)
+    work = made.work(Tap())
+    provider: Any = work.pool.provider
+    left = [2]
+
+    class Raw:
+        """A body as urllib3 gives it."""
+
+        def stream(self, **how: Any) -> Iterator[bytes]:
+            yield b"<Response><Errors><Error><Code>RequestLimitExceeded</Code></Error></Errors></Response>"
+
+    def answer(**request: Any) -> Any:
+        if not left[0]:
+            return None
+        left[0] -= 1
+        return AWSResponse("http://localhost", 503, {}, Raw())
+
+    provider.calls.events().register("before-send.ec2", answer)
+    hooks = provider.hooks(aws.queue())
+    hooks._long_poll = 0
+
+    assert made.drive(made.worker(hooks, work=work)) == ["continue"]
+    assert left == [0]
+
+
+def test_a_machine_that_never_boots_is_abandoned_with_the_reason(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    made.dead = 1
+    aws.scale("pool", 1)
+    worker = made.worker(queue(aws, made))
+
+    assert made.drive(worker) == ["abandon"]
+    (done,) = [one for one in made.said(worker) if one["message"] == "done"]
+    assert (done["result"], "connection refused" in done["reason"]) == ("ABANDON", True)
+    assert aws.states("pool") == {} and made.nodes() == [] and made.leases() == []
+
+
+def test_another_clusters_instance_is_left_alone(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.group("theirs", aws.network(), cluster="kubernetes.io/cluster/other")
+    aws.scale("theirs", 1)
+
+    assert set(made.drive(made.worker(queue(aws, made)), rounds=3)) == {"foreign"}
+    assert list(aws.states("theirs").values()) == ["Pending:Wait"]
+    assert aws.completed == [] and made.machines == {} and made.leases() == []
+
+
+def test_a_worker_that_was_paused_is_refused_and_answers_nothing(bench: tuple[AwsSite, Bench]) -> None:
+    """It stops in the middle of a change; another one takes the claim over and raises the fence; it wakes up."""
+    aws, made = bench
+    aws.scale("pool", 1)
+    asleep, awake, tap = threading.Event(), threading.Event(), Tap()
+
+    def sleep() -> None:
+        asleep.set()
+        assert awake.wait(30)
+
+    hooks = queue(aws, made)
+    paused = made.worker(hooks, "paused", tap=tap)
+    # The answer is what it was about to send.
+    tap.before["cluster.lift_taint"] = sleep
+    (letter,) = paused.queue.receive(1, 0)
+    outcome: list[str] = []
+    thread = threading.Thread(target=lambda: outcome.append(paused.handle(letter)))
+    thread.start()
+    assert asleep.wait(30)
+    other = made.worker(hooks, "other")
+
+    assert made.drive(other) == ["held", "continue"]
+    (machine,) = made.machines.values()
+    assert [facts["TakeOver"] for facts in machine.facts][-1] is True
+    assert machine.facts[0]["TakeOver"] is False
+    awake.set()
+    thread.join(30)
+
+    assert outcome == ["left"]
+    assert aws.completed == [(next(iter(aws.states("pool"))), "CONTINUE")]
+
+
+def test_a_paused_worker_does_not_give_back_anothers_claim(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    tap = Tap()
+    hooks = queue(aws, made)
+    paused, other = made.worker(hooks, "paused", tap=tap), made.worker(hooks, "other")
+
+    def taken_over() -> None:
+        """The other one has it now, and works."""
+        (target,) = other.work.targets()
+        leases = target.cluster.leases("winboot-system")
+        assert other.claimant.take(leases, target.spec.node.name) is None
+        made.pass_time()
+        assert other.claimant.take(leases, target.spec.node.name) is not None
+
+    tap.before["cluster.lift_taint"] = taken_over
+    (letter,) = paused.queue.receive(1, 0)
+
+    assert paused.handle(letter) == "left"
+    assert len(made.leases()) == 1
+    assert aws.completed == []
+
+
+def test_sigterm_finishes_what_is_held_and_takes_nothing_new(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    tap = Tap()
+    worker = made.worker(queue(aws, made), tap=tap, workers=1)
+    # The signal comes in the middle of the first machine's join, and the group starts another one.
+    tap.before["machine.run"] = lambda: (worker.stop.request(15), aws.scale("pool", 2))  # type: ignore[func-returns-value]
+
+    worker.run()
+
+    states = list(aws.states("pool").values())
+    assert states.count("InService") == 1 and set(states) == {"InService", "Pending:Wait"}
+    assert made.said(worker)[-1]["message"] == "stopped"
+    assert made.leases() == []
+
+
+def test_heartbeats_keep_message_hook_and_claim_while_the_work_lasts(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    (instance,) = aws.states("pool")
+    tap = Tap()
+    worker = made.worker(queue(aws, made), tap=tap, heartbeat=0.02)
+    beaten = threading.Event()
+    tap.before["machine.run"] = lambda: _until(lambda: instance in aws.heartbeats, beaten)
+
+    assert made.drive(worker) == ["continue"]
+    assert beaten.is_set()
+
+
+def _until(done: Any, told: threading.Event) -> None:
+    for _ in range(500):
+        if done():
+            told.set()
+            return
+        threading.Event().wait(0.01)
+
+
+def test_a_node_that_was_made_by_a_worker_that_died_is_not_joined_again(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    """The second worker looks, finds all as wanted, and changes nothing on the machine."""
+    aws, made = bench
+    aws.scale("pool", 1)
+    tap = Tap()
+    first = made.worker(queue(aws, made), tap=tap)
+
+    def die() -> None:
+        tap.dead = True
+        raise Killed
+
+    tap.before["queue.complete"] = die
+    with pytest.raises(Killed):
+        made.drive(first)
+    (machine,) = made.machines.values()
+    before = machine.modes.count("Change")
+
+    assert made.drive(made.worker(queue(aws, made), "next")) == ["held", "continue"]
+    assert machine.modes.count("Change") == before == 1
+
+
+def test_every_line_of_the_log_is_one_json_object_about_a_machine(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    worker = made.worker(queue(aws, made))
+    made.drive(worker)
+
+    begun, done = made.said(worker)
+    assert (begun["message"], done["message"]) == ("begun", "done")
+    assert {"time", "kind", "instance", "group", "node", "result", "reason"} <= set(done)
+    assert json.dumps(done).count("\n") == 0
+    assert LAUNCHING != TERMINATING and isinstance(worker.queue, Tapped)

@@ -1,0 +1,213 @@
+"""A scale set goes from 0 to 3 to 1: ARM is the stand-in (TLS, pages, 429, long operations), the machines are canned.
+
+What Azure says it says by what there is and by scheduled events, so that a killed worker is followed by one that sees the
+same. `tests/cloud/test_hook_azure_lab.py` plays the same story with machines of the lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from winboot_lab.cluster.identity import user
+
+from tests.cloud.azure_arm import SUBSCRIPTION, Arm
+from tests.cloud.azure_fixtures import an_arm, an_azure
+from tests.cloud.hook_bench import Bench, Killed, Tap, a_bench
+from winboot.cloud.azure import Repairs, ScaleSet
+from winboot.cloud.azure_policy import actions
+from winboot.cloud.base import Query
+from winboot.hook import Worker
+from winboot.hook.azure_queue import AzureQueue, seconds_of, unfit
+from winboot.hook.metrics import Log
+
+NOTICE = {
+    "scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
+}
+
+
+@dataclass
+class World:
+    """A scale set without instances, and the cluster."""
+
+    arm: Arm
+    bench: Bench
+    pool: str
+    log: StringIO
+
+    def worker(self, name: str = "one", tap: Tap | None = None, **settings: Any) -> Worker:
+        """A new process: its work, and the queue that sees by it."""
+        tap = tap or Tap()
+        work = self.bench.work(tap, **settings)
+        queue = AzureQueue(
+            self.bench.provider,
+            work,
+            work.context.connect,
+            lambda seconds: False,
+            Log(self.log),
+            every=0.0,
+        )
+        return self.bench.worker(queue, name, tap=tap, work=work)
+
+    def protections(self) -> list[bool]:
+        """What was asked of instances' protection, in order."""
+        policies = [
+            body["properties"].get("protectionPolicy") for _, body in self.arm.bodies if "properties" in body
+        ]
+        return [one["protectFromScaleIn"] for one in policies if one]
+
+    def not_ready(self, name: str) -> None:
+        """The node controller's word on a kubelet that is silent."""
+        self.bench.report(user(f"system:node:{name}", "system:nodes"), name, "", ready=False)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with (
+        an_arm(tmp_path) as (arm, certificate),
+        a_bench(tmp_path, "pool.azure.yaml", subscription_id=SUBSCRIPTION) as bench,
+    ):
+        bench.provider, bench.metadata = an_azure(arm, certificate), arm.metadata
+        pool = arm.add_set("pool", virtualMachineProfile=NOTICE, singlePlacementGroup=True)
+        yield World(arm, bench, pool, StringIO())
+        bench.provider.close()
+        assert not arm.unknown
+
+
+def test_a_scale_set_goes_from_0_to_3_to_1_without_a_command(world: World) -> None:
+    world.arm.scale(world.pool, 3)
+    world.arm.throttled = 1
+    worker = world.worker()
+
+    assert world.bench.drive(worker) == ["continue"] * 3
+    assert sorted(world.bench.open_nodes()) == ["pool000000", "pool000001", "pool000002"]
+    assert world.protections() == [True, False] * 3
+    assert world.bench.drive(worker) == []
+
+    world.arm.scale_in(world.pool, 1)
+    assert world.bench.drive(worker) == ["continue"] * 2
+    assert world.bench.open_nodes() == ["pool000000"]
+    assert len(world.arm.approved) == 2 and world.arm.events == []
+    assert [one["name"] for one in world.arm.children(world.pool)] == ["0"]
+    assert world.bench.leases() == []
+    # Machines outside of scale sets are listed as well, where there are any.
+    alone = {"Microsoft.Network/networkInterfaces/read"}
+    assert world.arm.actions | alone == set(actions(("hook",)))
+
+
+@pytest.mark.parametrize("at", [3, 9, 15, 21])
+def test_a_worker_that_is_killed_is_followed_by_one_that_ends_the_work(world: World, at: int) -> None:
+    world.arm.scale(world.pool, 1)
+    first = world.worker(tap=Tap(die_at=at))
+    with pytest.raises(Killed):
+        world.bench.drive(first)
+    assert world.bench.drive(world.worker("next"))[-1] == "continue"
+    assert world.bench.open_nodes() == ["pool000000"]
+    (host,) = world.bench.provider.hosts(Query())
+    assert (host.data["protected"], host.tags) == (False, {})
+
+    world.arm.scale(world.pool, 2)
+    world.bench.drive(world.worker("third"))
+    world.arm.scale_in(world.pool, 1)
+    with pytest.raises(Killed):
+        world.bench.drive(world.worker("fourth", tap=Tap(die_at=at)))
+    # Killed after the approval, it has left nothing to do.
+    assert world.bench.drive(world.worker("fifth"))[-1:] in (["continue"], [])
+    assert world.bench.open_nodes() == ["pool000000"] and len(world.arm.approved) == 1
+
+
+def test_a_machine_that_never_boots_is_abandoned_and_rests(world: World) -> None:
+    """Azure has no answer to a machine that did not come: it is left, and tried again later."""
+    world.bench.dead = 1
+    world.arm.scale(world.pool, 1)
+    worker = world.worker()
+
+    assert world.bench.drive(worker) == ["abandon"]
+    (done,) = [one for one in world.bench.said(worker) if one["message"] == "done"]
+    assert "connection refused" in done["reason"]
+    assert world.protections() == [True, False]
+    assert world.bench.drive(worker) == []
+    (machine,) = world.bench.machines.values()
+    machine.dead = False
+    assert world.bench.drive(world.worker("after a restart")) == ["continue"]
+
+
+def test_what_a_person_has_protected_stays_protected(world: World) -> None:
+    world.arm.scale(world.pool, 1)
+    (instance,) = world.arm.children(world.pool)
+    instance["properties"]["protectionPolicy"] = {"protectFromScaleIn": True}
+
+    world.bench.drive(world.worker())
+
+    assert world.protections() == []
+
+
+def test_a_node_whose_machine_is_gone_without_notice_is_deleted_when_it_is_silent(world: World) -> None:
+    world.arm.scale(world.pool, 2)
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.scale(world.pool, 1)
+
+    assert world.bench.drive(worker) == []
+    assert len(world.bench.nodes()) == 2
+    world.not_ready("pool000001")
+    assert world.bench.drive(worker) == []
+
+    assert world.bench.open_nodes() == ["pool000000"]
+    assert "gone without notice" in world.log.getvalue()
+
+
+def test_a_machine_that_another_inventory_means_is_left_alone(world: World) -> None:
+    world.arm.add_set("linux", 0)
+    world.arm.add_machine("alone", address="10.1.0.9", os="Linux")
+
+    assert world.bench.drive(world.worker()) == [] and world.bench.machines == {}
+
+
+def test_a_machine_that_joins_by_itself_is_finished_here(world: World) -> None:
+    """Serving certificate, labels and taints, and last the startup taint; no script of winboot runs on it."""
+    world.arm.scale(world.pool, 1)
+    worker = world.worker(self_registering=True)
+    (target,) = worker.work.targets()
+    assert world.bench.drive(worker) == ["abandon"]
+    world.bench.register(target.spec, target.member.identity.provider_id, "uuid")
+
+    assert world.bench.drive(world.worker("two", self_registering=True)) == ["continue"]
+
+    assert world.bench.open_nodes() == ["pool000000"]
+    (node,) = world.bench.nodes()
+    assert "winboot.io/owned" in node["metadata"]["annotations"]
+    requests = world.bench.admin("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests")["items"]
+    assert [one["status"]["conditions"][0]["type"] for one in requests] == ["Approved"]
+    assert [one.modes for one in world.bench.machines.values() if one.modes] == []
+
+
+def test_a_node_of_that_name_that_is_another_machine_is_not_finished(world: World) -> None:
+    world.arm.scale(world.pool, 1)
+    worker = world.worker(self_registering=True)
+    (target,) = worker.work.targets()
+    world.bench.register(target.spec, "azure:///subscriptions/another", "uuid")
+
+    assert world.bench.drive(worker) == ["abandon"]
+    assert world.bench.open_nodes() == []
+
+
+def a_set(**changes: Any) -> ScaleSet:
+    given: dict[str, Any] = {
+        "repairs": Repairs(enabled=True, grace="PT45M", action="Replace"),
+        "notice": "PT10M",
+    }
+    return ScaleSet("rg-pool", "pool", True, 3, **{**given, **changes})
+
+
+def test_a_scale_set_that_works_against_the_hook_is_named() -> None:
+    assert list(unfit(a_set(), 2400.0)) == []
+    (grace,) = unfit(a_set(repairs=Repairs(enabled=True, grace="PT10M")), 2400.0)
+    assert "PT10M" in grace and "2400" in grace
+    (notice,) = unfit(a_set(notice=""), 2400.0)
+    assert "terminateNotificationProfile" in notice
+    assert [seconds_of(text) for text in ("PT10M", "PT1H30M", "PT30S", "", "10")] == [600, 5400, 30, 0, 0]

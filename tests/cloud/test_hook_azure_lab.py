@@ -1,0 +1,119 @@
+"""The story of a scale set with machines of the lab behind its instances: joined over WinRM, drained at a scheduled event.
+
+ARM is the stand-in behind TLS; the metadata service is reached by the machines alone, as in Azure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from winboot_lab.cli.staging import stage
+from winboot_lab.up import Lab, NodePlan
+from winboot_lab.windows.sockets import Request, Response
+
+from tests.cloud.azure_arm import SUBSCRIPTION, Arm
+from tests.cloud.azure_fixtures import an_arm, an_azure
+from tests.cloud.test_hook_azure import NOTICE
+from winboot.cli.hook import _Quiet
+from winboot.cli.targets import run_context
+from winboot.cloud.metadata import ADDRESS
+from winboot.cloud.pool import Pool
+from winboot.cluster.claims import Claimant
+from winboot.hook import Settings, Worker
+from winboot.hook.azure_queue import AzureQueue
+from winboot.hook.metrics import Log
+from winboot.hook.work import NodeWork
+from winboot.join import Options
+from winboot.run import Patience, Stop
+
+INVENTORY = {
+    "subscription_id": SUBSCRIPTION,
+    "profile": "profile.yaml",
+    "compose": {"address": "'127.0.0.1'", "port": "tags['winrm-port']"},
+    "defaults": {
+        "os": "2022",
+        "connection": {
+            "scheme": "http",
+            "auth": "ntlm",
+            "user": ".\\Administrator",
+            "password": {"env": "WINBOOT_LAB_PASSWORD"},
+            "poll_s": 0.05,
+        },
+    },
+}
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Arm, str, Worker, Lab]]:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with (
+        an_arm(tmp_path) as (arm, certificate),
+        Lab(nodes=[NodePlan("win-0", "2022", "10.0.250.10")]) as lab,
+        run_context([], _Quiet()) as (context, _),
+    ):
+        staged = stage(lab, tmp_path / "files")
+        monkeypatch.setenv(staged.password_variable, staged.password)
+        file = tmp_path / "files" / "pool.azure.yaml"
+        file.write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
+
+        def metadata(request: Request) -> Response:
+            status, body = arm.metadata(request.method, bytes(request.body).decode())
+            return Response(status, body.encode())
+
+        lab.world.serve(ADDRESS, 80, metadata)
+        pool = Pool.read(file)
+        pool._opened = an_azure(arm, certificate)
+        options = Options(ready=60.0, patience=Patience(first=0.5, reconnect=30.0))
+        work = NodeWork(pool, context, options, join_timeout=60.0, drain_timeout=5.0, again=0.2)
+        azure: Any = pool.provider
+        queue = AzureQueue(azure, work, context.connect, context.stop.wait, Log(StringIO()), every=0.2)
+        worker = Worker(
+            queue=queue,
+            work=work,
+            claimant=Claimant("worker", lambda: 0.0),
+            leases=lambda target: target.cluster.leases("kube-system"),
+            stop=Stop(),
+            settings=Settings(idle=2.0, heartbeat=5.0),
+            log=Log(StringIO()),
+        )
+        pool_of_azure = arm.add_set("pool", virtualMachineProfile=NOTICE, singlePlacementGroup=True)
+        yield arm, pool_of_azure, worker, lab
+        azure.close()
+        assert not arm.unknown
+
+
+def start(arm: Arm, lab: Lab, scale_set: str, size: int) -> None:
+    """Instances, and a machine of the lab behind each."""
+    arm.scale(scale_set, size)
+    for one in arm.children(scale_set):
+        number = int(one["name"])
+        node = lab.add(NodePlan(f"pool{number:06}", "2022", f"10.0.200.{10 + number}"))
+        one["tags"] = {"winrm-port": str(node.endpoint.http_port)}
+        nic = arm.resources[f"{one['id']}/networkInterfaces/nic".lower()]
+        nic["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"] = f"10.0.200.{10 + number}"
+
+
+def ready(worker: Worker) -> list[str]:
+    (cluster,) = {id(one.cluster): one.cluster for one in worker.work.targets()}.values()
+    return sorted(one.name for one in cluster.nodes() if one.operating_system == "windows" and one.ready)
+
+
+@pytest.mark.nightly
+def test_a_scale_set_goes_from_0_to_3_to_1_with_machines_of_the_lab(
+    scene: tuple[Arm, str, Worker, Lab],
+) -> None:
+    arm, scale_set, worker, lab = scene
+    start(arm, lab, scale_set, 3)
+    worker.run()
+    assert ready(worker) == ["pool000000", "pool000001", "pool000002"]
+
+    arm.scale_in(scale_set, 1)
+    worker.run()
+    assert ready(worker) == ["pool000000"]
+    assert len(arm.approved) == 2 and arm.events == []
+    assert [one["name"] for one in arm.children(scale_set)] == ["0"]
