@@ -10,9 +10,9 @@ from typing import Final
 
 from winboot.cloud.base import CloudHost, Provider
 from winboot.cloud.settings import CloudFile
-from winboot.cloud_check import ROUTED
 from winboot.cluster.base import Cluster, NodeFacts
 from winboot.errors import CloudRefused
+from winboot.networks import Network
 from winboot.spec import NodeSpec
 
 # What the route controller of a cloud controller manager writes as the reason of the condition NetworkUnavailable
@@ -27,7 +27,7 @@ def settle(
 
     Raises CloudError; a refusal only for `routes: winboot`, which `auto` puts into words.
     """
-    if not may_write(spec.network.solution.id, file):
+    if not may_write(spec.network.solution, file):
         return ()
     node = cluster.node(spec.node.name)
     if node is None or not node.pod_cidrs or (file.routes == "auto" and somebody_routes(node)):
@@ -41,9 +41,9 @@ def settle(
         return (f"routes to its pods: {error.problem} ({error.hint})",)
 
 
-def may_write(network: str, file: CloudFile) -> bool:
+def may_write(network: Network, file: CloudFile) -> bool:
     """Whether the file leaves routes to winboot. `auto` writes nothing where no `cluster` says which tables are ours."""
-    if file.routes == "none" or network not in ROUTED:
+    if file.routes == "none" or not network.routed:
         return False
     return file.routes == "winboot" or bool(file.cluster)
 

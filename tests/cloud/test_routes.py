@@ -20,6 +20,7 @@ from winboot.cli.join import _forward
 from winboot.cloud.settings import AwsFile
 from winboot.cluster.base import NodeFacts
 from winboot.errors import CloudRefused
+from winboot.networks import choose
 
 Make = Callable[..., Bench]
 
@@ -141,15 +142,15 @@ def test_auto_says_what_it_may_not_do_and_winboot_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("network", "keys", "may"),
+    ("cni", "mode", "keys", "may"),
     [
-        ("flannel-host-gw", {"cluster": "prod"}, True),
-        ("flannel-host-gw", {}, False),
-        ("flannel-host-gw", {"routes": "winboot"}, True),
-        ("flannel-vxlan", {"cluster": "prod", "routes": "winboot"}, False),
-        ("win-bridge", {"cluster": "prod", "routes": "none"}, False),
+        ("flannel", "host-gw", {"cluster": "prod"}, True),
+        ("flannel", "host-gw", {}, False),
+        ("flannel", "host-gw", {"routes": "winboot"}, True),
+        ("flannel", "vxlan", {"cluster": "prod", "routes": "winboot"}, False),
+        ("win-bridge", None, {"cluster": "prod", "routes": "none"}, False),
     ],
     ids=["auto", "auto without a cluster", "winboot", "overlay", "none"],
 )
-def test_who_may_write(network: str, keys: dict[str, str], may: bool) -> None:
-    assert cloud_routes.may_write(network, AwsFile(**keys)) is may
+def test_who_may_write(cni: str, mode: str | None, keys: dict[str, str], may: bool) -> None:
+    assert cloud_routes.may_write(choose(cni, mode), AwsFile(**keys)) is may

@@ -150,7 +150,7 @@ def _forward(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, re
     chosen = {
         spec.machine.provider_id: spec
         for spec in specs
-        if spec.node.name in ready and cloud_routes.may_write(spec.network.solution.id, pool.file)
+        if spec.node.name in ready and cloud_routes.may_write(spec.network.solution, pool.file)
     }
     for host, identity in pool.asked() if chosen else ():
         spec = chosen.get(identity.provider_id)
