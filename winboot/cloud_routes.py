@@ -30,8 +30,10 @@ def settle(
     if not may_write(spec.network.solution, file):
         return ()
     node = cluster.node(spec.node.name)
-    if node is None or not node.pod_cidrs or (file.routes == "auto" and somebody_routes(node)):
+    if node is None or (file.routes == "auto" and somebody_routes(node)):
         return ()
+    if not node.pod_cidrs:
+        return ("no route was made: the Node has no pod CIDR (does the controller manager allocate them?)",)
     try:
         return provider.ensure_forwarding(host, node.pod_cidrs)
     except CloudRefused as error:

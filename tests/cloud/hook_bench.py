@@ -135,7 +135,9 @@ class CannedMachine(FakeMachine):
         self.bench.register(self.spec, self.provider_id, self.smbios_uuid)
         for _ in range(200):
             request = self.bench.admin("GET", f"{CSRS}/{self.bench.requests[-1]}")
-            if request.get("status", {}).get("conditions"):
+            node = self.bench.admin("GET", f"/api/v1/nodes/{self.spec.node.name}")
+            # flanneld waits for the pod CIDR, the kubelet's step for the certificate.
+            if request.get("status", {}).get("conditions") and node["spec"].get("podCIDR"):
                 return
             time.sleep(0.01)
 

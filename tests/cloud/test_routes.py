@@ -138,7 +138,8 @@ def test_auto_says_what_it_may_not_do_and_winboot_fails(tmp_path: Path) -> None:
     assert "UnauthorizedOperation" in said and "winboot cloud policy aws" in said
     with pytest.raises(CloudRefused):
         settled(tmp_path, Known(), routes="winboot")
-    assert settled(tmp_path, Known(pod_cidrs=())) == ()
+    (none,) = settled(tmp_path, Known(pod_cidrs=()))
+    assert "no pod CIDR" in none
 
 
 @pytest.mark.parametrize(
