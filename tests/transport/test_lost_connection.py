@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from lab_wsman.stage import FAST, NTLM, NTLM_CA, Actor, node, says, transport
+from lab_wsman.stage import FAST, NEGOTIATE, NTLM, NTLM_CA, Actor, node, says, transport
 from winboot_lab.wsman.executor import Ended, SecureText
 from winboot_lab.wsman.faults import Answer, Delay, Drop, Fault, Half, Silence, Trickle
 
@@ -265,3 +265,30 @@ def test_a_service_that_is_starting_is_asked_again(farm, mode):
 
     with transport(farm, machine, mode) as wire:
         assert list(wire.run("anything", {}, {})) == ["done"]
+
+
+@pytest.mark.parametrize("sealed", [NTLM, NEGOTIATE], ids=lambda mode: mode.name)
+@pytest.mark.parametrize("leg", [1, 2, 3, 4])
+def test_a_login_that_was_answered_by_503_begins_anew(farm, leg, sealed):
+    """A booting machine says so at any leg. Gone on with, the half-finished login could not unseal the next answer, and the
+    session that it had opened stayed.
+    """
+    machine = node(farm, says("done"))
+    machine.faults.at(leg, Answer(503))
+
+    with transport(farm, machine, sealed) as wire:
+        assert list(wire.run("anything", {}, {})) == ["done"]
+
+    assert machine.shells == ()
+
+
+@pytest.mark.parametrize("misfortune", [Half(), Drop(handled=True)], ids=["half", "none"])
+def test_a_session_whose_answer_was_lost_is_ended(farm, misfortune):
+    """We chose its id, so that it can be."""
+    machine = node(farm, says("done"))
+    machine.faults.on("Create", misfortune, times=1)
+
+    with transport(farm, machine, NTLM) as wire:
+        assert list(wire.run("anything", {}, {})) == ["done"]
+
+    assert machine.shells == ()

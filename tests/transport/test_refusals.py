@@ -13,6 +13,7 @@ from lab_wsman.stage import (
     BASIC,
     BASIC_CA,
     FAST,
+    NEGOTIATE,
     NEGOTIATE_PINNED,
     NTLM,
     NTLM_CA,
@@ -26,7 +27,7 @@ from lab_wsman.stage import (
 from winboot_lab.wsman.certificates import Authority
 from winboot_lab.wsman.executor import Ended, ErrorRecord
 from winboot_lab.wsman.farm import Farm
-from winboot_lab.wsman.faults import Answer
+from winboot_lab.wsman.faults import Answer, Unsealed
 
 from winboot.errors import (
     AccessDenied,
@@ -144,13 +145,40 @@ def test_kerberos_without_its_library_says_what_is_missing(farm):
         list(wire.run("anything", {}, {}))
 
 
+@pytest.mark.parametrize("envelope_kb", [150, 100, 32])
+def test_a_machine_that_takes_small_messages_gets_small_ones(farm, mode, envelope_kb):
+    """Once the run ended there; the script arrives whole, and runs once."""
+    actor = says("done")
+    machine = node(farm, actor, max_envelope_kb=envelope_kb)
+    script = "# " + "x" * 400_000
+    with transport(farm, machine, mode) as wire:
+        assert list(wire.run(script, {}, {"a": Secret("b")})) == ["done"]
+        assert list(wire.run(script, {}, {})) == ["done"]
+
+    assert [text for text, _ in actor.runs] == [script, script]
+    assert machine.shells == ()
+
+
 def test_a_message_too_big_for_the_machine_is_named(farm, mode):
     """HTTP 413 has no body; the reason is a setting on the machine."""
-    machine = node(farm, says(), max_envelope_kb=100)
+    machine = node(farm, says(), max_envelope_kb=16)
     with transport(farm, machine, mode, timeouts=ONCE) as wire, pytest.raises(ProtocolError) as caught:
         list(wire.run("# " + "x" * 200_000, {}, {}))
 
     assert "MaxEnvelopeSizekb" in caught.value.hint
+
+
+@pytest.mark.parametrize("action", ["Create", "Command", "Receive"])
+@pytest.mark.parametrize("sealed", [NTLM, NEGOTIATE], ids=lambda mode: mode.name)
+def test_an_answer_that_is_not_sealed_is_refused(farm, action, sealed):
+    """Whoever stands in between can write one, and was believed."""
+    machine = node(farm, says("forged"))
+    machine.faults.on(action, Unsealed())
+
+    error = fails(transport(farm, machine, sealed, timeouts=ONCE), ProtocolError)
+
+    assert "not sealed" in str(error)
+    assert machine.shells == ()
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 407, 502])

@@ -44,6 +44,7 @@ from winboot.errors import (
 from winboot.transport.kerberos import KERBEROS_ERRORS, kerberos_error
 
 OPERATION_TIMEOUT: Final = 2150858793
+HTTP_TOO_LARGE: Final = 413
 NO_SUCH_SHELL: Final = 2150858843
 _ACCESS_DENIED: Final = 5
 # Too many shells, too many operations of this user, and a service that is shutting down.
@@ -221,7 +222,7 @@ def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
             )
         case 403:
             return AccessDenied(f"{name}: {user!r} may not use WinRM (HTTP 403)", hint="", node=name)
-        case 413:
+        case 413:  # HTTP_TOO_LARGE
             return ProtocolError(
                 f"{name}: the machine takes no message of this size (HTTP 413)",
                 hint="Raise MaxEnvelopeSizekb there; the default is 500.",

@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 from xml.etree import ElementTree
 
 from pypsrp.complex_objects import PSInvocationState, RunspacePoolState
-from pypsrp.exceptions import WSManFaultError
+from pypsrp.exceptions import WinRMTransportError, WSManFaultError
 from pypsrp.messages import MessageType
 from pypsrp.powershell import Fragment, PowerShell, RunspacePool
 from pypsrp.serializer import TaggedValue
@@ -37,6 +37,7 @@ from spnego.exceptions import SpnegoError
 from winboot.errors import (
     Busy,
     ConnectionLost,
+    ProtocolError,
     RestrictedEndpoint,
     ScriptFailed,
     Unreachable,
@@ -46,12 +47,22 @@ from winboot.errors import (
 from winboot.retry import again
 from winboot.secret import Secret
 from winboot.transport.base import Endpoint, Probe, nobody_waits
-from winboot.transport.failures import ALL_ERRORS, NO_SUCH_SHELL, OPERATION_TIMEOUT, translate
+from winboot.transport.failures import (
+    ALL_ERRORS,
+    HTTP_TOO_LARGE,
+    NO_SUCH_SHELL,
+    OPERATION_TIMEOUT,
+    translate,
+)
 from winboot.transport.probe import PROBE_SCRIPT, read_probe, visible_from_outside
 from winboot.transport.wire import Connection, quieten
 
 _INT32: Final = range(-(2**31), 2**31)
 _MOST_STARTS: Final = 5
+# What a message may have where the 500 KB of PSRP are refused, in bytes: WinRM's own default (150 KB, MaxEnvelopeSizekb in
+# https://learn.microsoft.com/en-us/windows/win32/winrm/installation-and-configuration-for-windows-remote-management), and
+# what even a much smaller setting takes.
+_SMALLER: Final = (150 << 10, 32 << 10)
 # How long each request may take that interrupts a script, in seconds.
 _INTERRUPT_S: Final = 1
 _STREAMS: Final = {
@@ -73,6 +84,8 @@ _RESTRICTED: Final = frozenset(
         "ConversionSupportedOnlyToCoreTypes",
     }
 )
+# [MS-PSRP] 2.2.4: object id, fragment id, flags and length stand before each piece of a message.
+_FRAGMENT_HEADER: Final = 21
 _AGAIN: Final = "Run the command again: it continues where it was."
 
 quieten()
@@ -80,6 +93,10 @@ quieten()
 
 class _NotStarted(Exception):
     """The pipeline has certainly not run, and never will."""
+
+
+class _TooLarge(_NotStarted):
+    """The machine refused a message for its size; the session is as it was, and the next ones are smaller."""
 
 
 class _Pool(RunspacePool):
@@ -96,6 +113,15 @@ class _Pool(RunspacePool):
         self._wire = connection.wire
         self._name = name
         self._expected = (1, 0)
+
+    def take_smaller(self) -> bool:
+        """From now on send smaller messages; False when there are no smaller ones."""
+        size = next((one for one in _SMALLER if one < self.link.max_envelope_size), None)
+        if size is None:
+            return False
+        self.link.update_max_payload_size(size)
+        self._fragmenter.max_size = self.link.max_payload_size - _FRAGMENT_HEADER
+        return True
 
     def _receive(self, id: str | None = None, timeout: int | None = None) -> list[tuple[int, Any]]:
         pipeline = self.pipelines.get(id) if id is not None else None
@@ -154,6 +180,8 @@ class _Pipeline(PowerShell):
             pool.shell.command("", [base64.b64encode(first).decode()], command_id=self.id)
         except ConnectionLost as error:
             self._settle_command(error, complete=not rest)
+        except WinRMTransportError as error:
+            self._settle_size(error)
         except WSManFaultError as fault:
             if fault.code == NO_SUCH_SHELL:
                 raise _NotStarted from fault
@@ -161,6 +189,8 @@ class _Pipeline(PowerShell):
         for number, fragment in enumerate(rest, 1):
             try:
                 pool.shell.send("stdin", fragment, command_id=self.id)
+            except WinRMTransportError as error:
+                self._settle_size(error)
             except ConnectionLost as error:
                 self._settle_send(error, last=number == len(rest))
 
@@ -181,6 +211,13 @@ class _Pipeline(PowerShell):
             WSManAction.SIGNAL, pool.shell.resource_uri, _signal(self.id), _selector(pool), timeout
         )
         pool.pipelines.pop(self.id, None)
+
+    def _settle_size(self, error: WinRMTransportError) -> None:
+        """A message that is refused whole has not been looked at: what it began is forgotten, and begun again."""
+        if error.code != HTTP_TOO_LARGE or not self._pool.take_smaller():
+            raise error
+        self.terminate(2)
+        raise _TooLarge from error
 
     def _settle_command(self, error: ConnectionLost, *, complete: bool) -> None:
         if not complete:
@@ -322,6 +359,8 @@ class PsrpTransport:
                 pipeline = _Pipeline(pool)
                 pipeline.add_script(script, use_local_scope=True).add_parameters(parameters)
                 pipeline.begin_invoke()
+            except _TooLarge:
+                continue
             except _NotStarted:
                 self._drop_session()
             else:
@@ -430,7 +469,12 @@ class PsrpTransport:
             pool.open()
         except ALL_ERRORS as error:
             # The machine may have made the session although we do not know of it; its id is ours.
-            if isinstance(error, ConnectionLost | SpnegoError | ElementTree.ParseError) or pool.shell.opened:
+            strange = isinstance(error, ProtocolError) and connection.wire.logged_in
+            if (
+                strange
+                or pool.shell.opened
+                or isinstance(error, ConnectionLost | SpnegoError | ElementTree.ParseError)
+            ):
                 self._delete(connection, pool)
             raise translate(error, self._name, self._endpoint.user) from error
         return pool

@@ -31,7 +31,7 @@ from winboot.errors import Busy, ConnectionLost, ProtocolError, Unreachable
 from winboot.retry import again
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.dial import lead_through
-from winboot.transport.failures import ALL_ERRORS, LIBRARY_ERRORS, translate
+from winboot.transport.failures import ALL_ERRORS, HTTP_TOO_LARGE, LIBRARY_ERRORS, translate
 from winboot.transport.login import EagerLogin
 
 # MaxEnvelopeSizekb is 500 by default, and what is asked for is less; sealed and in base64 it is half as much again.
@@ -80,6 +80,11 @@ class Wire(_TransportHTTP):
         self._name = name
         self._user = endpoint.user
 
+    @property
+    def logged_in(self) -> bool:
+        """Whether messages are sealed by a login that was finished."""
+        return self.encryption is not None
+
     def forget(self) -> None:
         """Start again: the next request opens a connection and logs in again."""
         if self.session is not None:
@@ -122,6 +127,9 @@ class Wire(_TransportHTTP):
                 if self.wrap_required and self.encryption is None:
                     self.forget()
                 raise translate(error, self._name, self._user) from error
+            if error.code == HTTP_TOO_LARGE:
+                # http.sys may have refused it unread: what was sealed after it could not be unsealed there.
+                self.forget()
             raise
         except LIBRARY_ERRORS as error:
             self.forget()

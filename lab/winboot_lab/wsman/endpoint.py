@@ -335,7 +335,7 @@ class _Visit:
         if len(body) > settings.max_envelope_kb * 1024:
             return Response(413)
         status, reply = await self._reply(body, verdict.user)
-        if sealed:
+        if sealed and not isinstance(self.misfortune, plan.Unsealed):
             return Response(status, (*headers, _SEALED), self._login.seal(reply))
         return Response(status, (*headers, _SOAP), reply)
 
@@ -363,7 +363,7 @@ class _Visit:
                 await asyncio.sleep(misfortune.seconds)
             case plan.Drop(handled=False) | plan.Silence():
                 await _vanish(misfortune, self._connection)
-            case plan.Drop() | plan.Half() | plan.Answer() | plan.Trickle():
+            case plan.Drop() | plan.Half() | plan.Answer() | plan.Trickle() | plan.Unsealed():
                 pass  # they come after the request has been carried out
             case _:
                 assert_never(misfortune)

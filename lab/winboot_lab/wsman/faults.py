@@ -59,7 +59,12 @@ class Trickle:
     seconds: float = 0.01
 
 
-Misfortune = Drop | Half | Answer | Fault | Silence | Delay | Trickle
+@dataclass(frozen=True, slots=True)
+class Unsealed:
+    """Answer a sealed request in the clear, as somebody would who cannot seal."""
+
+
+Misfortune = Drop | Half | Answer | Fault | Silence | Delay | Trickle | Unsealed
 
 
 @dataclass(slots=True)
