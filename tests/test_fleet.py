@@ -22,12 +22,18 @@ def test_no_item_is_no_result() -> None:
 def test_an_item_that_hangs_is_left_when_the_run_is_stopped() -> None:
     """The others keep their results; the one that hangs is told by `late`."""
     stop, hang = Stop(), threading.Event()
-    threading.Timer(0.2, stop.request).start()
+
+    def work(item: str) -> str:
+        if item == "quick":
+            return "done"
+        stop.request()
+        return str(hang.wait())
 
     found = each(
         ["quick", "hangs"],
-        lambda item: "done" if item == "quick" else str(hang.wait()),
+        work,
         stop=stop,
+        workers=1,
         late=lambda item: "left",
         grace=0.3,
     )
@@ -97,11 +103,11 @@ def test_what_still_runs_is_helped_to_its_end_when_the_run_is_stopped() -> None:
     """So that it gives its own result; what waits for a thread is not begun for that."""
     stop, hang = Stop(), threading.Event()
     helped: list[str] = []
-    threading.Timer(0.1, stop.request).start()
 
     def work(item: str) -> str:
         if item == "hangs":
-            hang.wait(60)
+            stop.request()
+            hang.wait()
         return f"{item} done"
 
     def nudge(item: str) -> None:
@@ -109,7 +115,13 @@ def test_what_still_runs_is_helped_to_its_end_when_the_run_is_stopped() -> None:
         hang.set()
 
     found = each(
-        ["quick", "hangs", "waits"], work, stop=stop, workers=1, late=lambda item: "left", nudge=nudge
+        ["quick", "hangs", "waits"],
+        work,
+        stop=stop,
+        workers=1,
+        late=lambda item: "left",
+        nudge=nudge,
+        grace=math.inf,
     )
 
     assert found == ["quick done", "hangs done", "waits done"]

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.config.scene import a_spec as a_machine
 from tests.steps import builders
 from winboot import script
 from winboot.errors import ScriptError
@@ -76,6 +78,28 @@ def test_digest_and_size_are_those_of_the_bytes_that_travel():
 
     assert len(done.digest) == 64
     assert done.size_bytes == len(done.text.encode())
+
+
+def test_a_further_host_parses_only_the_steps_in_which_it_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading templates and library is what a render costs: a thousand hosts of one profile pay for it once.
+    `python -m benchmarks check` has the times.
+    """
+    first, second = (
+        a_machine(tmp_path, host="{address: 10.0.1.11}"),
+        a_machine(tmp_path, host="{address: 10.0.1.12}"),
+    )
+    second = replace(second, node=replace(second.node, name="win-2"))
+    plan = make_plan(first, STEPS).complete
+    script.render(plan, first)
+    parsed: list[str] = []
+    monkeypatch.setattr(script, "parse", lambda text: parsed.append(text) or parse(text))
+
+    text = script.render(make_plan(second, STEPS).complete, second).text
+
+    assert "'win-2'" in text
+    assert len(parsed) <= len(plan.node_side) // 4
 
 
 def test_only_functions_that_a_step_uses_come_along():

@@ -16,6 +16,8 @@ DRIP_S: Final = 0.2
 class Gone:
     """A port that nobody listens on, and that nobody else takes."""
 
+    asked = False
+
     def __init__(self) -> None:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -36,6 +38,7 @@ class _Answering(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Connection)
         self.port: int = self.server_address[1]
         self.closing = threading.Event()
+        self.asked = False
         threading.Thread(target=self.serve_forever, args=(0.05,), name="outsider", daemon=True).start()
 
     def answer(self, connection: socket.socket) -> None:
@@ -55,6 +58,7 @@ class _Connection(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         with suppress(OSError):
             while self.request.recv(1 << 16):
+                self.server.asked = True
                 self.server.answer(self.request)
 
 

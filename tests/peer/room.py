@@ -48,7 +48,7 @@ class Room:
         self._server = ClusterServer(self.api)
         self._farm = Farm()
         self._endpoints: dict[str, Endpoint] = {}
-        self._outsiders: list[Outsider] = []
+        self._outsiders: dict[str, Outsider] = {}
         for number, (name, conduct) in enumerate(plan.nodes.items()):
             if conduct in OUTSIDERS:
                 self._let_in(name, conduct)
@@ -57,8 +57,7 @@ class Room:
                 self._add(Facts(name, address_of(number), uuid, plan.steps), conduct, plan.taint)
 
     def _let_in(self, name: str, kind: str) -> None:
-        outsider = OUTSIDERS[kind]()
-        self._outsiders.append(outsider)
+        outsider = self._outsiders[name] = OUTSIDERS[kind]()
         self.ports[name] = outsider.port
 
     def _add(self, facts: Facts, conduct: str, taint: dict[str, str]) -> None:
@@ -85,6 +84,7 @@ class Room:
             "nodes": sorted(_names(things, "Node", "")),
             "shells": {name: len(one.shells) for name, one in self._endpoints.items() if one.shells},
             "changed": sorted(name for name, one in self.machines.items() if one.changed),
+            "asked": sorted(name for name, one in self._outsiders.items() if one.asked),
             "running": sorted(name for name, one in self.machines.items() if one.running),
             "modes": {name: one.modes for name, one in self.machines.items()},
             "crashes": [str(crash) for one in self._endpoints.values() for crash in one.crashes],
@@ -92,7 +92,7 @@ class Room:
 
     def close(self) -> None:
         """End everything."""
-        for outsider in self._outsiders:
+        for outsider in self._outsiders.values():
             outsider.close()
         self._farm.close()
         self._server.close()

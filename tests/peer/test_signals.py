@@ -69,6 +69,20 @@ def test_a_signal_ends_the_command_and_the_script_on_the_machine(
         wait_until(guest.process, lambda: none_runs(guest))
 
 
+@pytest.mark.parametrize(("number", "code"), CODES)
+def test_a_signal_ends_ping_with_what_it_knows(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """A machine that takes the connection and never answers kept it, and the others' findings were lost."""
+    with a_room(tmp_path, {"n000": "deaf", "n001": "gone"}) as guest:
+        process = guest.winboot("ping", "-o", "json")
+        wait_until(process, lambda: guest.left()["asked"] == ["n000"])
+        process.send_signal(number)
+        out, err = process.communicate()
+
+    assert (process.returncode, "Traceback" in err) == (code, False), err
+    assert [json.loads(line)["node"] for line in out.splitlines()] == ["n000", "n001"]
+    assert '"subject": "Interrupted"' in out
+
+
 SIZES: Final = [
     pytest.param(12, 3, id="12"),
     pytest.param(200, 10, id="200", marks=pytest.mark.matrix),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.config.scene import a_spec
 from tests.join.fakes import FakeCluster, a_node
 from winboot.cluster import rights
+from winboot.cluster.base import NodeFacts
 from winboot.errors import ClusterRefused, ClusterUnreachable, PreflightFailed, UsageError
 from winboot.preflight import CHECKS, Finding, Preflight
 from winboot.spec import NodeSpec
@@ -311,3 +313,26 @@ def test_an_id_that_no_check_has_is_refused(tmp_path: Path) -> None:
 def test_every_right_has_its_reason() -> None:
     for need in (*rights.JOIN, *rights.TOKENS, *rights.DRAIN, *rights.PREFLIGHT, *rights.HOUSEKEEPING):
         assert need.why
+
+
+def test_a_report_does_not_wait_for_a_cluster_that_is_being_asked(tmp_path: Path) -> None:
+    """Ctrl-C writes the report of what is known, while an API server keeps a thread waiting."""
+    asked, answer = threading.Event(), threading.Event()
+
+    class Slow(FakeCluster):
+        def nodes(self) -> tuple[NodeFacts, ...]:
+            asked.set()
+            answer.wait()
+            return super().nodes()
+
+    cluster, spec = Slow(all_nodes=(a_node(),), net_conf=None), a_spec(tmp_path)
+    preflight = Preflight([spec], lambda spec: cluster)
+    thread = threading.Thread(target=preflight.findings, args=(spec,))
+    thread.start()
+    asked.wait()
+
+    assert preflight.so_far() == ()
+
+    answer.set()
+    thread.join()
+    assert preflight.so_far() != ()

@@ -34,7 +34,6 @@ def test_forty_machines_answer_side_by_side(farm):
             except TransportError as error:
                 return error
 
-    started = time.monotonic()
     with ThreadPoolExecutor(20) as threads:
         answers = list(threads.map(visit, range(40)))
 
@@ -45,7 +44,8 @@ def test_forty_machines_answer_side_by_side(farm):
             assert answer == ["I am 33"] or isinstance(answer, TransportError)
         else:
             assert answer == [f"I am {number}"]
-    assert time.monotonic() - started < 60
+    # The silent ones were given up after a few questions, not after thirty.
+    assert all(len(machines[number].requests) < 10 for number in (3, 13))
 
 
 def test_a_quota_is_shared_by_waiting(farm):

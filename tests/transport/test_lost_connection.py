@@ -178,12 +178,12 @@ def test_silence_at_the_first_contact_is_a_machine_out_of_reach(farm):
     for number in range(1, 20):
         machine.faults.at(number, Silence())
     timeouts = FAST.__class__(connect=1, operation=1, read=1, open=1, resume=1, close=1)
-    started = time.monotonic()
 
     with transport(farm, machine, timeouts=timeouts) as wire, pytest.raises(Unreachable):
         list(wire.run("anything", {}, {}))
 
-    assert time.monotonic() - started < 10
+    # Each silence costs a read timeout, and the next attempt is made only within `open`.
+    assert len(machine.requests) <= 4
 
 
 @ONE_SEALED_ONE_TLS

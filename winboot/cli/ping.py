@@ -62,23 +62,23 @@ def ping(
 ) -> None:
     """Log in to every machine, change nothing, and say what is in the way, each with its fix."""
     from winboot import fleet
-    from winboot.cli.targets import Clusters, load_targets
-    from winboot.run import Stop
+    from winboot.cli.targets import Clusters, load_targets, stopping
     from winboot.transport.logins import Logins
 
     specs = load_targets(inventory, words(limit))
     if show_host_key:
         raise typer.Exit(_host_keys(specs))
-    stop, logins = Stop(), Logins()
-    with closing(Clusters(stop.wait)) as clusters:
-        clocks = _clocks(specs, clusters)
-    results = fleet.each(
-        specs,
-        lambda spec: _ping(spec, clocks[_cluster_of(spec)], logins),
-        stop=stop,
-        workers=workers,
-        late=_left,
-    )
+    logins = Logins()
+    with stopping() as stop:
+        with closing(Clusters(stop.wait)) as clusters:
+            clocks = _clocks(specs, clusters)
+        results = fleet.each(
+            specs,
+            lambda spec: _ping(spec, clocks[_cluster_of(spec)], logins),
+            stop=stop,
+            workers=workers,
+            late=_left,
+        )
     if output is Output.json:
         for result in results:
             findings = [

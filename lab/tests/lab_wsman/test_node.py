@@ -95,11 +95,9 @@ def test_a_sleeping_script_is_stopped_at_once(lab, wire):
     """Leaving a script that sleeps for a week of the lab's time does not take a week."""
     lines = wire.run("'started'; Start-Sleep -Seconds 600000; 'never'", {}, {})
     assert next(lines) == "started"
-    started = time.monotonic()
     lines.close()
 
     assert _soon(lambda: not _scripts(lab))
-    assert time.monotonic() - started < 10
 
 
 def test_a_restart_is_a_lost_connection_and_then_another_boot(lab, wire):
