@@ -6,41 +6,41 @@ keep to the sharing modes of CreateFile, so that a rename, a delete or a write f
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from tests.lab.scenes import Scenes
-from tests.lab.site import Site, only, problems
-from tests.lab.test_network_undo import undo
+from tests.lab.site import Direct, Site, only, problems
+from winboot.plan import make_plan
+from winboot.script import render
+from winboot.steps import STEPS
 
 # Longer than anybody waits for a file, and shorter than it takes to come back.
 LONG = 900.0
+SHARES = ("Read", "ReadWrite", "None")
+# How a run says that it could not have a file, or that it builds upon a step that could not.
+NAMED = re.compile(r"FileInUse|DetachedFailed|NeedsStep")
+JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
 
 
 @pytest.fixture(scope="module")
 def reference(scenes: Scenes) -> set[str]:
-    """The files that a join which nobody disturbs leaves."""
-    site = scenes.bare("plain")
-    assert not problems(site.join())
-    site.settle(60)
-    site.join()
-    return paths(site)
+    """The files of a node that nobody disturbs."""
+    return paths(scenes.joined("plain"))
 
 
 def paths(site: Site) -> set[str]:
     """The files of the machine, without what differs from one join to the next in their names: hashes and times."""
-    return {re.sub(r"[0-9a-f]{8,}|\d{4}(-\d\d){5}", "*", path) for path, _ in site.machine.files.walk("C:\\")}
+    files = site.machine.files.walk("C:\\")
+    return {re.sub(r"[0-9a-f]{8,}|\d{4}(-\d\d){5}", "*", path) for path, _ in files}
 
 
-def ends_well(site: Site, reference: set[str]) -> list[str]:
-    """What is wrong with a join whose files were held: nothing, or what it was told, in the end like the others."""
-    report = site.join()
-    wrong = [told for told in problems(report) if not re.search(r"FileInUse|DetachedFailed|NeedsStep", told)]
-    if not problems(report) and not only(report).ready:
-        wrong.append("neither Ready nor named")
+def wrong_in_the_end(site: Site, reference: set[str]) -> list[str]:
+    """What a join still finds when the file has long been let go: nothing, and every file is there."""
     site.settle(LONG)
-    wrong += problems(site.join())
+    wrong = problems(site.join())
     site.settle(60)
     last = site.join()
     wrong += problems(last) + ([f"another join changes {last.changed}"] if last.changed else [])
@@ -48,8 +48,75 @@ def ends_well(site: Site, reference: set[str]) -> list[str]:
     return wrong + [f"missing: {path}" for path in sorted(reference - paths(site))]
 
 
-@pytest.mark.parametrize("share", ["Read", "None"])
-@pytest.mark.parametrize("call", [90, 290, 470])
+def wrong_with_a_join(site: Site, reference: set[str]) -> list[str]:
+    """What is wrong with a join whose files are held, and with what comes of it."""
+    report = site.join()
+    wrong = [told for told in problems(report) if not NAMED.search(told)]
+    if not problems(report) and not only(report).ready:
+        wrong.append("neither Ready nor named")
+    return wrong + wrong_in_the_end(site, reference)
+
+
+def wrong_with_a_start(site: Site, reference: set[str]) -> list[str]:
+    """What is wrong with a start of the machine whose startup task meets held files."""
+    site.machine.reboot(seconds=1)
+    site.settle(240)
+    seen = only(site.plan())
+    told = NAMED.search(site.machine.files.read(JOURNAL).decode())
+    wrong = (
+        []
+        if seen.ready or told
+        else ["the startup task left a node that is not Ready, and no word in the journal"]
+    )
+    if not site.machine.reachable():
+        wrong.append("the machine is not reachable")
+    return wrong + wrong_in_the_end(site, reference)
+
+
+def undo_once(site: Site) -> list[str]:
+    """Run the script of `remove` until it says that it is complete or has failed; the problems it named last."""
+    (spec,) = site.specs()
+    text = render(make_plan(spec, STEPS), spec, undo=True).text
+    transport = Direct(site.controller(), spec)
+    named: dict[str, str] = {}
+    for _ in range(8):
+        arguments = {"Mode": "Undo", "RunId": "undo", "Facts": {"Holder": "me"}}
+        events = [json.loads(line) for line in transport.run(text, arguments, {})]
+        named |= {event["step"]: json.dumps(event["problem"]) for event in events if event["event"] == "step"}
+        end = events[-1]
+        if end["event"] != "done":
+            return [f"the run ends without a word: {end}"]
+        if end["reason"] in ("complete", "failed"):
+            named[""] = json.dumps(end.get("problem"))
+            return [told for told in named.values() if told != "null"]
+        if end["reason"] == "reboot":
+            site.machine.reboot()
+        site.settle(200)
+    return [f"not at its end after 8 rounds: {named}"]
+
+
+def wrong_with_an_undo(site: Site) -> list[str]:
+    """What is wrong with an undo whose files are held, and with the next one when nobody holds them."""
+    wrong = [told for told in undo_once(site) if not NAMED.search(told)]
+    site.settle(LONG)
+    wrong += undo_once(site)
+    site.machine.reboot(seconds=1)
+    site.settle(30)
+    left = [path for path, _ in site.machine.files.walk("C:\\") if re.search(r"winboot|^C:\\k\\", path, re.I)]
+    wrong += [f"left: {path}" for path in left]
+    return wrong + [f"the lab refuses {refusal}" for refusal in site.refusals]
+
+
+def held(site: Site) -> list[tuple[str, str]]:
+    """What was held; a test that held nothing proves nothing."""
+    assert site.machine.faults.held
+    return site.machine.faults.held
+
+
+# ---- a sample, for `make check` --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("call", "share"), [(290, "None"), (470, "Read")])
 def test_a_file_that_is_held_for_a_moment_costs_a_join_nothing(
     scenes: Scenes, reference: set[str], call: int, share: str
 ) -> None:
@@ -58,23 +125,62 @@ def test_a_file_that_is_held_for_a_moment_costs_a_join_nothing(
 
     report = site.join()
 
-    assert site.machine.faults.held, "nothing was held: this proves nothing"
+    assert held(site)
     assert (problems(report), only(report).ready) == ([], True)
-    assert ends_well(site, reference) == []
+    assert wrong_in_the_end(site, reference) == []
 
 
-@pytest.mark.parametrize("call", [150, 380])
-def test_a_join_whose_file_stays_held_ends_ready_or_named(
-    scenes: Scenes, reference: set[str], call: int
+def test_a_join_whose_file_stays_held_ends_ready_or_named(scenes: Scenes, reference: set[str]) -> None:
+    site = scenes.bare("plain")
+    site.machine.faults.scan(380, LONG, share="Read")
+
+    assert wrong_with_a_join(site, reference) == []
+    assert held(site)
+
+
+@pytest.mark.parametrize(("call", "share"), [(3, "None"), (28, "ReadWrite")])
+def test_a_detached_run_whose_file_stays_held_ends_ready_or_named(
+    scenes: Scenes, reference: set[str], call: int, share: str
 ) -> None:
     site = scenes.bare("plain")
+    faults = site.machine.faults
+    faults.before_command("Start-ScheduledTask", lambda: faults.scan(call, LONG, share=share), call=2)
+
+    assert wrong_with_a_join(site, reference) == []
+    assert held(site)
+
+
+@pytest.mark.parametrize(("call", "share"), [(3, "Read"), (5, "None"), (43, "ReadWrite")])
+def test_a_startup_task_whose_file_stays_held_leaves_a_ready_node_or_a_word(
+    scenes: Scenes, reference: set[str], call: int, share: str
+) -> None:
+    site = scenes.take("plain")
+    site.machine.faults.scan(call, LONG, share=share)
+
+    assert wrong_with_a_start(site, reference) == []
+    assert held(site)
+
+
+@pytest.mark.parametrize("call", [40, 90])
+def test_an_undo_whose_file_stays_held_is_named_and_finished_by_the_next_one(
+    scenes: Scenes, call: int
+) -> None:
+    site = scenes.take("plain")
     site.machine.faults.scan(call, LONG, share="Read")
 
-    assert ends_well(site, reference) == []
+    assert wrong_with_an_undo(site) == []
+    assert held(site)
 
 
-# How many file operations a join has, and in how many tests they are.
-OPERATIONS, PARTS = 700, 35
+# ---- at every file operation, for `make matrix` ----------------------------------------------------------------------
+
+# How many file operations there are at most, in how many tests.
+JOIN, START, UNDO, PARTS = 660, 60, 300, 30
+
+
+def share_of(call: int, seconds: float) -> str:
+    """Each operation meets two of the three modes, one for a moment and one for long."""
+    return SHARES[(call + (seconds == LONG)) % len(SHARES)]
 
 
 @pytest.mark.matrix
@@ -84,26 +190,33 @@ def test_a_join_whose_file_is_held_at_any_operation_ends_ready_or_named(
     scenes: Scenes, reference: set[str], part: int, seconds: float
 ) -> None:
     found = {}
-    for call in range(part + 1, OPERATIONS, PARTS):
+    for call in range(part + 1, JOIN, PARTS):
         site = scenes.bare("plain")
-        site.machine.faults.scan(call, seconds, share=("Read", "ReadWrite", "None")[call % 3])
-        found[call] = ends_well(site, reference)
+        site.machine.faults.scan(call, seconds, share=share_of(call, seconds))
+        found[call] = wrong_with_a_join(site, reference)
 
     assert {call: wrong for call, wrong in found.items() if wrong} == {}
 
 
-@pytest.mark.parametrize("call", [40, 90])
-def test_an_undo_whose_file_is_held_is_finished_by_the_next_one(scenes: Scenes, call: int) -> None:
+@pytest.mark.matrix
+@pytest.mark.parametrize("seconds", [0.4, LONG])
+@pytest.mark.parametrize("call", range(1, START))
+def test_a_startup_task_whose_file_is_held_at_any_operation_leaves_a_ready_node_or_a_word(
+    scenes: Scenes, reference: set[str], call: int, seconds: float
+) -> None:
     site = scenes.take("plain")
-    site.machine.faults.scan(call, LONG, share="Read")
+    site.machine.faults.scan(call, seconds, share=share_of(call, seconds))
 
-    undo(site)
-    site.settle(LONG)
-    undo(site)
-    site.machine.reboot(seconds=1)
-    site.settle(30)
+    assert wrong_with_a_start(site, reference) == []
 
-    assert site.machine.faults.held, "nothing was held: this proves nothing"
-    left = [path for path, _ in site.machine.files.walk("C:\\") if "winboot" in path.lower()]
-    assert left == []
-    assert not site.machine.files.exists(r"C:\k")
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("seconds", [0.4, LONG])
+@pytest.mark.parametrize("call", range(1, UNDO))
+def test_an_undo_whose_file_is_held_at_any_operation_is_named_and_finished_by_the_next_one(
+    scenes: Scenes, call: int, seconds: float
+) -> None:
+    site = scenes.take("plain")
+    site.machine.faults.scan(call, seconds, share=share_of(call, seconds))
+
+    assert wrong_with_an_undo(site) == []

@@ -1,14 +1,20 @@
 """Download the programs, check their hashes and put them in their places."""
 
 import hashlib
+import io
 import json
+import tarfile
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from winboot_lab.mirror import Mirror
+from winboot_lab.programs.tar import Tar
+from winboot_lab.windows.programs_api import Exit
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, with_a_mirror
+from tests.steps.library import call
 from winboot.steps.artifacts import ARTIFACTS, _matches
 
 
@@ -155,6 +161,31 @@ def test_undo_puts_back_a_program_that_was_there_before(site: Site):
     site.undo(STEP)
 
     assert site.file(r"C:\k\kubectl.exe") == b"theirs" * 20000
+
+
+class _SlowTar(Tar):
+    """A tar whose output is open for 330 seconds: a slow disk with a scanner on it."""
+
+    def run(self, machine: Any, process: Any, argv: list[str], env: Any, stdin: bytes) -> Exit:
+        return replace(super().run(machine, process, argv, env, stdin), lingers=330)
+
+
+@pytest.mark.parametrize(("mebibytes", "problem"), [(1, "winboot.ProgramHangs"), (60, "")])
+def test_a_larger_archive_has_more_time_to_be_unpacked(bench: Bench, mebibytes: int, problem: str):
+    """300 seconds, and one more for each mebibyte."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo("a.exe")
+        member.size = mebibytes << 20
+        archive.addfile(member, io.BytesIO(bytes(member.size)))
+    content = packed.getvalue()
+    bench.write(r"C:\ProgramData\winboot\downloads\a.tar", content)
+    bench.machine.programs.add("tar", _SlowTar())
+    members = r"@(@{ path = 'a.exe'; to = 'C:\k\a.exe'; services = @() })"
+    artifact = f"file = 'a.tar'; name = 'a'; sha256 = '{hashlib.sha256(content).hexdigest()}'; members = {members}"
+
+    assert call(bench, f"Install-OneArtifact -Artifact @{{ {artifact} }}").id == problem
+    assert (bench.file(r"C:\k\a.exe") is None) == bool(problem)
 
 
 def test_without_a_hash_nothing_is_downloaded(site: Site):

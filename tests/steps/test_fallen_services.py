@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
+from winboot_lab.windows.door import MachineStopped
 
 from tests.lab.hands import sc
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec
 from tests.steps.library import call
 from tests.steps.nodes import Node
+from winboot.spec import NodeSpec
 
 SERVICES = ("containerd", "kubelet", "flanneld", "kube-proxy")
 JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
@@ -71,6 +76,40 @@ def test_a_service_that_is_disabled_stays_down(node: Node):
 
     assert states(node)["kubelet"] == "Stopped"
     assert states(node)["containerd"] == "Running"
+
+
+@pytest.mark.parametrize("manager", ["sc", "nssm"])
+def test_a_service_that_a_cut_left_half_made_does_not_start_with_the_machine(manager: str):
+    """Without its arguments flanneld would run against etcd, without its environment with another node's name."""
+    spec = a_spec(**{"manager: sc": f"manager: {manager}"})
+    whole = definition(whose_power_is_cut(spec, at=1000))
+    assert whole is not None and whole["start"] == 2
+    cuts = [definition(whose_power_is_cut(spec, at=call)) for call in range(1, 40, 2)]
+
+    half = [found for found in cuts if found not in (None, whole)]
+    assert half
+    assert {found["start"] for found in half} == {3}
+
+
+def whose_power_is_cut(spec: NodeSpec, *, at: int) -> Bench:
+    """A machine that is up again after a cut before that operation of the step that makes a service."""
+    bench = Bench(spec=spec)
+    bench.run("directories")
+    bench.machine.faults.before_write(at, bench.machine.power_off)
+    with suppress(MachineStopped):
+        bench.run("containerd")
+    if not bench.machine.running:
+        bench.machine.power_on()
+    bench.machine.settle(60)
+    return bench
+
+
+def definition(bench: Bench) -> dict[str, object] | None:
+    """What the control manager knows of the service."""
+    key = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\containerd"
+    found = bench.machine.registry.walk(key) if bench.machine.registry.exists(key) else ()
+    values = {f"{path}\\{value.name}": value.data for path, each in found for value in each.values.values()}
+    return {name.lower().removeprefix(f"{key}\\".lower()): data for name, data in values.items()} or None
 
 
 START = """

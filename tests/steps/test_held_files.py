@@ -296,3 +296,21 @@ def test_the_kept_copy_of_a_former_file_that_is_missing_is_named_and_nothing_is_
 
     assert (answer.id.removeprefix("winboot."), kept in answer.message) == ("FormerLost", True)
     assert bench.file(THERE) == b"winboot's own"
+
+
+def test_what_is_below_a_step_whose_undo_failed_waits_for_it_with_its_notes(bench: Bench):
+    """Else its folder would stay for good: what holds it is not gone, and nobody knows any more whose it is."""
+    steps = ("directories", "containerd-config")
+    bench.run(*steps)
+    held = r"C:\k\crictl.yaml"
+    assert bench.file(held) is not None
+    bench.machine.faults.hold(held, 600)
+
+    told = bench.undo(*steps)
+
+    assert told.problem("containerd-config").id == "FileInUse"
+    assert (told.states["directories"], told.problem("directories").id) == ("blocked", "NeedsStep")
+    bench.machine.settle(600)
+    assert bench.undo(*steps).states == dict.fromkeys(steps, "changed")
+    assert not bench.machine.files.is_directory(r"C:\k")
+    assert not bench.machine.files.is_directory(FOLDER)

@@ -73,6 +73,24 @@ def test_where_scripts_must_be_signed_a_touched_script_is_not_run(bench: Bench):
     assert bench.state("boot.json") is None
 
 
+@pytest.mark.parametrize(("seconds", "code"), [(3, 0), (900, 66)])
+def test_a_loader_waits_for_a_script_that_is_held_and_its_exit_code_says_that_it_gave_up(
+    bench: Bench, seconds: float, code: int
+):
+    """65 would say that somebody changed it."""
+    demand_signatures(bench)
+    bench.run(STEP)
+    (path,) = scripts(bench)
+    bench.machine.faults.before_command("file.read", lambda: bench.machine.faults.hold(path, seconds, share="None"))
+    bench.machine.reboot(seconds=1)
+    bench.machine.settle(200)
+    bench.machine.tasks.wait_idle()
+
+    assert bench.machine.faults.held == [(path, "None")]
+    assert bench.machine.tasks.find("boot", "\\winboot\\").last_result == code
+    assert (bench.state("boot.json") is None) == bool(code)
+
+
 def test_a_policy_that_comes_later_is_a_difference(bench: Bench):
     bench.run(STEP)
     demand_signatures(bench)

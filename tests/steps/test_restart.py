@@ -77,6 +77,14 @@ def test_a_machine_that_has_restarted_meanwhile_is_not_restarted():
     assert machine.boot_count == boots
 
 
+def test_a_restart_that_is_past_its_delay_is_no_failure():
+    """1115, ERROR_SHUTDOWN_IN_PROGRESS (winerror.h): the services of the machine are being stopped already."""
+    machine = a_machine()
+    machine.programs.add("shutdown", _Refusing(1115))
+
+    assert restart(machine).state == "completed"
+
+
 @pytest.mark.parametrize("code", [5, 1314])
 def test_a_restart_that_is_refused_says_so(code: int):
     """5 access denied, 1314 a privilege is not held: InitiateShutdown gives them to one who may not."""

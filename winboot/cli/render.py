@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, words
+from winboot.secret import Secret
+
+PASSWORD_VARIABLE = "WINBOOT_SIGN_PASSWORD"
 
 
 def render(
@@ -22,15 +27,31 @@ def render(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each step and setting is there.")
     ] = False,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign",
+            metavar="CERT",
+            help="Sign the script with this code signing certificate: a PFX file, or PEM with its RSA key. "
+            f"Password: --sign-password-file, {PASSWORD_VARIABLE}, or a prompt.",
+        ),
+    ] = None,
+    sign_password_file: Annotated[
+        Path | None, typer.Option("--sign-password-file", help="A file with the password of --sign's key.")
+    ] = None,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything.
 
-    The script always has every step: --only and --skip narrow what --explain shows, nothing else.
+    The script always has every step: --only and --skip narrow what --explain shows, nothing else. A signed script is
+    the same text with a signature block behind it, and has the same digest in its head.
     """
     from winboot.cli.targets import load_targets
     from winboot.errors import UsageError
     from winboot.join import Options, prepare
 
+    if sign is not None and explain:
+        raise UsageError("--sign and --explain do not go together", hint="Leave one of them out.")
+    finished = _signing(sign, sign_password_file)
     specs = load_targets(inventory, words(limit))
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
     if explain:
@@ -41,16 +62,17 @@ def render(
         for task in tasks:
             files = {f.path: f.text for f in task.script.files}
             try:
-                _write(out / task.spec.node.name, task.script.text, files)
+                _write(out / task.spec.node.name, finished(task.script.text), files)
             except OSError as error:
                 raise UsageError(
                     f"--out {out} cannot be written: {error.strerror}", hint="Name another folder."
                 ) from error
             typer.echo(
                 f"{out / task.spec.node.name}: {task.script.size_bytes / 1024:.0f} KiB, {len(task.script.files)} files"
+                + (", signed" if sign else "")
             )
     elif len(tasks) == 1:
-        sys.stdout.write(tasks[0].script.text)
+        _show(finished(tasks[0].script.text))
     else:
         raise UsageError(
             f"{len(tasks)} nodes would be rendered, one text at a time is shown",
@@ -58,10 +80,48 @@ def render(
         )
 
 
-def _write(folder: Path, script: str, files: dict[str, str]) -> None:
+def _signing(certificate: Path | None, password_file: Path | None) -> Callable[[str], bytes]:
+    """What makes the bytes of a script file of its text: signed, where there is a certificate."""
+    if certificate is None:
+        return lambda text: text.encode()
+    from winboot.authenticode import load_signer, sign
+
+    signer = load_signer(certificate, lambda: _password(certificate, password_file))
+    return lambda text: sign(text, signer)
+
+
+def _password(certificate: Path, file: Path | None) -> Secret:
+    """The password of the key: from a file, from the environment, or from whoever sits there."""
+    from winboot.errors import UsageError
+
+    if file is not None:
+        try:
+            return Secret(file.read_text(encoding="utf-8").rstrip("\r\n"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"--sign-password-file {file} cannot be read: {error}", hint="Name a text file in UTF-8."
+            ) from error
+    if (given := os.environ.get(PASSWORD_VARIABLE)) is not None:
+        return Secret(given)
+    if sys.stdin.isatty():
+        return Secret(typer.prompt(f"Password of {certificate}", hide_input=True, err=True))
+    raise UsageError(
+        f"--sign {certificate}: it has a password, or is no PFX or PEM file with a key and a certificate",
+        hint=f"Give the password by --sign-password-file or {PASSWORD_VARIABLE}.",
+    )
+
+
+def _show(script: bytes) -> None:
+    """Without any translation of line ends: a signature is about bytes."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(script)
+    sys.stdout.buffer.flush()
+
+
+def _write(folder: Path, script: bytes, files: dict[str, str]) -> None:
     """`C:\\k\\kubelet.yaml` goes to `<folder>/files/C/k/kubelet.yaml`."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "winboot.ps1").write_text(script, encoding="utf-8", newline="\n")
+    (folder / "winboot.ps1").write_bytes(script)
     for path, text in files.items():
         target = folder / "files" / Path(*path.replace(":", "").split("\\"))
         target.parent.mkdir(parents=True, exist_ok=True)
