@@ -70,6 +70,7 @@ HINTS: Final[Mapping[str, str]] = {
     "LookFailed": (
         "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
     ),
+    "MachineHeld": "When that run has ended, run the same command again: it makes what is missing.",
     "NeedsDrain": (
         "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
     ),

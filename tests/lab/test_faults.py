@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,33 @@ def fill(site: Site) -> None:
     site.machine.faults.disk_full(free=1000)
 
 
+def restart_hns(site: Site) -> None:
+    """An update replaces files of HNS: what is not persistent goes, and all load balancers."""
+    services = site.machine.services
+    with site.machine.lock:
+        services.stop_with_dependents(services.need("hns"))
+        services.start(services.need("hns"))
+
+
+def stop_for_a_minute(site: Site) -> None:
+    """An update stops services that have its files open, and starts them when it is done."""
+    services = site.machine.services
+    with site.machine.lock:
+        running = [
+            name for name in ("containerd", "kubelet", "flanneld", "kube-proxy") if services.running(name)
+        ]
+        services.stop_with_dependents(services.need("containerd"))
+    for name in running:
+        site.machine.after(60, functools.partial(start_again, site, name))
+
+
+def start_again(site: Site, name: str) -> None:
+    """Unless somebody was first."""
+    services = site.machine.services
+    if not services.running(name):
+        services.start(services.need(name))
+
+
 FAULTS: Final = (
     Fault(
         "the mirror gives another file than it should",
@@ -79,6 +107,27 @@ FAULTS: Final = (
         at="flanneld",
     ),
     Fault(
+        "an update restarts HNS, before the network is made",
+        restart_hns,
+        lambda site: None,
+        "",
+        at="kubelet",
+    ),
+    Fault(
+        "an update restarts HNS, after the network was made",
+        restart_hns,
+        lambda site: None,
+        "",
+        at="kube-proxy-config",
+    ),
+    Fault(
+        "an update stops our services for a minute",
+        stop_for_a_minute,
+        lambda site: None,
+        "",
+        at="kubelet",
+    ),
+    Fault(
         "containerd dies twice when it is started",
         lambda site: site.machine.faults.dies("containerd", times=2, after=0.5),
         lambda site: None,
@@ -106,6 +155,7 @@ def test_a_fault_is_told_by_its_name_and_mended_the_join_goes_on(fault: Fault, s
 
     assert not left
     told = problems(failed)
+    assert told or only(failed).ready, "neither Ready nor named"
     if fault.told:
         assert any(re.search(fault.told, one) for one in told), told
         assert failed.exit_code in (1, 69)

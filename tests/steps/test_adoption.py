@@ -6,6 +6,7 @@ import json
 
 import pytest
 from winboot_lab.windows.acl import FULL, Rule
+from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.snapshot import diff, without_chance
 
 from tests.steps.bench import Bench
@@ -22,15 +23,15 @@ THEIRS = {
 }
 
 
-@pytest.fixture
-def foreign(bench: Bench) -> Bench:
+def somebodys_files(machine: Machine) -> None:
     """Files, owners, rules and audit entries of an administrator with a mind of his own, and of an ordinary user."""
-    bench.machine.accounts.add("alice", administrator=False)
-    alice = bench.machine.accounts.token("alice")
-    files = bench.machine.files
+    machine.accounts.add("alice", administrator=False)
+    alice = machine.accounts.token("alice")
+    files = machine.files
     files.make_directory(r"C:\opt", alice)
     for path, content in THEIRS.items():
-        bench.write(path, content)
+        files.make_directory(path.rpartition("\\")[0])
+        files.write(path, content)
     kept = files.need(r"C:\k")[1].acl
     kept.protected, kept.audit = True, "(AU;OICISAFA;FA;;;WD)"
     kept.explicit = [
@@ -47,6 +48,12 @@ def foreign(bench: Bench) -> Bench:
     for path in (r"C:\opt", r"C:\k", r"C:\etc\cni"):
         files.set_acl(path, files.need(path)[1].acl)
     files.write(r"C:\opt\cni\00-alice.conf", b"hers", alice)
+
+
+@pytest.fixture
+def foreign(bench: Bench) -> Bench:
+    """A machine with what somebody left on it."""
+    somebodys_files(bench.machine)
     return bench
 
 

@@ -179,10 +179,13 @@ def test_a_larger_archive_has_more_time_to_be_unpacked(bench: Bench, mebibytes: 
         member.size = mebibytes << 20
         archive.addfile(member, io.BytesIO(bytes(member.size)))
     content = packed.getvalue()
+    bench.write(r"C:\ProgramData\winboot\former\others.jsonl", b"")
     bench.write(r"C:\ProgramData\winboot\downloads\a.tar", content)
     bench.machine.programs.add("tar", _SlowTar())
     members = r"@(@{ path = 'a.exe'; to = 'C:\k\a.exe'; services = @() })"
-    artifact = f"file = 'a.tar'; name = 'a'; sha256 = '{hashlib.sha256(content).hexdigest()}'; members = {members}"
+    artifact = (
+        f"file = 'a.tar'; name = 'a'; sha256 = '{hashlib.sha256(content).hexdigest()}'; members = {members}"
+    )
 
     assert call(bench, f"Install-OneArtifact -Artifact @{{ {artifact} }}").id == problem
     assert (bench.file(r"C:\k\a.exe") is None) == bool(problem)

@@ -125,6 +125,27 @@ def test_a_service_marked_for_deletion_is_told_with_the_code(node: Node):
     assert "1072" in problem.hint
 
 
+def test_a_service_of_another_account_stays_down_after_an_undo_and_is_named(node: Node):
+    """Windows gives its password to nobody, and as LocalSystem its program would have rights that it never had."""
+    node.spoiled = True
+    node.undo(STEP)
+    node.machine.accounts.add("keeper", administrator=False, password="a password")
+    sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe", "start=", "auto")(node.site)
+    sc("config", "containerd", "obj=", r".\keeper", "password=", "a password")(node.site)
+    node.change(STEP, *ABOVE)
+    assert node.registry(rf"{SERVICES}\containerd", "ObjectName") == "LocalSystem"
+
+    told = node.undo(STEP).step(STEP)
+
+    assert told["state"] == "changed"
+    assert [(one["what"], one["want"]) for one in told["differences"]] == [
+        ("service containerd: account", r".\keeper, with its password")
+    ]
+    assert node.registry(rf"{SERVICES}\containerd", "ImagePath") == r"C:\tools\containerd.exe"
+    assert node.registry(rf"{SERVICES}\containerd", "Start") == 4
+    assert node.machine.services.need("containerd").status == "Stopped"
+
+
 def test_an_account_of_windows_comes_back_with_the_service_of_before(node: Node):
     node.undo(STEP)
     sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe", "obj=", r"NT AUTHORITY\LocalService")(

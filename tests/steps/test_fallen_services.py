@@ -84,7 +84,7 @@ def test_a_service_that_a_cut_left_half_made_does_not_start_with_the_machine(man
     spec = a_spec(**{"manager: sc": f"manager: {manager}"})
     whole = definition(whose_power_is_cut(spec, at=1000))
     assert whole is not None and whole["start"] == 2
-    cuts = [definition(whose_power_is_cut(spec, at=call)) for call in range(1, 40, 2)]
+    cuts = [definition(whose_power_is_cut(spec, at=call)) for call in range(3, 30, 5)]
 
     half = [found for found in cuts if found not in (None, whole)]
     assert half
@@ -110,6 +110,38 @@ def definition(bench: Bench) -> dict[str, object] | None:
     found = bench.machine.registry.walk(key) if bench.machine.registry.exists(key) else ()
     values = {f"{path}\\{value.name}": value.data for path, each in found for value in each.values.values()}
     return {name.lower().removeprefix(f"{key}\\".lower()): data for name, data in values.items()} or None
+
+
+def test_a_start_that_takes_long_is_no_failure_and_told_until_the_next_restart(node: Node):
+    """Windows has 30 seconds of patience: the next one may fail."""
+    node.spoiled = True
+    everything = ("kube-proxy", "flanneld", "kubelet", "containerd")
+    node.after(*(sc("stop", name) for name in everything))
+    node.machine.faults.starts_slowly("containerd", 45)
+
+    assert node.change("containerd").states == {"containerd": "changed"}
+
+    slow = "service containerd: time to start"
+    (told,) = [
+        one for one in node.look("containerd").step("containerd")["differences"] if one["what"] == slow
+    ]
+    assert told["policy"]
+    assert 44 <= int(told["is"].split()[0]) <= 60
+    node.machine.faults.starts_slowly("containerd", 1)
+    restart(node, 200)
+    assert slow not in node.look("containerd").differences("containerd")
+
+
+def test_a_service_that_came_up_late_after_a_restart_is_told(node: Node):
+    node.spoiled = True
+    node.machine.faults.times_out("containerd", times=1)
+    restart(node, 240)
+
+    told = node.look("containerd").step("containerd")
+    assert told["state"] == "ok"
+    assert [(one["what"], one["policy"]) for one in told["differences"]] == [
+        ("service containerd: time to start", True)
+    ]
 
 
 START = """

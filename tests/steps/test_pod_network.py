@@ -14,6 +14,7 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench, Release
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
+from tests.steps.test_fallen_services import journal
 from winboot.hints import HINTS
 
 STEP = "pod-network"
@@ -261,6 +262,36 @@ def test_an_endpoint_is_made_when_hns_knows_the_machines_address(joined: Callabl
     assert node.change(STEP, "kube-proxy").states[STEP] == "ok", "after its detached run"
     node.machine.hns.management_delay = 1.0
     node.site.settle(60)
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+@pytest.mark.parametrize(("seconds", "made"), [(100, True), (2000, False)])
+def test_a_run_that_holds_the_machine_right_after_its_start_delays_the_repair_and_is_named(
+    joined: Callable[[str], Node], seconds: float, made: bool
+):
+    """It may make the network itself, or be busy with something else."""
+    node = joined("own network")
+    node.spoiled = True
+    machine = node.machine
+
+    def hold() -> None:
+        run = machine.session("SYSTEM")
+        handle = run.invoke("mutex.create", {"name": r"Global\winboot"}).objects[0]["handle"]
+        assert run.invoke("mutex.wait", {"handle": handle, "milliseconds": 0}).objects == ["acquired"]
+        machine.after(seconds, run.close)
+
+    node.after(remove_network("l2bridge"))
+    machine.faults.before_command("file.read", hold)
+    machine.reboot(seconds=1)
+    node.site.settle(900)
+
+    # The first start came before the join.
+    assert len(journal(node, "boot")) == machine.boot_count - 1
+    assert (machine.hns.by_name(machine.hns.networks, "l2bridge") is not None) is made
+    problems = [event["problem"] for event in journal(node, "boot-failed")]
+    assert [problem["id"] for problem in problems] == ([] if made else ["MachineHeld"])
+    node.site.settle(2000)
+    assert node.change(STEP, "kube-proxy").ended == "complete"
     assert node.look(STEP).states == {STEP: "ok"}
 
 

@@ -81,7 +81,9 @@ def test_a_loader_waits_for_a_script_that_is_held_and_its_exit_code_says_that_it
     demand_signatures(bench)
     bench.run(STEP)
     (path,) = scripts(bench)
-    bench.machine.faults.before_command("file.read", lambda: bench.machine.faults.hold(path, seconds, share="None"))
+    bench.machine.faults.before_command(
+        "file.read", lambda: bench.machine.faults.hold(path, seconds, share="None")
+    )
     bench.machine.reboot(seconds=1)
     bench.machine.settle(200)
     bench.machine.tasks.wait_idle()
@@ -89,6 +91,16 @@ def test_a_loader_waits_for_a_script_that_is_held_and_its_exit_code_says_that_it
     assert bench.machine.faults.held == [(path, "None")]
     assert bench.machine.tasks.find("boot", "\\winboot\\").last_result == code
     assert (bench.state("boot.json") is None) == bool(code)
+
+
+def test_a_signed_copy_of_the_script_stores_the_same_startup_script(bench: Bench):
+    """The signature is a comment behind the text, and no part of what is compared."""
+    bench.run(STEP)
+    signed = (
+        bench.text(STEP) + "\r\n# SIG # Begin signature block\r\n# bm8=\r\n# SIG # End signature block\r\n"
+    )
+
+    assert bench.run_text(signed).states == {STEP: "ok"}
 
 
 def test_a_policy_that_comes_later_is_a_difference(bench: Bench):

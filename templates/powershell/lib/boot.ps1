@@ -72,8 +72,17 @@ function Watch-OwnService {
     param([int]$Seconds)
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $calm = [Diagnostics.Stopwatch]::StartNew()
+    # The services that did not run when they were last asked.
+    $late = @()
     while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
-        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
+        $awaited = @(Start-FallenService)
+        foreach ($name in $late) {
+            # Of one that fell, the control manager had waited for half a minute before.
+            $before = if ($script:Run.ContainsKey("Fallen $name")) { 31 } else { 0 }
+            if ((Get-ServiceState -Name $name) -eq 'Running') { Save-SlowStart -Name $name -Seconds ($before + $watch.Elapsed.TotalSeconds) }
+        }
+        $late = $awaited
+        if ($awaited.Count -gt 0) { $calm.Restart() }
         Start-Sleep -Seconds 10
     }
     $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })

@@ -3,7 +3,9 @@ function New-Run {
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known
+        # A signed copy is the same text with a comment behind it.
+        Text = ([string]$Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
         # Steps not to build upon, with the id of the reason.
         Unmet = @{}
         # Answers that cost something: read once, forgotten after each change.
@@ -195,7 +197,11 @@ function Get-UndoResult {
         $script:Run.Step = $Step.Name
         Assert-NothingAbove -Step $Step
         $hadFormer = Test-FormerValue
-        foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') { Receive-Said -Step $Step -Result $result -Thing $thing }
+        foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') {
+            # What cannot be as it was.
+            if ($thing -is [Management.Automation.PSCustomObject] -and $thing.kind -eq 'difference') { $result.Differences += $thing }
+            else { Receive-Said -Step $Step -Result $result -Thing $thing }
+        }
         if ($hadFormer -and $null -eq $result.Detached) {
             $result.State = 'changed'
             Clear-FormerValue

@@ -95,11 +95,19 @@ function Repair-PodNetwork {
         Start-Sleep -Seconds 5
         $script:Run.Cache = @{}
     }
-    if (Test-PodNetwork -Wanted $Wanted) { return }
-    $lock = Wait-Mutex -Seconds 60
-    if (-not $lock) { return }
-    try { Invoke-GuardedRepair -Wanted $Wanted -Guard $Guard }
-    finally { Exit-Run -Lock $lock }
+    while (-not (Test-PodNetwork -Wanted $Wanted)) {
+        # A run that works on this machine now may be about to make the network itself: looked at again after each wait.
+        $lock = Wait-Mutex -Seconds 10
+        $script:Run.Cache = @{}
+        if ($lock) {
+            try { if (-not (Test-PodNetwork -Wanted $Wanted)) { Invoke-GuardedRepair -Wanted $Wanted -Guard $Guard } }
+            finally { Exit-Run -Lock $lock }
+            return
+        }
+        if ([DateTime]::UtcNow -gt $until) {
+            Stop-Step -Id 'MachineHeld' -Message "the pod network is not as wanted, and $(Get-HolderText) has not let go for $Seconds seconds"
+        }
+    }
 }
 
 function Invoke-GuardedRepair {

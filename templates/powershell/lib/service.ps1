@@ -32,6 +32,8 @@ function Get-ServiceDifference {
         New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags
     }
     Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
+    $slow = Get-SlowStart -Name $name
+    if ($slow) { New-Difference -Key 'service:slow-start' -What "$what time to start" -Is "$slow seconds" -Want 'at most 30 seconds' -Policy }
 }
 
 function Test-RestartDisruption {
@@ -156,6 +158,7 @@ function Test-RestartNeed {
 function Start-CurrentService {
     # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
     # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
     if ((Get-ServiceState -Name $Name) -ne 'Running') {
@@ -166,7 +169,25 @@ function Start-CurrentService {
         }
     }
     Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Save-SlowStart -Name $Name -Seconds $watch.Elapsed.TotalSeconds
     Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
+}
+
+function Save-SlowStart {
+    # Notes a start that succeeded and took long, for the looks of this boot. Windows gives up on a service that does not
+    # answer within 30 seconds (ServicesPipeTimeout), so the next start may fail.
+    param([string]$Name, [int]$Seconds)
+    if ($Seconds -le 30) { return }
+    try { Write-StateJson -Name "slow-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId; seconds = $Seconds } -Tries 4 }
+    # Not worth the failure of a start that succeeded.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-SlowStart {
+    # How many seconds the last slow start of a service took; nothing when there was none since the machine started.
+    param([string]$Name)
+    $noted = Read-StateJson -Name "slow-$Name.json"
+    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { $noted.seconds }
 }
 
 function Wait-ServiceState {
@@ -244,6 +265,12 @@ function Read-FormerService {
     $former
 }
 
+function Test-AccountKnown {
+    # Whether a service can have this account without a password: LocalSystem, or one of NT AUTHORITY and NT SERVICE.
+    param([string]$Account)
+    $Account -eq '' -or $Account -eq 'LocalSystem' -or $Account -like 'NT *'
+}
+
 function Restore-Service {
     # Puts a service back as it was, or deletes the one that was not there. Automatic comes last.
     param([object]$Former)
@@ -260,14 +287,20 @@ function Restore-Service {
     # sc.exe knows a group by the plus before it.
     $depends = @($was.depends) + @((Read-Item -Object $Former -Name 'groups') | ForEach-Object { "+$_" })
     Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList -Names $depends), 'DisplayName=', $display)
-    # Windows forgot the password of any other account.
     if ($was.account -like 'NT *') { Invoke-ServiceControl -Arguments @('config', $Former.name, 'obj=', $was.account) }
+    # Windows forgot the password of any other account, and as LocalSystem its program would have rights that it never had.
+    $known = Test-AccountKnown -Account "$($was.account)"
     Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
     Restore-ServiceParameter -Former $Former
-    Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $was.start)
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $(if ($known) { $was.start } else { 'disabled' }))
     # The control manager reads these from the registry when it needs them.
     foreach ($value in (Read-Item -Object $Former -Name 'values')) {
         Write-Registry -Path $value.path -Name $value.name -Value $value.value -Kind "$($value.kind)"
+    }
+    if (-not $known) {
+        New-Difference -Key "service:account:$($Former.name)" -What "service $($Former.name): account" `
+            -Is 'LocalSystem, and therefore disabled' -Want "$($was.account), with its password"
+        return
     }
     if ($Former.running) { Start-CurrentService -Name $Former.name }
 }

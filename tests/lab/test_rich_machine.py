@@ -1,0 +1,123 @@
+"""A machine that has had a life of its own: a join with --adopt, its undo, and all is as it was or on the written list."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from winboot_lab.windows.snapshot import Tree, diff, without_chance
+
+from tests.lab import hands
+from tests.lab.scenes import Scenes
+from tests.lab.site import Site, only, problems
+from tests.lab.test_network_undo import undo
+from tests.steps.test_adoption import somebodys_files
+
+SERVICES: Final = r"SYSTEM\CurrentControlSet\Services"
+PAGE: Final = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+
+# What may differ, as a pattern of the difference's line, and the words of docs/security.md that say so (None: the lab's
+# own traces of an interface that is gone, and of a default route that is there as before, as a lasting one).
+WRITTEN: Final = {
+    r"\\Tcpip\\Parameters\\(Interfaces\\\{|PersistentRoutes: \{'0\.0\.0\.0,0\.0\.0\.0,)": None,
+    r"Services\\kube-proxy/(ObjectName: '\.\\\\keeper' -> 'LocalSystem'|Start: 3 -> 4)$": "the account of a service",
+}
+# A program of the inbox, so that what somebody's services run can be started.
+PROGRAMS: Final = (r"C:\theirs\kubelet.exe", r"C:\theirs\containerd.exe", r"C:\theirs\kube-proxy.exe")
+
+
+# What a join takes over, whatever was there.
+TAKEN: Final = (
+    *(r"C:\k\kubeconfig", r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem", r"C:\k\kubelet.exe"),
+    *(
+        "services/kubelet/",
+        "services/containerd/",
+        "services/kube-proxy/",
+        "CrashDumpEnabled",
+        "KeepAliveTime",
+    ),
+)
+
+
+def somebodys_services(site: Site) -> None:
+    """A node of another cluster: services that were set up by hand, each in another way."""
+    machine = site.machine
+    for path in PROGRAMS:
+        hands.write(path, b"theirs")(site)
+    machine.accounts.add("keeper", administrator=False, password="a password")
+    for hand in (
+        hands.sc("create", "containerd", "binPath=", rf"{PROGRAMS[1]} --mine", "start=", "demand"),
+        hands.sc(
+            "config", "containerd", "obj=", r"NT AUTHORITY\LocalService", "DisplayName=", "my containers"
+        ),
+        hands.sc("description", "containerd", "Runs my containers."),
+        hands.sc("failure", "containerd", "reset=", "INFINITE", "actions=", "restart/15000//0"),
+        hands.sc("failureflag", "containerd", "1"),
+        hands.sc(
+            "create",
+            "kubelet",
+            "binPath=",
+            rf"{PROGRAMS[0]} --theirs",
+            "start=",
+            "demand",
+            "depend=",
+            "containerd",
+        ),
+        hands.regedit(rf"{SERVICES}\kubelet", "Environment", "MultiString", ["A=1", "B=two words"]),
+        hands.regedit(
+            rf"{SERVICES}\kubelet\Parameters", "Application", "ExpandString", r"%ProgramFiles%\x.exe"
+        ),
+        hands.regedit(rf"{SERVICES}\kubelet\Parameters\AppExit", "", "String", "Restart"),
+        hands.regedit(rf"{SERVICES}\kubelet", "PreshutdownTimeout", "DWord", 7000),
+        hands.sc("create", "kube-proxy", "binPath=", PROGRAMS[2], "start=", "demand"),
+        hands.sc("config", "kube-proxy", "obj=", r".\keeper", "password=", "a password"),
+        hands.sc("create", "others", "binPath=", r"C:\theirs\others.exe", "start=", "demand"),
+    ):
+        hand(site)
+
+
+def somebodys_settings(site: Site) -> None:
+    """Values that the profile wants otherwise, in kinds and values that Windows allows."""
+    for hand in (
+        hands.regedit(r"SYSTEM\CurrentControlSet\Control\FileSystem", "LongPathsEnabled", "DWord", 0),
+        hands.regedit(r"SYSTEM\CurrentControlSet\Control\CrashControl", "CrashDumpEnabled", "DWord", 7),
+        hands.regedit(rf"{SERVICES}\Tcpip\Parameters", "KeepAliveTime", "DWord", 0xFFFFFFFF),
+    ):
+        hand(site)
+    for path, content in {
+        r"C:\k\kubelet.exe": b"their kubelet" * 20_000,
+        r"C:\k\crictl.yaml": b"runtime-endpoint: theirs\n",
+        r"C:\Program Files\containerd\config.toml": b"version = 2\n# theirs\n",
+    }.items():
+        hands.write(path, content)(site)
+
+
+def tree(site: Site) -> Tree:
+    """The machine without what happens by itself."""
+    return without_chance(site.machine.snapshot())
+
+
+def test_a_machine_of_somebody_else_is_as_it_was_after_a_join_and_its_undo(scenes: Scenes) -> None:
+    site = scenes.bare("everything")
+    somebodys_files(site.machine)
+    somebodys_services(site)
+    somebodys_settings(site)
+    before = tree(site)
+    told = problems(site.join())
+    assert any("ForeignNode" in one for one in told)
+    touched = [line for line in diff(before, tree(site)) if "ProgramData\\winboot" not in line]
+    assert touched == [], "nothing is touched without --adopt"
+
+    joined = site.join(adopt=True)
+    assert (problems(joined), only(joined).ready) == ([], True)
+    changed = diff(before, tree(site))
+    assert [thing for thing in TAKEN if not any(thing in line for line in changed)] == []
+    states = undo(site)
+
+    assert {step: state for step, state in states.items() if state not in ("ok", "changed")} == {}
+    left = [line for line in diff(before, tree(site)) if not line.endswith(": {}")]
+    unwritten = [line for line in left if not any(re.search(pattern, line) for pattern in WRITTEN)]
+    assert unwritten == []
+    for pattern, words in WRITTEN.items():
+        assert words is None or words in PAGE, pattern
