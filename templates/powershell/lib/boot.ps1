@@ -72,17 +72,8 @@ function Watch-OwnService {
     param([int]$Seconds)
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $calm = [Diagnostics.Stopwatch]::StartNew()
-    # The services that did not run when they were last asked.
-    $late = @()
     while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
-        $awaited = @(Start-FallenService)
-        foreach ($name in $late) {
-            # Of one that fell, the control manager had waited for half a minute before.
-            $before = if ($script:Run.ContainsKey("Fallen $name")) { 31 } else { 0 }
-            if ((Get-ServiceState -Name $name) -eq 'Running') { Save-SlowStart -Name $name -Seconds ($before + $watch.Elapsed.TotalSeconds) }
-        }
-        $late = $awaited
-        if ($awaited.Count -gt 0) { $calm.Restart() }
+        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
         Start-Sleep -Seconds 10
     }
     $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
@@ -96,6 +87,7 @@ function Start-FallenService {
     # the journal once.
     $awaited = @(Get-AwaitedService)
     $awaited
+    Save-LateStart -Awaited $awaited
     if ($awaited.Count -eq 0) { return }
     # Whoever works on this machine starts services itself, in its own order and with a guard.
     $lock = Wait-Mutex -Seconds 0
@@ -114,6 +106,20 @@ function Start-FallenService {
         }
     }
     finally { Exit-Run -Lock $lock }
+}
+
+function Save-LateStart {
+    # Notes of each service that was awaited and runs now how long that took since it was first asked for.
+    param([string[]]$Awaited)
+    if (-not $script:Run.ContainsKey('Late')) { $script:Run.Late = @{} }
+    $late = $script:Run.Late
+    foreach ($name in @($late.Keys | Where-Object { $Awaited -notcontains $_ })) {
+        # Of one that fell, the control manager had waited for half a minute before.
+        $before = if ($script:Run.ContainsKey("Fallen $name")) { 31 } else { 0 }
+        if ((Get-ServiceState -Name $name) -eq 'Running') { Save-SlowStart -Name $name -Seconds ($before + $late[$name].Elapsed.TotalSeconds) }
+        $late.Remove($name)
+    }
+    foreach ($name in $Awaited) { if (-not $late.ContainsKey($name)) { $late[$name] = [Diagnostics.Stopwatch]::StartNew() } }
 }
 
 function Start-Unawaited {
