@@ -228,3 +228,16 @@ def test_a_long_download_gives_signs_of_life(site: Site):
     told = [one["event"] for one in map(json.loads, lines) if one["event"]["event"] == "download"]
     assert len(told) >= 2
     assert told[0]["url"] == url
+
+
+@pytest.mark.parametrize(("before", "after"), [("SystemDefault", "SystemDefault"), ("Tls", "Tls, Tls12")])
+def test_where_windows_chooses_the_protocol_of_tls_it_goes_on_choosing(site: Site, before: str, after: str):
+    """0 with TLS 1.2 added would be TLS 1.2 alone, and a mirror that speaks 1.3 alone would be out of reach."""
+    point = "[Net.ServicePointManager]::SecurityProtocol"
+    site.write(r"C:\k\other.txt", b"")
+    fetch = f"Receive-Rest -Url '{site.spec.artifacts[0].url}' -Path 'C:\\k\\a.part'"
+
+    answer = call(site, f"{point} = '{before}'\n{fetch}\n\"$({point})\"")
+
+    assert (answer.id, answer.objects[-1:]) == ("", [after])
+    assert site.file(r"C:\k\a.part")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,14 @@ from winboot_lab.windows.programs_api import Exit
 
 from tests.steps.bench import Bench
 from tests.steps.library import call
+from winboot.script import library_files
 
 PATH = r"C:\Windows\System32\w32tm.exe"
+WAITS = re.compile(r"\.(?:Wait|WaitForExit|WaitOne|Join)\(([^()]*)\)")
+# Connections to one port: whether somebody listens is known at once, or nobody answers.
+CONNECTS = {("detached.ps1", "3000"), ("network.ps1", "5000")}
+# In the declaration of HNSCall: a request of the network is not left half done; its thread has 60 seconds.
+UNCUT = {("hns.ps1", "seconds * 1000")}
 
 
 @dataclass
@@ -52,3 +59,29 @@ def test_what_a_program_of_windows_writes_is_in_the_code_page_of_its_consoles(be
     (ended,) = call(bench, f"Invoke-Program '{PATH}'").objects
 
     assert ended.get("Output") == said
+
+
+def test_the_tree_of_a_service_is_ended_and_the_shims_of_pods_are_not(bench: Bench):
+    """A log runner's child keeps port 10250 and its file; a shim holds a pod, and outlives whoever started it."""
+    processes = bench.machine.processes
+    runner = processes.add("kube-log-runner", r"C:\k\kube-log-runner.exe", "kube-log-runner")
+    kubelet = processes.add("kubelet", r"C:\k\kubelet.exe", "kubelet", parent=runner.pid)
+    grandchild = processes.add("plugin", r"C:\k\plugin.exe", "plugin", parent=kubelet.pid)
+    shim = processes.add(
+        "containerd-shim-runhcs-v1", r"C:\k\containerd-shim-runhcs-v1.exe", "shim", parent=runner.pid
+    )
+    other = processes.add("other", r"C:\k\other.exe", "other")
+
+    assert call(bench, f"Stop-ProcessTree -Tree @(Get-ProcessTree -Id {runner.pid})").id == ""
+
+    running = {process.pid for process in processes.all()}
+    assert running.isdisjoint({runner.pid, kubelet.pid, grandchild.pid})
+    assert {shim.pid, other.pid} <= running
+
+
+def test_no_call_into_dotnet_waits_for_longer_than_a_stop_may_take():
+    """PowerShell hears a stop between statements and not within a call: programs and downloads are waited for in slices."""
+    found = {(name, wait) for name, text in library_files().items() for wait in WAITS.findall(text)}
+
+    assert {name for name, _ in found} >= {"program.ps1", "artifacts.ps1", "state.ps1"}
+    assert {one for one in found - CONNECTS - UNCUT if not one[1].isdigit() or int(one[1]) > 1000} == set()
