@@ -560,9 +560,34 @@ function Get-Hold {
     if ($hold -and (Read-Member -Object $hold -Names 'agent')) { $hold }
 }
 
+function New-Difference {
+    # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
+    # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
+    # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
+    # costs; Policy: somebody else holds it, so it is reported and not changed.
+    param(
+        [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
+        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy
+    )
+    if ($Unknown -and $null -eq $Want) { $Want = Get-UnknownText }
+    [pscustomobject]@{
+        kind = 'difference'; key = $Key; what = $What; is = ConvertTo-Shown -Value $Is; want = ConvertTo-Shown -Value $Want
+        unknown = [bool]$Unknown; reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
+    }
+}
+
 function Get-UnknownText {
     # How a value is shown that exists only after the join.
     '(known after join)'
+}
+
+function ConvertTo-Shown {
+    # A value as the text that people read: a list with commas, true and false in lower case; $null stays $null.
+    param([object]$Value)
+    if ($null -eq $Value) { return $null }
+    if ($Value -is [bool]) { return ([string]$Value).ToLowerInvariant() }
+    if ($Value -is [array]) { return ($Value -join ', ') }
+    [string]$Value
 }
 
 function New-Reboot {
@@ -605,7 +630,9 @@ function New-Run {
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known
+        # A signed copy is the same text with a comment behind it.
+        Text = ([string]$Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
         # Steps not to build upon, with the id of the reason.
         Unmet = @{}
         # Answers that cost something: read once, forgotten after each change.
@@ -722,7 +749,11 @@ function Get-UndoResult {
         $script:Run.Step = $Step.Name
         Assert-NothingAbove -Step $Step
         $hadFormer = Test-FormerValue
-        foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') { Receive-Said -Step $Step -Result $result -Thing $thing }
+        foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') {
+            # What cannot be as it was.
+            if ($thing -is [Management.Automation.PSCustomObject] -and $thing.kind -eq 'difference') { $result.Differences += $thing }
+            else { Receive-Said -Step $Step -Result $result -Thing $thing }
+        }
         if ($hadFormer -and $null -eq $result.Detached) {
             $result.State = 'changed'
             Clear-FormerValue
@@ -2369,6 +2400,7 @@ function Test-RestartNeed {
 function Start-CurrentService {
     # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
     # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
     if ((Get-ServiceState -Name $Name) -ne 'Running') {
@@ -2379,7 +2411,18 @@ function Start-CurrentService {
         }
     }
     Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Save-SlowStart -Name $Name -Seconds $watch.Elapsed.TotalSeconds
     Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
+}
+
+function Save-SlowStart {
+    # Notes a start that succeeded and took long, for the looks of this boot. Windows gives up on a service that does not
+    # answer within 30 seconds (ServicesPipeTimeout), so the next start may fail.
+    param([string]$Name, [int]$Seconds)
+    if ($Seconds -le 30) { return }
+    try { Write-StateJson -Name "slow-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId; seconds = $Seconds } -Tries 4 }
+    # Not worth the failure of a start that succeeded.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
 }
 
 function Wait-ServiceState {
@@ -2439,6 +2482,12 @@ function Get-ServiceProcess {
     if ($id -ne 0) { Get-ProcessTree -Id $id }
 }
 
+function Test-AccountKnown {
+    # Whether a service can have this account without a password: LocalSystem, or one of NT AUTHORITY and NT SERVICE.
+    param([string]$Account)
+    $Account -eq '' -or $Account -eq 'LocalSystem' -or $Account -like 'NT *'
+}
+
 function Restore-Service {
     # Puts a service back as it was, or deletes the one that was not there. Automatic comes last.
     param([object]$Former)
@@ -2455,14 +2504,20 @@ function Restore-Service {
     # sc.exe knows a group by the plus before it.
     $depends = @($was.depends) + @((Read-Item -Object $Former -Name 'groups') | ForEach-Object { "+$_" })
     Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList -Names $depends), 'DisplayName=', $display)
-    # Windows forgot the password of any other account.
     if ($was.account -like 'NT *') { Invoke-ServiceControl -Arguments @('config', $Former.name, 'obj=', $was.account) }
+    # Windows forgot the password of any other account, and as LocalSystem its program would have rights that it never had.
+    $known = Test-AccountKnown -Account "$($was.account)"
     Write-ServiceEnvironment -Name $Former.name -Environment $was.environment
     Restore-ServiceParameter -Former $Former
-    Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $was.start)
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'start=', $(if ($known) { $was.start } else { 'disabled' }))
     # The control manager reads these from the registry when it needs them.
     foreach ($value in (Read-Item -Object $Former -Name 'values')) {
         Write-Registry -Path $value.path -Name $value.name -Value $value.value -Kind "$($value.kind)"
+    }
+    if (-not $known) {
+        New-Difference -Key "service:account:$($Former.name)" -What "service $($Former.name): account" `
+            -Is 'LocalSystem, and therefore disabled' -Want "$($was.account), with its password"
+        return
     }
     if ($Former.running) { Start-CurrentService -Name $Former.name }
 }

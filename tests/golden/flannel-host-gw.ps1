@@ -479,6 +479,7 @@ function Start-FallenService {
     # the journal once.
     $awaited = @(Get-AwaitedService)
     $awaited
+    Save-LateStart -Awaited $awaited
     if ($awaited.Count -eq 0) { return }
     # Whoever works on this machine starts services itself, in its own order and with a guard.
     $lock = Wait-Mutex -Seconds 0
@@ -497,6 +498,20 @@ function Start-FallenService {
         }
     }
     finally { Exit-Run -Lock $lock }
+}
+
+function Save-LateStart {
+    # Notes of each service that was awaited and runs now how long that took since it was first asked for.
+    param([string[]]$Awaited)
+    if (-not $script:Run.ContainsKey('Late')) { $script:Run.Late = @{} }
+    $late = $script:Run.Late
+    foreach ($name in @($late.Keys | Where-Object { $Awaited -notcontains $_ })) {
+        # Of one that fell, the control manager had waited for half a minute before.
+        $before = if ($script:Run.ContainsKey("Fallen $name")) { 31 } else { 0 }
+        if ((Get-ServiceState -Name $name) -eq 'Running') { Save-SlowStart -Name $name -Seconds ($before + $late[$name].Elapsed.TotalSeconds) }
+        $late.Remove($name)
+    }
+    foreach ($name in $Awaited) { if (-not $late.ContainsKey($name)) { $late[$name] = [Diagnostics.Stopwatch]::StartNew() } }
 }
 
 function Start-Unawaited {
@@ -1048,7 +1063,9 @@ function New-Run {
     $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known; Text = [string]$Text
+        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known
+        # A signed copy is the same text with a comment behind it.
+        Text = ([string]$Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
         # Steps not to build upon, with the id of the reason.
         Unmet = @{}
         # Answers that cost something: read once, forgotten after each change.
@@ -3905,6 +3922,8 @@ function Get-ServiceDifference {
         New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags
     }
     Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
+    $slow = Get-SlowStart -Name $name
+    if ($slow) { New-Difference -Key 'service:slow-start' -What "$what time to start" -Is "$slow seconds" -Want 'at most 30 seconds' -Policy }
 }
 
 function Test-RestartDisruption {
@@ -4029,6 +4048,7 @@ function Test-RestartNeed {
 function Start-CurrentService {
     # Starts a service, or starts it again when what it was started with has changed since.
     param([string]$Name)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
     # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
     if ((Get-ServiceState -Name $Name) -ne 'Running') {
@@ -4039,7 +4059,25 @@ function Start-CurrentService {
         }
     }
     Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
+    Save-SlowStart -Name $Name -Seconds $watch.Elapsed.TotalSeconds
     Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
+}
+
+function Save-SlowStart {
+    # Notes a start that succeeded and took long, for the looks of this boot. Windows gives up on a service that does not
+    # answer within 30 seconds (ServicesPipeTimeout), so the next start may fail.
+    param([string]$Name, [int]$Seconds)
+    if ($Seconds -le 30) { return }
+    try { Write-StateJson -Name "slow-$Name.json" -Value @{ boot_id = (Get-MachineIdentity).BootId; seconds = $Seconds } -Tries 4 }
+    # Not worth the failure of a start that succeeded.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Get-SlowStart {
+    # How many seconds the last slow start of a service took; nothing when there was none since the machine started.
+    param([string]$Name)
+    $noted = Read-StateJson -Name "slow-$Name.json"
+    if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { $noted.seconds }
 }
 
 function Wait-ServiceState {
