@@ -75,7 +75,7 @@ class Branches:
             raw = pipe.read()
         os.waitpid(branch.process, 0)
         result = self.told[branch.name] = pickle.loads(raw) if raw else ["the copy ended without a word"]
-        self._say(f"{branch.name}: {result or 'well'}")
+        self._say(f"{branch.name}: {result if isinstance(result, list) and result else 'well'}")
 
 
 def told(work: Callable[[], object]) -> object:

@@ -6,7 +6,7 @@ ACT is join, start or undo. STRIKE is power (off for 20 seconds) or network (nob
 
 The machine had things of somebody's before: services, files, tasks, network settings. After each cut: run again, look,
 restart, look, undo, restart. What has to come of it: a Ready node that is reached by every address it had, and in the end
-the machine as an undo leaves it that nothing disturbed. Prints as JSON what was wrong with each copy.
+the machine as it was before winboot came. Prints as JSON what was wrong with each copy.
 
 A program of its own, because a fork takes one thread along (see interrupted.py). What a scheduled task does in a thread of
 its own is cut in a copy that plays from the beginning.
@@ -44,6 +44,7 @@ NODE: Final = "10.0.1.11"
 SECOND: Final = "10.0.1.99"
 STORAGE: Final = "172.20.0.5"
 JOURNAL: Final = r"c:\programdata\winboot\journal"
+UNDISTURBED: Final = "undisturbed"
 # Copies at a time.
 WIDTH: Final = 2
 
@@ -201,9 +202,7 @@ class Cuts:
         """What was wrong with each copy, by where it was cut."""
         site = self._ready()
         points = self._undisturbed(site)
-        self._reference = tree(site)
         self.say(f"{len(points)} operations, {sum(one.in_task for one in points)} of them in tasks")
-        site = self._ready()
         for point in points:
             if point.in_task and self._is_one(point.number):
                 self._replay(site, point)
@@ -212,19 +211,28 @@ class Cuts:
 
     def _ready(self) -> Site:
         site = self.make()
+        self._reference = tree(site)
         for work in self.act.before:
             work(site)
         return site
 
     def _undisturbed(self, site: Site) -> list[Point]:
-        """The operations of the act, which is played to its end and undone."""
+        """The operations of the act, which a copy plays to its end and undoes."""
+        end = self._branches.split(UNDISTURBED)
+        if end is not None:
+            end(told(lambda: self._whole(site)))
+        found = self._branches.results().pop(UNDISTURBED)
+        assert isinstance(found, tuple), found
+        return list(found)
+
+    def _whole(self, site: Site) -> tuple[Point, ...]:
         points: list[Point] = []
         _watch(site, points.append)
         self.act.play(site)
         count = len(points)
-        wrong = [*self.act.after(site), *goes_away(site), *map(str, site.refusals)]
+        wrong = self._rest(site)
         assert not wrong, wrong
-        return points[:count]
+        return tuple(points[:count])
 
     def _is_one(self, number: int) -> bool:
         return number >= self.first and (number - self.first) % self.every == 0
