@@ -251,6 +251,27 @@ def test_a_vlan_that_was_lost_on_the_way_is_put_back(bench: Bench):
     assert uplink.vlan == 7
 
 
+def test_a_setting_that_windows_refuses_keeps_no_other_from_being_put_back(bench: Bench):
+    """An IPv6 binding here; jumbo frames that a virtual adapter does not carry are another one."""
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    uplink.category = "Private"
+    lose = (
+        f"Set-NetAdapterBinding -Name '{uplink.name}' -ComponentID 'ms_tcpip6' -Enabled $false; "
+        "Get-NetConnectionProfile | Set-NetConnectionProfile -NetworkCategory 'Public'; "
+        "Remove-NetRoute -DestinationPrefix '0.0.0.0/0' -Confirm:$false; "
+        "function global:Set-NetAdapterBinding { throw 'refused' }"
+    )
+
+    told = go_on(bench, a_text(f"{lose}; [IO.File]::WriteAllText($flag, '')"))
+
+    assert told.step("bounce")["state"] == "ok"
+    assert (uplink.ipv6, uplink.category) == (False, "Private")
+    assert "0.0.0.0/0" in {route.prefix for route in bench.machine.network.routes}
+    journal = (bench.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode()
+    assert '"problem":"refused","what":"IPv6 True"' in journal
+
+
 def test_a_status_that_is_held_when_a_run_ends_is_settled_by_the_rescue(bench: Bench):
     """Nobody else can say how a run ended: it is not noted as running for ever, and the journal says why."""
     folder = r"C:\ProgramData\winboot\detached"

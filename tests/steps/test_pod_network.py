@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -396,6 +397,27 @@ def test_a_run_that_is_killed_is_taken_back_by_the_second_line(joined: Callable[
     assert node.state(rf"detached\{id_}.json")["state"] == "failed"
     assert node.machine.reachable()
     assert not [one.name for one in node.machine.tasks.all() if one.name.startswith("detached-")]
+
+
+def test_a_run_in_which_each_call_of_hns_takes_nearly_its_limit_ends_by_itself(
+    joined: Callable[[str], Node],
+):
+    """The task's own limit is above the sum of what its parts may take."""
+    node = joined("own network").after(stop("kube-proxy"), stop("kubelet"))
+    node.undo(STEP)
+    for method, path in itertools.product(
+        ("GET", "POST", "DELETE"), ("/networks/", "/endpoints/", "/policylists/")
+    ):
+        node.machine.hns.hang(method, path, seconds=50, times=100)
+    told = node.run(STEP)
+    node.site.settle(1600)
+    node.machine.hns.forget_hangs()
+
+    status = node.state(rf"detached\{told.events[-2]['id']}.json")
+    assert status["state"] in ("done", "failed")
+    assert "killed" not in status["message"]
+    assert status["ended"] < status["deadline"]
+    assert node.machine.reachable()
 
 
 def test_an_agent_that_a_cut_left_half_way_is_not_started_by_what_depends_on_it(node: Node):
