@@ -2026,17 +2026,24 @@ function Restore-BootNetwork {
         if ($lost.Count -gt 0) { Restore-NetworkSnapshot -Snapshot @{ adapters = $lost } }
         $lost.Count -eq 0
     }
-    if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-VolatileRoute }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
 }
 
-function Restore-VolatileRoute {
-    # A cloud's metadata service (169.254.169.254): its route lasts until the restart only. It comes back while the machine has the address it had.
+function Restore-StartRoute {
+    # Routes that end with a start of the machine: that of a cloud's metadata service (169.254.169.254) is in no store, and those of an
+    # interface end with its switch where that does not outlive the boot. They come back while the machine has the address they go out by.
     foreach ($was in Read-NetworkRecord) {
         $index = Find-Successor -Was $was
         if ($null -eq $index) { continue }
-        $routes = @($was.routes | Where-Object { -not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0]) })
+        $ended = -not (Test-CarryingInterface -Guid $was.guid)
+        $routes = @($was.routes | Where-Object { $ended -or (-not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0])) })
+        # Another way out is somebody's choice.
+        if (@(Get-DefaultRoute).Count -gt 0) { $routes = @($routes | Where-Object { $_.prefix -ne '0.0.0.0/0' }) }
         $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
-        $routes = @($routes | Where-Object { $hop = $_.next_hop; $hop -eq '0.0.0.0' -or ($near | Where-Object { Test-CidrMember -Cidr $_ -Address $hop }) })
+        $routes = @($routes | Where-Object {
+                $hop = $_.next_hop
+                $hop -eq '0.0.0.0' -or $hop.Contains(':') -or ($near | Where-Object { Test-CidrMember -Cidr $_ -Address $hop })
+            })
         Restore-InterfaceRoute -Was @{ routes = $routes } -Index $index
     }
 }
