@@ -20,8 +20,9 @@ from winboot.steps import STEPS
 # Longer than anybody waits for a file, and shorter than it takes to come back.
 LONG = 900.0
 SHARES = ("Read", "ReadWrite", "None")
-# How a run says that it could not have a file, or that it builds upon a step that could not.
-NAMED = re.compile(r"FileInUse|DetachedFailed|NeedsStep")
+# How a run says that it could not have a file, and what follows for the steps that it did not come to.
+CAUSE = re.compile(r"FileInUse|DetachedFailed")
+NAMED = re.compile(rf"{CAUSE.pattern}|NeedsStep|PendingReboot")
 JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
 
 
@@ -52,7 +53,7 @@ def wrong_with_a_join(site: Site, reference: set[str]) -> list[str]:
     """What is wrong with a join whose files are held, and with what comes of it."""
     report = site.join()
     wrong = [told for told in problems(report) if not NAMED.search(told)]
-    if not problems(report) and not only(report).ready:
+    if not only(report).ready and not any(CAUSE.search(told) for told in problems(report)):
         wrong.append("neither Ready nor named")
     return wrong + wrong_in_the_end(site, reference)
 
