@@ -23,6 +23,9 @@ _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
     r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|reboot\.json|detached\\|former\\|downloads\\))"
 )
+# containerd counts its layers through: an image that is pulled again has the next number.
+_LAYER: Final = re.compile(r"(?i)\\io\.containerd\.snapshotter\.v1\.windows\\snapshots\\\d+(?=\\|$)")
+_IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.metadata\.v1\.bolt\\meta\.db$")
 # An overlay's address on the wire is drawn when its network is made.
 _VTEP: Final = re.compile(r',?\\"VtepMAC\\":\\"[^"]*"')
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
@@ -75,7 +78,7 @@ def _machine(site: Site, name: str) -> Tree:
         if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
             del values["DelayedAutostart"]
     tree["files"] = {
-        _DATED.sub("-<date>", path): _file(path, shown)
+        _DATED.sub("-<date>", _LAYER.sub(r"\\<layer>", path)): _file(path, shown)
         for path, shown in files.items()
         if not _HISTORY.match(path)
     }
@@ -86,6 +89,8 @@ def _file(path: str, shown: Tree) -> Tree:
     assert isinstance(shown, dict)
     if not _BY_CHANCE.search(path):
         content = shown.get("content")
+        if _IMAGES.search(path) and isinstance(content, dict):
+            return {**shown, "content": _without_layers(str(content["text"]))}
         # A text says it all, and its hash would tell addresses apart that count as equal.
         return (
             {**shown, "content": content["text"]}
@@ -93,6 +98,17 @@ def _file(path: str, shown: Tree) -> Tree:
             else shown
         )
     return {key: _DATED.sub("-<date>", str(value)) for key, value in shown.items() if key != "content"}
+
+
+def _without_layers(records: str) -> Tree:
+    """containerd's records but for the numbers of its layers; of these only how many there are counts."""
+    records = json.loads(records)
+    assert isinstance(records, dict)
+    counted = {"layers", "layer_of"}
+    return {
+        **{key: value for key, value in records.items() if key not in counted},
+        "layers": len(records.get("layer_of") or {}),
+    }
 
 
 def _node(node: dict[str, Any]) -> Tree:
