@@ -1,17 +1,20 @@
-"""Lab machines for the tests: fresh ones, and nodes that were joined once and are lent to one test after another."""
+"""Lab machines for the tests: fresh ones, and copies of nodes that were joined once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.lab.conftest import scenes, secrets_of_the_profiles
-from tests.lab.scenes import Scenes
+from tests.lab.conftest import secrets_of_the_profiles
 from tests.steps.bench import Bench
+from tests.steps.forks import JOINED, run_in_copies
 from tests.steps.nodes import Node
 
-__all__ = ["scenes", "secrets_of_the_profiles"]
+__all__ = ["secrets_of_the_profiles"]
+
+HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -19,20 +22,19 @@ def bench() -> Bench:
     return Bench()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Tests of joined nodes run in copies of this process: a join takes seconds, a copy milliseconds."""
+    if HERE not in item.path.parents or "joined" not in getattr(item, "fixturenames", ()):
+        return None
+    run_in_copies(item, nextitem)
+    return True
+
+
 @pytest.fixture
-def joined(scenes: Scenes) -> Iterator[Callable[[str], Node]]:
-    """A joined node of a scene. It is given back only when it is as it was: a test may do to it what it likes."""
-    taken: list[tuple[str, Node]] = []
-
-    def take(scene: str = "plain") -> Node:
-        node = Node(scenes.take(scene))
-        taken.append((scene, node))
-        return node
-
-    yield take
-    for scene, node in taken:
-        if not node.spoiled and not node.site.refusals and (not node.differs or node.tidy()):
-            scenes.give_back(scene, node.site)
+def joined() -> Callable[[str], Node]:
+    """A joined node of a scene. A test may do to it what it likes."""
+    return lambda scene: Node(JOINED.site(scene))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from tests.lab.hands import Hand, write
+from tests.lab.hands import Hand
 from tests.lab.site import Controller, Inside, Site
 from tests.lab.state import changes, state
 from tests.steps.bench import Rig, Told, part_of
@@ -26,9 +26,6 @@ class Node(Rig):
         self.machine = site.machine
         (self.spec,) = site.specs()
         self._before = state(site)
-        self._files = dict(self._contents())
-        # Said by a test that changes the surroundings: those are not compared.
-        self.spoiled = False
 
     def after(self, *hands: Hand) -> Node:
         """The node after something happened to it."""
@@ -75,23 +72,6 @@ class Node(Rig):
         """What is otherwise than when this test began; a line each."""
         assert not self.site.refusals
         return changes(self._before, state(self.site))
-
-    def tidy(self) -> bool:
-        """Give files back their contents; whether that is all that this test has left behind."""
-        now = dict(self._contents())
-        for path in now.keys() - self._files.keys():
-            # A layer is containerd's: only the host compute service removes it.
-            if not self.machine.files.need(path)[1].layer:
-                self.machine.files.delete(path)
-        for path, content in self._files.items():
-            if now.get(path) != content:
-                write(path, content)(self.site)
-        return not self.differs
-
-    def _contents(self) -> Iterator[tuple[str, bytes]]:
-        for path, node in self.machine.files.walk("C:\\"):
-            if not node.directory:
-                yield path, node.content
 
     def _secrets(self, cluster: Inside, names: tuple[str, ...]) -> dict[str, str]:
         """What the steps ask for; and whose certificate requests are in order meanwhile."""

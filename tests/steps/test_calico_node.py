@@ -89,7 +89,6 @@ def test_an_endpoint_that_older_versions_made_is_replaced_by_calicos(joined: Cal
 def test_after_a_restart_the_network_is_made_again_above_the_same_switch(joined: Callable[[str], Node]):
     """HNS does not say what of a network came through (node-service.ps1); the adapter is not rewired."""
     node = joined(SCENE)
-    node.spoiled = True
     before = {name: (hcn.network(node.machine, name) or {})["ID"] for name in ("External", "Calico")}
 
     node.machine.reboot()

@@ -39,7 +39,6 @@ def restart(node: Node, seconds: float = 10) -> None:
 
 def test_services_that_windows_gave_up_on_are_started(node: Node):
     """containerd did not answer in 30 seconds; what depends on it was given up as well."""
-    node.spoiled = True
     node.machine.faults.times_out("containerd", times=1)
     restart(node, 100)
 
@@ -50,7 +49,6 @@ def test_services_that_windows_gave_up_on_are_started(node: Node):
 
 
 def test_a_service_that_stays_down_is_told(node: Node):
-    node.spoiled = True
     node.machine.faults.times_out("containerd", times=1000)
     restart(node, 1100)
 
@@ -60,7 +58,6 @@ def test_a_service_that_stays_down_is_told(node: Node):
 
 
 def test_a_service_that_a_person_stopped_stays_stopped(node: Node):
-    node.spoiled = True
     restart(node, 12)
     node.after(sc("stop", "kube-proxy"))
     node.site.settle(300)
@@ -69,7 +66,6 @@ def test_a_service_that_a_person_stopped_stays_stopped(node: Node):
 
 
 def test_a_service_that_is_disabled_stays_down(node: Node):
-    node.spoiled = True
     node.after(sc("config", "kubelet", "start=", "disabled"))
     node.machine.faults.times_out("containerd", times=1)
     restart(node, 300)
@@ -152,7 +148,6 @@ Start-FallenService
 
 def test_nothing_is_started_while_somebody_works_on_the_machine(node: Node):
     """It starts services itself, the network's agent only under its guard."""
-    node.spoiled = True
     node.after(sc("stop", "kube-proxy"))
     node.machine.services.need("kube-proxy").exit_code = 1053
     with node.machine.session("Administrator") as session:
@@ -166,7 +161,6 @@ def test_nothing_is_started_while_somebody_works_on_the_machine(node: Node):
 
 
 def test_a_service_that_is_starting_is_waited_for_before_it_is_stopped(node: Node):
-    node.spoiled = True
     node.after(
         sc("stop", "kube-proxy"), sc("stop", "flanneld"), sc("stop", "kubelet"), sc("stop", "containerd")
     )
@@ -179,7 +173,6 @@ def test_a_service_that_is_starting_is_waited_for_before_it_is_stopped(node: Nod
 
 @pytest.mark.parametrize("name", ["containerd", "kubelet"])
 def test_why_a_service_died_is_in_the_problem(node: Node, name: str):
-    node.spoiled = True
     node.after(
         sc("stop", "kube-proxy"), sc("stop", "flanneld"), sc("stop", "kubelet"), sc("stop", "containerd")
     )

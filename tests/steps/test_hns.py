@@ -16,7 +16,6 @@ def test_an_endpoint_without_a_name_is_passed_over(node: Node):
     """kube-proxy makes such ones for the pods of other nodes."""
     found = hcn.endpoint(node.machine, "cbr0_ep")
     assert found is not None
-    node.spoiled = True
     remote = {key: value for key, value in found.items() if key != "Name"} | {
         "ID": "REMOTE",
         "IPAddress": "10.244.9.9",
@@ -29,7 +28,6 @@ def test_an_endpoint_without_a_name_is_passed_over(node: Node):
 def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joined: Callable[[str], Node]):
     """Its networks persist: made a second time, they would be two of one name."""
     node = joined("own network")
-    node.spoiled = True
     before = list(node.machine.hns.networks)
     node.after(sc("stop", "hns"))
     assert node.machine.services.running("hns") is False

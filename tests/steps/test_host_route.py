@@ -52,7 +52,6 @@ def test_a_bare_machine_lacks_it():
 
 def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Callable[[str], Node]):
     node = joined(SCENE)
-    node.spoiled = True
     assert pod(node.site, "before") == "True"
     node.after(without)
     assert pod(node.site, "meanwhile") == "False"
@@ -65,7 +64,6 @@ def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Call
 
 def test_a_restart_of_the_machine_leaves_it(joined: Callable[[str], Node]):
     node = joined(SCENE)
-    node.spoiled = True
     node.after(without)
 
     node.machine.reboot()

@@ -87,7 +87,6 @@ def test_without_its_network_it_is_not_started_and_the_step_says_whose_that_is(n
 
 
 def test_one_that_runs_and_may_not_read_services_is_told_with_the_binding(node: Node):
-    node.spoiled = True
     node.after(unbound, stop("kube-proxy"))
 
     problem = node.change(STEP).problem(STEP)

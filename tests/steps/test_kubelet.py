@@ -84,7 +84,6 @@ def test_a_stopped_kubelet_is_started(node: Node):
 def test_a_kubelet_that_dies_again_and_again_is_no_running_one(node: Node):
     node.after(stop("kubelet"))
     node.machine.faults.dies("kubelet", times=99)
-    node.spoiled = True
 
     problem = node.change(STEP).problem(STEP)
 

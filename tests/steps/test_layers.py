@@ -30,13 +30,11 @@ def test_a_layer_cannot_be_deleted_like_a_folder(node: Node):
     assert layers(node)
     with pytest.raises(Failure):
         node.machine.files.delete_directory(STORE, recurse=True)
-    node.spoiled = True
 
     assert layers(node)
 
 
 def test_an_undo_removes_pods_images_and_layers_before_containerd_goes(node: Node):
-    node.spoiled = True
 
     assert node.undo("containerd").step("containerd")["state"] == "changed"
     assert layers(node) == []
@@ -44,7 +42,6 @@ def test_an_undo_removes_pods_images_and_layers_before_containerd_goes(node: Nod
 
 
 def test_layers_that_the_runtime_leaves_are_removed_by_the_host_compute_service(node: Node):
-    node.spoiled = True
     node.machine.files.make_layer(rf"{STORE}\rm-77")
 
     assert node.undo("containerd").step("containerd")["state"] == "changed"
@@ -52,7 +49,6 @@ def test_layers_that_the_runtime_leaves_are_removed_by_the_host_compute_service(
 
 
 def test_layers_in_use_are_named_and_the_records_of_them_stay(node: Node):
-    node.spoiled = True
     shim = r"C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe"
     node.machine.processes.spawn(f'"{shim}" -namespace moby')
     node.machine.files.make_layer(rf"{STORE}\77")
@@ -66,7 +62,6 @@ def test_layers_in_use_are_named_and_the_records_of_them_stay(node: Node):
 
 
 def test_a_join_after_it_pulls_its_images_again(node: Node):
-    node.spoiled = True
     node.undo("containerd")
     node.change("containerd", "pause-image")
 

@@ -64,7 +64,6 @@ def test_without_a_running_containerd_nothing_is_known_of_it(node: Node):
 )
 def test_a_pull_that_fails_is_told_with_what_the_registry_said(without: Node, why: str, reason: str):
     images, image = without.site.outside.images, without.spec.runtime.pause_image
-    without.spoiled = True
     if why == "missing":
         images.missing.add(image)
     elif why == "build":
@@ -91,7 +90,6 @@ class Stuck:
 
 
 def test_a_program_that_hangs_is_ended_and_named(without: Node):
-    without.spoiled = True
     without.machine.programs.add("crictl", Stuck())
 
     problem = without.change(STEP).problem(STEP)

@@ -91,7 +91,6 @@ def test_what_is_otherwise_is_told_and_mended(
 def test_a_route_that_somebody_else_had_set_comes_back_with_an_undo(joined: Callable[[str], Node]):
     """Into another pod network of the cluster, by a router of theirs: noted before it goes."""
     node = joined("own network").after(lead("10.244.99.0/24", "10.0.0.254"))
-    node.spoiled = True
     assert node.change(STEP).states == {STEP: "changed"}
     assert "10.244.99.0/24" not in routes(node)
 
@@ -113,7 +112,6 @@ def test_routes_to_elsewhere_are_not_winboots(joined: Callable[[str], Node]):
 
 def test_a_node_that_may_not_list_the_others_says_which_binding_is_missing(joined: Callable[[str], Node]):
     node = joined("own network")
-    node.spoiled = True
     bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     for one in node.site.admin("GET", bindings)["items"]:
         if "node" in one["roleRef"]["name"] or "winboot" in one["metadata"]["name"]:

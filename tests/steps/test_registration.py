@@ -106,7 +106,6 @@ def _elsewhere(data: dict[str, Any]) -> None:
 def test_what_does_not_come_is_told_with_who_has_to_give_it(
     node: Node, hand: Hand, id_: str, message: str, hint: str
 ):
-    node.spoiled = True
     node.after(hand)
 
     problem = node.change(STEP, secrets={}).problem(STEP)

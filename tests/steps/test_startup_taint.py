@@ -99,7 +99,6 @@ def test_while_a_step_before_it_is_not_done_nothing_is_lifted(node: Node):
     node.after(tainted, stop("kubelet"))
     node.machine.files.delete(CLIENT)
     node.site.internet.close("10.0.0.10", 6443)
-    node.spoiled = True
 
     told = step(node.site.join(only=("kubelet", STEP)))
 

@@ -1,0 +1,105 @@
+"""Each test of a joined node runs in a copy of this process, in which the node is joined already.
+
+A copy may do to its node what it likes; the next test finds the one that was joined. What a site writes to the disk of
+this computer is its staged inventory and profile, which no test of a step changes.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import pickle
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.lab.scenes import REGISTRY_PASSWORD, REGISTRY_VARIABLE, Scenes
+from tests.lab.site import Site
+
+# Seconds after which a copy shows where it hangs, and is given up: less than pytest's own faulthandler_timeout.
+PATIENCE: Final = 280
+
+# What a copy ends with: the reports of its test's phases as pytest serializes them, or the scene that it lacks.
+Told = list[dict[str, Any]] | str
+
+
+class Joined:
+    """The joined sites of this process, and of each copy of it."""
+
+    def __init__(self) -> None:
+        self._sites: dict[str, Site] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="winboot-scenes-")
+        self._scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder.name)))
+        # In a copy: the end of a pipe on which it tells the process above what became of it.
+        self.answer: int | None = None
+
+    def site(self, scene: str) -> Site:
+        """The joined site of a scene, for the copy that asks. One that lacks it ends: the next copy will have it."""
+        assert self.answer is not None, "only a copy may spoil a site"
+        if scene not in self._sites:
+            self.tell(scene)
+        return self._sites[scene]
+
+    def tell(self, told: Told) -> NoReturn:
+        """End this copy with the reports of its test, or the scene that it lacks."""
+        assert self.answer is not None
+        with os.fdopen(self.answer, "wb") as pipe:
+            pickle.dump(told, pipe)
+        os._exit(0)
+
+    def join(self, scene: str) -> None:
+        """Join the node of a scene, for all copies to come."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(REGISTRY_VARIABLE, REGISTRY_PASSWORD)
+            self._sites[scene] = self._scenes.joined(scene)
+        # Otherwise the first collection in every copy would touch, and so copy, all pages of the process.
+        gc.collect()
+        gc.freeze()
+
+
+JOINED: Final = Joined()
+
+
+def run_in_copies(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Run a test in a copy of this process; once more where it asked for a scene that nobody had joined yet."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    told = _run_in_copy(item)
+    while isinstance(told, str):
+        JOINED.join(told)
+        told = _run_in_copy(item)
+    for one in told:
+        report = item.config.hook.pytest_report_from_serializable(config=item.config, data=one)
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    # The copy has torn down what it set up; here the fixtures of an earlier module may still be there.
+    item.session._setupstate.teardown_exact(nextitem)
+
+
+def _run_in_copy(item: pytest.Item) -> Told:
+    reading, writing = os.pipe()
+    process = os.fork()
+    if not process:
+        os.close(reading)
+        JOINED.answer = writing
+        # Not faulthandler's own timer: pytest has set it, its thread is not in the copy, and resetting it waits for that.
+        faulthandler.register(signal.SIGALRM, chain=True)
+        signal.alarm(PATIENCE)
+        JOINED.tell(
+            [
+                item.config.hook.pytest_report_to_serializable(config=item.config, report=report)
+                for report in runtestprotocol(item, log=False, nextitem=None)
+            ]
+        )
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        raw = pipe.read()
+    _, status = os.waitpid(process, 0)
+    if not raw:
+        raise RuntimeError(f"{item.nodeid}: its copy of the process ended with status {status} and no report")
+    found: Told = pickle.loads(raw)
+    return found
