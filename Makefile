@@ -38,7 +38,7 @@ real: ## the library and the golden scripts on a real PowerShell (PWSH=path; 69 
 	@sh tests/real/run.sh $(PWSH)
 
 KUBE ?=
-genuine: $(STAMP) ## preflight, CSRs and a join's cluster side on a real control plane (KUBE=folder with its programs; etcd)
+genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd)
 	KUBE="$(KUBE)" $(BIN)/python -m pytest -rs -m genuine tests/genuine
 
 fuzz: $(STAMP) ## the long property tests

@@ -52,7 +52,7 @@ class Lab:
         self,
         *,
         nodes: int | Sequence[NodePlan] = 3,
-        cluster: ClusterPlan | None = None,
+        cluster: ClusterPlan | LabCluster | None = None,
         scale: float = 0.01,
         https: bool = False,
         ssh: bool = False,
@@ -62,7 +62,9 @@ class Lab:
         self.time = LabTime(scale=scale, start=datetime.now(UTC))
         self.world = World()
         self.programs = Programs()
-        self.cluster = LabCluster(cluster, now=self.time.datetime)
+        if not isinstance(cluster, LabCluster):
+            cluster = LabCluster(cluster, now=self.time.datetime)
+        self.cluster = cluster
         self.outside = Outside(self.world)
         self.outside.attach(self.cluster)
         install_programs(self.programs, self.outside)

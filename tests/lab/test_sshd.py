@@ -24,7 +24,7 @@ from winboot.errors import Busy, HostKeyNotTrusted, LoginRefused, Unreachable
 from winboot.inventory import Connection
 from winboot.profile import Reference
 from winboot.profile.reference import LoginReference
-from winboot.transport.connect import connect
+from winboot.transport.connect import connect, show_host_key
 
 pytestmark = needs_sshd
 
@@ -206,6 +206,8 @@ def test_a_tunnel_leads_to_the_machine(sshd: Sshd) -> None:
     command += f" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null {sshd.user}@127.0.0.1"
 
     assert said(way(sshd, tunnel=command)) == ["hi"]
+    shown = show_host_key(way(sshd, tunnel=command, host_key=None), name="win-1")
+    assert shown == f"ssh-ed25519 {fingerprint(sshd.host_key)}"
 
 
 def staged_over(sshd: Sshd, lab: Lab, folder: Path, port: int) -> Staged:

@@ -109,6 +109,7 @@ class CuttingRelay:
         self._to, self._cut = to, cut
         self.pieces = 0
         self.cuts = 0
+        self.connections = 0
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -128,6 +129,7 @@ class CuttingRelay:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self.connections += 1
             try:
                 server = socket.create_connection(("127.0.0.1", self._to))
             except OSError:

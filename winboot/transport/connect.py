@@ -66,7 +66,13 @@ def show_host_key(connection: Connection, *, name: str) -> str | None:
         return None
     from winboot.transport.ssh import shown_host_key, ssh_endpoint
 
-    return shown_host_key(ssh_endpoint(connection, name), name)
+    endpoint = ssh_endpoint(connection, name)
+    if connection.tunnel is None:
+        return shown_host_key(endpoint, name)
+    from winboot.transport.tunnel import through
+
+    with through(connection, name=name) as way:
+        return shown_host_key(replace(endpoint, via=way), name)
 
 
 def _endpoint(connection: Connection, name: str) -> Endpoint:

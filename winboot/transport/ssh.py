@@ -148,7 +148,7 @@ def _trust(settings: Connection | Jump) -> Trust:
 class Link:
     """An SSH connection whose host key has been checked, with the connections to the hosts before it."""
 
-    def __init__(self, transport: paramiko.Transport, before: Link | None = None) -> None:
+    def __init__(self, transport: Session, before: Link | None = None) -> None:
         self.transport = transport
         self._before = before
 
@@ -336,13 +336,16 @@ def _open(endpoint: SshEndpoint, name: str) -> Link:
     try:
         _check_host_key(link.transport.get_remote_server_key(), endpoint, name)
         _log_in(link.transport, endpoint.login, name)
-    except AuthenticationException as error:
-        link.close()
-        raise LoginRefused(
-            f"{name}: the login {endpoint.login.user!r} was refused", hint=_KEY_HINT, node=name
-        ) from error
     except (SSHException, EOFError, OSError) as error:
+        # paramiko calls a connection that broke a refused login as well. Whoever was refused still has the connection,
+        # or was sent away.
+        stays = isinstance(error, AuthenticationException) and link.transport.is_active()
+        refused = stays or link.transport.sent_away
         link.close()
+        if refused:
+            raise LoginRefused(
+                f"{name}: the login {endpoint.login.user!r} was refused", hint=_KEY_HINT, node=name
+            ) from error
         raise Busy(
             f"{name}: the connection ended during the login ({error or type(error).__name__})",
             hint="sshd may be restarting or may have too many logins at once (MaxStartups).",
@@ -354,11 +357,22 @@ def _open(endpoint: SshEndpoint, name: str) -> Link:
     return link
 
 
+class Session(paramiko.Transport):
+    """paramiko's connection, which knows how it ended."""
+
+    # The server has said goodbye, as after too many refused logins; a connection that breaks says nothing.
+    sent_away = False
+
+    def _parse_disconnect(self, m: paramiko.Message) -> None:
+        self.sent_away = True
+        super()._parse_disconnect(m)  # type: ignore[misc]  # not in the stubs
+
+
 def _greet(endpoint: SshEndpoint, name: str) -> Link:
     """A connection with its keys exchanged; nobody is logged in, and the host key is not checked."""
     before = _open(endpoint.jump, f"{name} (jump host {endpoint.jump.address})") if endpoint.jump else None
     sock = _dial(endpoint, before, name)
-    transport = paramiko.Transport(sock)
+    transport = Session(sock)
     transport.banner_timeout = transport.handshake_timeout = float(endpoint.timeouts.connect)
     _prefer_known_types(transport, endpoint)
     link = Link(transport, before)

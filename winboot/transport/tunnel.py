@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -161,13 +161,24 @@ class TunnelledTransport:
         if self._open is not None and not self._open[0].ended:
             return self._open[1]
         self.close()
-        way = self._connection
-        assert way.tunnel is not None
-        tunnel = Tunnel(
-            way.tunnel, host=way.host, port=way.port_number, name=self._name, wait_s=way.connect_timeout_s
-        )
+        tunnel = _opened(self._connection, self._name)
         self._open = (tunnel, self._make((LOOPBACK, tunnel.port)))
         return self._open[1]
+
+
+@contextmanager
+def through(connection: Connection, *, name: str) -> Iterator[tuple[str, int]]:
+    """A tunnel for one look: the address that leads to the machine. Raises Unreachable and UsageError."""
+    tunnel = _opened(connection, name)
+    try:
+        yield LOOPBACK, tunnel.port
+    finally:
+        tunnel.close()
+
+
+def _opened(way: Connection, name: str) -> Tunnel:
+    assert way.tunnel is not None
+    return Tunnel(way.tunnel, host=way.host, port=way.port_number, name=name, wait_s=way.connect_timeout_s)
 
 
 def split(command: str, name: str) -> list[str]:

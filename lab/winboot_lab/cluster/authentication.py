@@ -8,7 +8,7 @@ import hmac
 import json
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ class Credentials:
 
     token: str | None = None
     certificate: str | None = None  # PEM; that the client holds the key is the TLS layer's business
+    key: str | None = field(default=None, repr=False, compare=False)  # PEM, for whoever really speaks TLS
 
 
 class Authenticator:

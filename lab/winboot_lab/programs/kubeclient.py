@@ -29,6 +29,7 @@ class Kubeconfig:
     ca: str
     token: str | None
     certificate: str | None
+    key: str | None = None
 
 
 def load_kubeconfig(run: Run, path: str) -> Kubeconfig:
@@ -48,6 +49,7 @@ def load_kubeconfig(run: Run, path: str) -> Kubeconfig:
         ca=_material(run, cluster, "certificate-authority"),
         token=_token(run, user),
         certificate=_material(run, user, "client-certificate") or None,
+        key=_material(run, user, "client-key") or None,
     )
 
 
@@ -89,7 +91,7 @@ class KubeClient:
         self._run = run
         self._outside = outside
         self.config = config
-        self._shown = Credentials(token=config.token, certificate=config.certificate)
+        self._shown = Credentials(config.token, config.certificate, config.key)
         # The server's certificate that was found good; its age is looked at each time, the rest once.
         self._trusted: x509.Certificate | None = None
 
