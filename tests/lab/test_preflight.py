@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,3 +69,41 @@ def test_what_is_missing_stops_a_join_before_any_change(lab, capsys, id: str) ->
     assert id in node["failure"]["message"]
     assert {step["state"] for step in node["steps"]} <= {"ok", "would-change"}
     assert here.nodes["win-1"].machine.services.find("kubelet") is None
+
+
+FORMS = ("table", "json", "junit")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_id_level_reason_and_next_step_and_says_what_was_skipped(
+    lab, capsys, form: str
+) -> None:
+    here, staged = lab
+    for kind, namespace, name in BROKEN.values():
+        here.cluster.store.delete(kind, namespace, name)
+    report = staged.inventory.with_name("report.html")
+    words = (
+        "-i",
+        str(staged.inventory),
+        "-o",
+        form,
+        "--report",
+        str(report),
+        "--skip-preflight",
+        "node-rbac",
+    )
+    capsys.readouterr()
+
+    assert cli.run(["preflight", *words]) == 1
+
+    for text in map(_plain, (capsys.readouterr().out, report.read_text(encoding="utf-8"))):
+        for id in BROKEN:
+            assert id in text
+        assert "error" in text or "<failure" in text
+        assert "no ConfigMap" in text and "winboot manifests flannel" in text
+        assert "skipped" in text
+
+
+def _plain(text: str) -> str:
+    """Without what a form does to a text: marks, line breaks, columns."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text) if "<html" in text else text).split())

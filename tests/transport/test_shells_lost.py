@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from winboot_lab.console import silent_powershell
 from winboot_lab.ssh import SshServer
 from winboot_lab.windows.machine import Machine
 
@@ -122,3 +123,34 @@ def test_a_restart_of_the_machine_ends_the_script_and_the_next_one_runs(
             list(lines)
         assert eventually(lambda: not running(machine))
         assert list(transport.run(SCRIPT, {}, {})) == SAID
+
+
+# As `lib/detached.ps1` does: a task of SYSTEM that nobody's session carries.
+DETACHED = r"""
+$action = New-ScheduledTaskAction -Execute 'C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe' `
+    -Argument '-NoLogo -NoProfile -NonInteractive -File C:\detached.ps1'
+$principal = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+$task = New-ScheduledTask -Action $action -Principal $principal
+[void](Register-ScheduledTask -TaskName 'detached' -TaskPath '\winboot\' -InputObject $task -Force)
+Start-ScheduledTask -TaskName 'detached' -TaskPath '\winboot\'
+'begun'
+"""
+WORK = r"""
+[IO.File]::WriteAllText('C:\status', 'running')
+Start-Sleep -Seconds 2
+[IO.File]::WriteAllText('C:\status', 'done')
+"""
+STATUS = r"if ([IO.File]::Exists('C:\status')) { [IO.File]::ReadAllText('C:\status') } else { 'nothing' }"
+
+
+def test_a_detached_run_outlives_the_session_that_began_it(way: Way, machine: Machine) -> None:
+    machine.run_powershell = silent_powershell
+    machine.files.write("C:\\detached.ps1", WORK.encode("ascii"))
+    with closing(way()) as first:
+        assert list(first.run(DETACHED, {}, {})) == ["begun"]
+
+    def status() -> list[str]:
+        with closing(way()) as later:
+            return list(later.run(STATUS, {}, {}))
+
+    assert eventually(lambda: status() == ["done"])
