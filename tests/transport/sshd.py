@@ -110,6 +110,7 @@ class CuttingRelay:
         self.pieces = 0
         self.cuts = 0
         self.connections = 0
+        self.heard = bytearray()  # everything that passed, in either direction
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -144,6 +145,7 @@ class CuttingRelay:
     ) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(16384):
+                self.heard += data
                 if counted and self._due():
                     break
                 target.sendall(data)

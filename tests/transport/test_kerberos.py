@@ -19,6 +19,7 @@ from winboot_lab.wsman.executor import Emit, Ended
 from winboot_lab.wsman.farm import Farm
 
 from tests.transport.kdc import REALM, Kdc, needs_kdc, realm
+from tests.transport.sshd import CuttingRelay
 from winboot.errors import LoginRefused, Unreachable
 from winboot.secret import Secret
 from winboot.transport.base import Auth, Endpoint, Tls
@@ -76,10 +77,17 @@ def test_a_ticket_of_the_cache_logs_in_and_every_message_is_sealed(
 ) -> None:
     kdc.ticket("operator", operator)
 
-    with PsrpTransport(way(machine, auth=auth), name="win-a1") as transport:
-        assert list(transport.run("anything", {}, {})) == ["done"]
-        [login] = machine.logins
-        assert login.protocol == "kerberos"
+    with CuttingRelay(machine.http_port, lambda number: False) as relay:
+        with PsrpTransport(way(machine, auth=auth, port=relay.port), name="win-a1") as transport:
+            assert list(transport.run("anything", {}, {})) == ["done"]
+            [login] = machine.logins
+            assert login.protocol == "kerberos"
+        heard = bytes(relay.heard)
+
+    assert heard.count(b"multipart/encrypted") > 5
+    for word in ("Envelope", "CreationXml", "anything", "done"):
+        assert word.encode("utf-8") not in heard
+        assert word.encode("utf-16-le") not in heard
 
 
 def test_a_client_keytab_needs_no_ticket(
