@@ -3,13 +3,24 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from winboot.events import KNOWN_LATER
 from winboot.powershell.parser import parse
-from winboot.powershell.syntax import ExpandableString, Member, Node, StringConstant, children, walk
+from winboot.powershell.syntax import (
+    Command,
+    CommandParameter,
+    ExpandableString,
+    Member,
+    Node,
+    StringConstant,
+    Variable,
+    children,
+    walk,
+)
 from winboot.script import library_files, templates_root
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +80,63 @@ def test_each_way_to_decide_by_a_text_is_seen(text: str):
 
 def test_a_message_may_name_what_differs():
     assert decided("\"still different: $($d.what -join '; ')\"") == []
+
+
+# ---- PowerShell: every difference has a key of its own, which no text for people is a part of ---------------------------
+
+EMITTERS = ("new-difference", "compare-wanted")
+# What is worded for people, or by Windows in the language of the machine.
+WORDED = ("what", "message", "displayname", "description", "friendlyname", "caption")
+
+
+def keyless(text: str) -> list[str]:
+    """Calls that emit a difference without `-Key`, or with a key that depends on wording."""
+    return [
+        f"line {node.extent.line}: {node.extent.text}"
+        for node in walk(parse(text))
+        if isinstance(node, Command) and (node.name or "").lower() in EMITTERS and not _has_stable_key(node)
+    ]
+
+
+def _has_stable_key(call: Command) -> bool:
+    for name, value in pairwise(call.elements):
+        if isinstance(name, CommandParameter) and name.name.lower() == "key":
+            return not any(_is_worded(node) for node in walk(value))
+    return False
+
+
+def _is_worded(node: Node) -> bool:
+    if isinstance(node, Member):
+        return isinstance(node.member, StringConstant) and node.member.value.lower() in WORDED
+    return isinstance(node, Variable) and node.name.lower() in WORDED
+
+
+@pytest.mark.parametrize("name", library_files())
+def test_every_difference_of_the_library_has_a_stable_key(name: str):
+    assert keyless(library_files()[name]) == []
+
+
+@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.name)
+def test_every_difference_of_a_step_has_a_stable_key(path: Path):
+    assert keyless(without_template(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "New-Difference -What 'page file' -Is 1 -Want 2",
+        "foreach ($one in $all) { Compare-Wanted -What $one -Want 2 }",
+        'New-Difference -Key "file: $what" -What $what',
+        'New-Difference -Key "service:$($service.DisplayName)" -What $what',
+        "New-Difference @common",
+    ],
+)
+def test_a_difference_without_a_stable_key_is_seen(text: str):
+    assert len(keyless(text)) == 1
+
+
+def test_a_key_may_hold_names_that_are_the_same_on_every_machine():
+    assert keyless('New-Difference -Key "service:$($service.Name):$path" -What $what') == []
 
 
 def test_how_something_unknown_is_shown_is_written_once_on_each_side():

@@ -1,9 +1,12 @@
 """Whoever reads a script before it may run is told first which steps there are and why, and what they leave behind."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
-from tests.steps.builders import a_spec_of
+from tests.steps.bench import Bench
+from tests.steps.builders import a_spec, a_spec_of
 from winboot.networks.base import KnownName
 from winboot.opening import PLACES, opening
 from winboot.plan import make_plan
@@ -40,6 +43,84 @@ def test_what_stays_on_the_machine_comes_from_the_spec():
         assert name in found
     for path in (spec.paths.kubelet_root, spec.paths.cluster_ca, spec.paths.cni_bin):
         assert path in found
+
+
+# A profile that changes everything about Windows itself that it can.
+ALL_OF_WINDOWS = {
+    "update_hold: false": """update_hold: true
+  trust_roots: [{file: ./ca.crt}]
+  long_paths: true
+  crash_dump: kernel
+  power_plan: high-performance
+  time_servers: [time.corp.example]
+  excluded_ports: [{start: 40000, count: 10}]""",
+    "defender_exclusions: false": "defender_exclusions: true",
+    "page_file_mib: system": "page_file_mib: 4096",
+}
+STEPS_OF_WINDOWS = (
+    "firewall-rules",
+    "defender-exclusions",
+    "trust-roots",
+    "computer-name",
+    "system-settings",
+    "dynamic-ports",
+)
+# What the opening calls the thing that a note of this kind is about; `key` is the note's.
+NAMES = {
+    "FirewallRule": "{key} (",
+    "Exclusion": "{key}",
+    "Root": "SHA-1 {key}",
+    "ComputerName": "computer name WIN-A1",
+    "Registry": "HKLM\\{key} = ",
+    "PowerPlan": "power plan high-performance",
+    "PortRange": "ports of clients ",
+    "ExcludedRange": "ports kept from clients 40000-40009",
+}
+# Registry values that the opening says in plain words.
+PLAIN = {
+    r"Session Manager\Memory Management\PagingFiles": r"page file C:\pagefile.sys, 4096 MiB",
+    r"W32Time\Parameters\Type": "time from time.corp.example",
+    r"W32Time\Parameters\NtpServer": "time from time.corp.example",
+    r"w32time\Start": "service w32time automatic",
+}
+
+
+def announced(note: dict[str, Any]) -> str:
+    """How the opening names what this note of a change is about."""
+    key = note["key"].removeprefix("path ")
+    plain = next((text for end, text in PLAIN.items() if note["kind"] == "Registry" and key.endswith(end)), None)
+    return plain or NAMES[note["kind"]].format(key=key)
+
+
+def notes(bench: Bench) -> Iterator[dict[str, Any]]:
+    """What the machine noted before each change that these steps made."""
+    for step in STEPS_OF_WINDOWS:
+        lines = (bench.file(rf"C:\ProgramData\winboot\former\{step}.jsonl") or b"").decode().splitlines()
+        yield from (json.loads(line) for line in lines if line)
+
+
+def test_whatever_these_steps_change_on_a_machine_was_announced():
+    bench = Bench(spec=a_spec(**ALL_OF_WINDOWS))
+    plan = make_plan(bench.spec, STEPS)
+    text = render(plan, bench.spec).text
+    found = " ".join(text[: text.index("param(")].partition("What stays")[2].replace("\n#", " ").split())
+
+    bench.run(*STEPS_OF_WINDOWS)
+    changed = list(notes(bench))
+
+    assert {one["kind"] for one in changed} == set(NAMES)
+    assert [announced(one) for one in changed if announced(one) not in found] == []
+
+
+def test_a_profile_that_changes_none_of_it_does_not_speak_of_it():
+    found = head("win-bridge").partition("What stays")[2]
+
+    for kind in ("Defender exclusions", "trusted roots", "registry values", "power plan", "time from", "kept from"):
+        assert kind not in found
+
+
+def test_the_files_that_hold_secrets_are_named_without_what_is_in_them():
+    assert "files with secrets C:" in head()
 
 
 def test_a_profile_without_an_agent_leaves_no_service_of_it():

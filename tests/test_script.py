@@ -16,7 +16,7 @@ from winboot.networks.others import NONE
 from winboot.plan import make_plan
 from winboot.powershell.check import check_script, check_template
 from winboot.powershell.parser import parse
-from winboot.powershell.syntax import FunctionDefinition
+from winboot.powershell.syntax import FunctionDefinition, StringConstant, walk
 from winboot.secret import Secret
 from winboot.spec import StepSource
 from winboot.steps import STEPS
@@ -120,6 +120,45 @@ def test_a_function_in_the_script_is_the_one_of_the_library_byte_for_byte(undo: 
 
     assert len(functions) > 100
     assert [one.name for one in functions if f"\n\n{one.extent.text}\n" not in f"\n\n{library}"] == []
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_reader_meets_each_function_before_another_one_calls_it(undo: bool):
+    spec = builders.a_spec_of("flannel-vxlan-nssm")
+    text = script.render(make_plan(spec, STEPS), spec, undo=undo).text
+    functions = [node for node in parse(text).end.statements if isinstance(node, FunctionDefinition)]
+    later = {one.name for one in functions}
+    early = []
+    for one in functions:
+        later.discard(one.name)
+        calls = {node.value for node in walk(one) if isinstance(node, StringConstant)}
+        early += [f"{one.name} calls {name}" for name in calls & later]
+
+    assert early == []
+
+
+def test_the_functions_of_a_file_stand_below_its_name_and_what_it_says_of_itself_once():
+    text = rendered(ports(start=1, count=2)).text
+    files = re.findall(r"^# ---- (\S+)$", text, re.MULTILINE)
+
+    assert set(files) <= set(script.library_files())
+    assert text.count("# Who may do what with files and folders.") == 1
+    assert "# ---- ports.ps1\nfunction Get-PortRange {" in text
+
+
+def test_of_functions_that_call_each_other_one_comes_first_and_all_come_once():
+    def function(name: str, file: str, *names: str) -> script._Function:
+        return script._Function(name, file, f"function {name} {{ }}\n", frozenset(names), restores=False)
+
+    order = script.reading_order(
+        [
+            function("Get-A", "a.ps1", "Get-B", "Get-C"),
+            function("Get-B", "b.ps1", "Get-A"),
+            function("Get-C", "c.ps1", "Get-C"),
+        ]
+    )
+
+    assert [one.name for one in order] == ["Get-C", "Get-A", "Get-B"]
 
 
 def test_the_steps_come_after_the_functions_that_they_use():

@@ -82,9 +82,14 @@ def _table(rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> Itera
     rows = list(rows)
     wide = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
-        first, *more = textwrap.wrap(_plain(text), _WIDTH - wide - 6, break_on_hyphens=False) or [""]
+        first, *more = _wrapped(text, _WIDTH - wide - 6) or [""]
         yield f"  {name:{wide}}  {first}"
         yield from (f"  {'':{wide}}  {line}" for line in more)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of whole words: a path may be longer than a line, and is looked for by its text."""
+    return textwrap.wrap(_plain(text), width, break_on_hyphens=False, break_long_words=False)
 
 
 def _plain(text: str) -> str:

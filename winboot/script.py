@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -262,9 +262,9 @@ def _restores(function: FunctionDefinition) -> bool:
 
 @functools.cache
 def _heading(file: str) -> str:
-    """The comment at the head of a library file."""
+    """The comment at the head of a library file, as a line or more."""
     text = library_files()[file]
-    return text[: text.index("\n\n")] if text.startswith("#") else ""
+    return text[: text.index("\n\n")] + "\n" if text.startswith("#") else ""
 
 
 @functools.lru_cache(maxsize=2048)
@@ -298,13 +298,58 @@ def _restorers() -> Iterator[str]:
 
 
 def _library_text(used: Iterable[str]) -> str:
-    chosen = [function for function in _library().values() if function.name in frozenset(used)]
+    """The functions `used`, those of one file below its name; what the file says of itself stands where it first comes."""
+    wanted = frozenset(used)
     parts: list[str] = []
+    told: set[str] = set()
     file = ""
-    for function in chosen:
+    for function in (one for one in _in_reading_order() if one.name in wanted):
         if function.file != file:
             file = function.file
-            if heading := _heading(file):
-                parts.append(f"{heading}\n")
+            parts.append(f"# {'-' * 4} {file}\n" + ("" if file in told else _heading(file)))
+            told.add(file)
         parts.append(function.text)
     return "\n".join(parts)
+
+
+@functools.cache
+def _in_reading_order() -> tuple[_Function, ...]:
+    return tuple(reading_order(tuple(_library().values())))
+
+
+def reading_order(functions: Sequence[_Function]) -> Iterator[_Function]:
+    """Each function behind those that it names; those of one file stay together as far as that allows.
+
+    So whoever reads a script from top to bottom has met what a function calls. Of functions that name each other, one has
+    to come first.
+    """
+    every = {one.name for one in functions}
+    calls = {one.name: (one.names & every) - {one.name} for one in functions}
+    left: dict[str, list[_Function]] = {}
+    for one in functions:
+        left.setdefault(one.file, []).append(one)
+    placed: set[str] = set()
+    while left:
+        rows = {file: _placeable(some, calls, placed) for file, some in left.items()}
+        # A file that can be finished, or else the longest piece of one: the fewest pieces.
+        file = max(rows, key=lambda one: (len(rows[one]) == len(left[one]), len(rows[one])))
+        row = rows[file] or left[file][:1]
+        yield from row
+        placed |= {one.name for one in row}
+        left[file] = [one for one in left[file] if one.name not in placed]
+        left = {file: some for file, some in left.items() if some}
+
+
+def _placeable(
+    functions: Sequence[_Function], calls: Mapping[str, Set[str]], placed: Set[str]
+) -> list[_Function]:
+    """Those of one file's functions that can come next, in an order in which they can."""
+    missing = {one.name: set(calls[one.name] - placed) for one in functions}
+    found: list[_Function] = []
+    waiting = list(functions)
+    while ready := next((one for one in waiting if not missing[one.name]), None):
+        waiting.remove(ready)
+        found.append(ready)
+        for names in missing.values():
+            names.discard(ready.name)
+    return found

@@ -22,26 +22,31 @@ ONE_SIGNATURE = {
 }
 
 
+def of_rule(rule: str, text: str) -> list[Remark]:
+    """What is to be said about a text by one rule."""
+    return [one for one in remarks(text) if one.rule == rule]
+
+
 @pytest.mark.parametrize("name", ["Get-Items", "Set-Routes", "Remove-SERVICES"])
 def test_a_plural_noun_is_named(name: str) -> None:
-    assert remarks(f"\nfunction {name} {{ 1 }}") == [Remark("plural", name, 2)]
+    assert of_rule("plural", f"\nfunction {name} {{ 1 }}") == [Remark("plural", name, 2)]
 
 
 @pytest.mark.parametrize("name", ["Get-Address", "Get-Status", "Get-Axis", "Set-ClientDns", "Get-Item"])
 def test_a_singular_noun_that_ends_with_s_is_not(name: str) -> None:
-    assert remarks(f"function {name} {{ 1 }}") == []
+    assert of_rule("plural", f"function {name} {{ 1 }}") == []
 
 
 def test_a_parameter_that_nothing_reads_is_named_with_its_line() -> None:
     text = "function Get-One {\n    param([string]$Used,\n        [string]$Idle)\n    $used\n}"
-    assert remarks(text) == [Remark("unread", "Get-One", 3, "Idle")]
+    assert of_rule("unread", text) == [Remark("unread", "Get-One", 3, "Idle")]
 
 
 @pytest.mark.parametrize(
     "body", ["(& { $One })", '"a $One b"', "@PSBoundParameters", "f @One", "$One = 1; $One", "{ $One }"]
 )
 def test_a_parameter_may_be_read_in_a_nested_block_in_a_text_or_with_all_others(body: str) -> None:
-    assert remarks(f"function Get-One {{ param($One) program.exe {body} }}") == []
+    assert of_rule("unread", f"function Get-One {{ param($One) program.exe {body} }}") == []
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,32 @@ def test_names_splats_a_pipeline_block_and_arguments_of_programs_pass(call: str)
 def test_a_function_of_the_same_text_is_one_of_the_library() -> None:
     text = "function Get-Two { param($One) $One }\nGet-Two 1"
 
-    assert [(one.rule, one.name, one.line) for one in remarks(text)] == [("positional", "Get-Two", 2)]
+    assert [(one.name, one.line) for one in of_rule("positional", text)] == [("Get-Two", 2)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "function Get-One {\n    # The one.\n    1\n}",
+        "function Get-One($One) { # The one.\n $One }",
+        "function Get-One {\n    <# The one. #>\n    param([int]$One)\n    $One }",
+    ],
+)
+def test_a_function_whose_first_line_is_a_comment_has_one(text: str) -> None:
+    assert of_rule("uncommented", text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["# The one.\nfunction Get-One { 1 }", "function Get-One {\n    1\n    # It is 1.\n}"]
+)
+def test_a_comment_elsewhere_does_not_travel_with_the_function_or_comes_too_late(text: str) -> None:
+    assert [one.name for one in of_rule("uncommented", text)] == ["Get-One"]
+
+
+def test_a_parameter_without_a_type_is_named_with_its_line() -> None:
+    text = "function Get-One {\n    param([Parameter(Mandatory)]$One,\n        [object]$Other)\n    $One, $Other\n}"
+
+    assert of_rule("untyped", text) == [Remark("untyped", "Get-One", 2, "One")]
 
 
 @cache

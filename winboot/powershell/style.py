@@ -6,6 +6,9 @@ positional arguments (`argumentsWithoutProcedingParameters > 2` in its Engine/He
 for a function of the library, and for a cmdlet only the block of ForEach-Object and Where-Object. Programs have no names
 for their arguments.
 
+Every parameter has a type, and every function says in its first lines what it does and returns: whoever approves a
+script reads that before the code. The comment is inside of the function, because a rendered script carries functions.
+
 This is for our own text; a step of the profile's own is not asked for it.
 """
 
@@ -28,7 +31,7 @@ from winboot.powershell.syntax import (
     walk,
 )
 
-Rule = Literal["plural", "unread", "positional"]
+Rule = Literal["plural", "unread", "untyped", "uncommented", "positional"]
 
 # Function name → names of its switches, all in lower case.
 Switches = Mapping[str, frozenset[str]]
@@ -89,7 +92,11 @@ def _about(node: Node, library: Switches) -> Iterator[Remark]:
 def _about_function(function: FunctionDefinition) -> Iterator[Remark]:
     if _is_plural(function.name.rpartition("-")[2]):
         yield Remark("plural", function.name, function.extent.line)
+    if not _has_comment(function):
+        yield Remark("uncommented", function.name, function.extent.line)
     for parameter in _parameters(function):
+        if parameter.type is None:
+            yield Remark("untyped", function.name, parameter.extent.line, parameter.name)
         if not _is_read(parameter, function):
             yield Remark("unread", function.name, parameter.extent.line, parameter.name)
 
@@ -102,6 +109,11 @@ def _is_plural(noun: str) -> bool:
 def _parameters(function: FunctionDefinition) -> tuple[Parameter, ...]:
     block = function.body.params
     return tuple(block.parameters if block is not None else function.parameters or ())
+
+
+def _has_comment(function: FunctionDefinition) -> bool:
+    """Whether what comes first behind the opening brace is a comment."""
+    return function.extent.text.partition("{")[2].lstrip().startswith(("#", "<#"))
 
 
 def _is_read(parameter: Parameter, function: FunctionDefinition) -> bool:

@@ -20,6 +20,9 @@ COMPUTER_NAME = Step(
     name="computer-name",
     why="logs, certificates and clones with one name are told apart by it; the kubelet is given the node's name as well",
     inputs=_inputs,
+    leaves=lambda spec: {
+        "computer name": [f"{spec.machine.computer_name} (unless the machine is in a domain)"]
+    },
     needs=("node-preflight",),
     wanted=_wanted,
 )

@@ -50,6 +50,10 @@ CONTAINERD_CONFIG = Step(
     name="containerd-config",
     why="containerd's defaults look for CNI files where there are none, and its pause image must have this Windows build",
     inputs=_inputs,
+    leaves=lambda spec: {
+        "files": list(_mirrors(spec)),
+        "files with secrets": [str(one["path"]) for one in _logins(spec)],
+    },
     needs=("artifacts", "directories"),
     secrets=_secrets,
     files=_files,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
 
 
-def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+def _exclusions(spec: NodeSpec) -> dict[str, list[str]]:
     programs = {service.program for service in spec.services.all}
     programs |= {member.destination for artifact in spec.artifacts for member in artifact.members}
     return {
@@ -20,6 +20,15 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     }
 
 
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return _exclusions(spec)
+
+
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    found = _exclusions(spec)
+    return {"Defender exclusions": [*found["paths"], *(f"process {one}" for one in found["processes"])]}
+
+
 def _wanted(spec: NodeSpec) -> bool:
     return spec.windows.defender_exclusions
 
@@ -28,6 +37,7 @@ DEFENDER_EXCLUSIONS = Step(
     name="defender-exclusions",
     why="a scan that holds files open makes image layers fail to unpack; opting in is a choice of the profile",
     inputs=_inputs,
+    leaves=_leaves,
     needs=("node-preflight",),
     wanted=_wanted,
 )

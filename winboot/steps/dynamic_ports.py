@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
@@ -20,6 +20,21 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     }
 
 
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    ports = spec.windows.dynamic_ports
+    return {
+        "ports of clients": [] if ports is None else [f"{_range(ports.start, ports.count)} (tcp and udp)"],
+        "ports kept from clients": [
+            f"{_range(one.start, one.count)} ({one.protocol or 'tcp and udp'})"
+            for one in spec.windows.excluded_ports
+        ],
+    }
+
+
+def _range(start: int, count: int) -> str:
+    return f"{start}-{start + count - 1}"
+
+
 def _wanted(spec: NodeSpec) -> bool:
     return spec.windows.dynamic_ports is not None or bool(spec.windows.excluded_ports)
 
@@ -28,6 +43,7 @@ DYNAMIC_PORTS = Step(
     name="dynamic-ports",
     why="each load-balanced service takes blocks of client ports; the default range is soon empty and touches NodePorts",
     inputs=_inputs,
+    leaves=_leaves,
     needs=("node-preflight",),
     wanted=_wanted,
 )

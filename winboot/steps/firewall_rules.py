@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
@@ -24,6 +24,16 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {"rules": rules}
 
 
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    sources = ", ".join(map(str, spec.windows.firewall.sources)) or "any address"
+    return {
+        "firewall rules": [
+            f"{one.id} ({one.direction}, {one.protocol} {one.ports})" for one in spec.firewall
+        ],
+        "ports are open to": [sources],
+    }
+
+
 def _wanted(spec: NodeSpec) -> bool:
     return bool(spec.firewall)
 
@@ -32,7 +42,7 @@ FIREWALL_RULES = Step(
     name="firewall-rules",
     why="the control plane reaches kubelet, and the other nodes reach the pods, only through ports that are open",
     inputs=_inputs,
-    leaves=lambda spec: {"firewall rules": [rule.id for rule in spec.firewall]},
+    leaves=_leaves,
     needs=("node-preflight",),
     wanted=_wanted,
 )

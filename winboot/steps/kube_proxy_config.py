@@ -51,6 +51,9 @@ KUBE_PROXY_CONFIG = Step(
     name="kube-proxy-config",
     why="kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services fail on this node",
     inputs=_inputs,
+    leaves=lambda spec: {
+        "files with secrets": [] if spec.kube_proxy.kubeconfig is None else [spec.paths.kube_proxy_kubeconfig]
+    },
     needs=(
         "directories",
         "registration",

@@ -47,6 +47,9 @@ KUBELET_CREDENTIALS = Step(
     name="kubelet-credentials",
     why="the kubelet proves who it is by a client certificate; without a valid one it asks for it with a short-lived token",
     inputs=_inputs,
+    leaves=lambda spec: {
+        "files with secrets": [spec.paths.kubeconfig, rf"{spec.paths.kubelet_pki}\kubelet-*"]
+    },
     needs=("directories", "computer-name"),
     secrets=_secrets,
     files=_files,

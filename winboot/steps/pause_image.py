@@ -16,5 +16,6 @@ PAUSE_IMAGE = Step(
     name="pause-image",
     why="every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any pod hangs",
     inputs=_inputs,
+    leaves=lambda spec: {"images": [spec.runtime.pause_image]},
     needs=("containerd",),
 )

@@ -13,6 +13,7 @@ def _wanted(spec: NodeSpec) -> bool:
 POD_ROUTES = Step(
     name="pod-routes",
     why="on a bridge without an agent nothing else gives this node routes to the pods of the others",
+    leaves=lambda spec: {"routes": ["one to the pods of each other node"]},
     needs=("registration", "pod-network"),
     wanted=_wanted,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from winboot.spec import NodeSpec
@@ -86,9 +86,26 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     }
 
 
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    windows = spec.windows
+    values = [rf"HKLM\{one['path']}\{one['name']} = {one['value']}" for one in _settings(spec)]
+    if windows.page_file_mib == "system":
+        page_file = "one that Windows manages, where there is none"
+    else:
+        page_file = rf"C:\pagefile.sys, {windows.page_file_mib} MiB"
+    time = [*windows.time_servers, "service w32time automatic"] if windows.time_servers else []
+    return {
+        "registry values": values,
+        "page file": [page_file],
+        "power plan": [] if windows.power_plan is None else [windows.power_plan],
+        "time from": time,
+    }
+
+
 SYSTEM_SETTINGS = Step(
     name="system-settings",
     why="a page file, the right time and updates at a chosen hour keep a node from failing in ways that are hard to find",
     inputs=_inputs,
+    leaves=_leaves,
     needs=("node-preflight",),
 )

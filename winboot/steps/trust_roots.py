@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from winboot.errors import InvalidInput
@@ -17,8 +17,16 @@ _BODY: Final = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICA
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    bodies = [body for pem in spec.trust_roots for body in _BODY.findall(pem)]
-    return {"roots": [{"thumbprint": _thumbprint(body), "body": "".join(body.split())} for body in bodies]}
+    roots = [{"thumbprint": _thumbprint(body), "body": "".join(body.split())} for body in _bodies(spec)]
+    return {"roots": roots}
+
+
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    return {"trusted roots": [f"SHA-1 {_thumbprint(body)}" for body in _bodies(spec)]}
+
+
+def _bodies(spec: NodeSpec) -> list[str]:
+    return [body for pem in spec.trust_roots for body in _BODY.findall(pem)]
 
 
 def _thumbprint(body: str) -> str:
@@ -40,6 +48,7 @@ TRUST_ROOTS = Step(
     name="trust-roots",
     why="downloads and image pulls through a company's own proxy or mirror fail until its CA is trusted",
     inputs=_inputs,
+    leaves=_leaves,
     needs=("node-preflight",),
     wanted=_wanted,
 )

@@ -1,6 +1,7 @@
 function Get-ArtifactDifference {
+    # A difference for each file of Artifacts that is missing or has another hash; nothing where all are right.
     # Where only the archive's hash is known, each file's own was noted when it was placed.
-    param($Artifacts)
+    param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         $noted = Read-PlacedHash -Artifact $artifact
         foreach ($member in $artifact.members) {
@@ -9,14 +10,16 @@ function Get-ArtifactDifference {
             $is = Get-KnownHash -Path $member.to
             if ($want -and $is -eq $want) { continue }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
-            New-Difference -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
+            New-Difference -Key "file:$($member.to)" -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
         }
     }
     Save-HashMemory
 }
 
 function Read-PlacedHash {
-    param($Artifact)
+    # The hashes that were noted when the files of an artifact were placed, as a table of path and sha256. It is empty
+    # where they came from another archive, so that a new version is never taken for the old one.
+    param([hashtable]$Artifact)
     $hashes = @{}
     $noted = Read-StateJson -Name "placed-$($Artifact.name).json"
     if ($noted -and $noted.archive -eq $Artifact['sha256']) {
@@ -26,14 +29,17 @@ function Read-PlacedHash {
 }
 
 function Install-Artifact {
-    param($Artifacts)
+    # Installs each artifact of which a file is missing or differs. Returns nothing.
+    param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact }
     }
 }
 
 function Install-OneArtifact {
-    param($Artifact)
+    # Downloads an artifact, checks its hash, unpacks it and puts its files in their places. Returns nothing. An archive
+    # that a cut run left behind is not downloaded again.
+    param([hashtable]$Artifact)
     if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
     $folder = Get-StatePath -Name 'downloads'
     Set-PrivateFolder -Path $folder
@@ -47,7 +53,8 @@ function Install-OneArtifact {
     else {
         # A slow disk with a scanner on it unpacks a megabyte in a second.
         $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
-        [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments (@('-x', '-f', $archive, '-C', $unpacked) + $paths) -Seconds $seconds)
+        $arguments = @('-x', '-f', $archive, '-C', $unpacked) + $paths
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments $arguments -Seconds $seconds)
     }
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
     Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
@@ -66,7 +73,9 @@ function Remove-Folder {
 }
 
 function Install-Member {
-    param($Member, [string]$Folder)
+    # Puts one unpacked file in its place, and notes first that the services running it have to restart. Returns its
+    # path and hash as a table for the note.
+    param([hashtable]$Member, [string]$Folder)
     $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
     $hash = Get-PathHash -Path $from
     if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
@@ -82,7 +91,9 @@ function Install-Member {
 }
 
 function Receive-Artifact {
-    param($Artifact, [string]$Path)
+    # Downloads an artifact to Path, or stops the step: nothing is unpacked that does not have the expected sha256.
+    # Returns nothing.
+    param([hashtable]$Artifact, [string]$Path)
     $want = $Artifact['sha256']
     $part = "$Path.part"
     for ($attempt = 1; ($hash = Get-PathHash -Path $part) -ne $want; $attempt++) {
@@ -95,6 +106,8 @@ function Receive-Artifact {
 }
 
 function Receive-Rest {
+    # Downloads what is still missing of a file, from a web address or from a path that Windows can open. Returns
+    # nothing. An error is reported only at the Last attempt: until then the next one goes on from here.
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
     # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
@@ -126,7 +139,7 @@ function Receive-Rest {
 function Save-Body {
     # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt goes on where this
     # one ends. The journal has a sign of life every 10 seconds.
-    param([string]$Url, $Body, $Target)
+    param([string]$Url, [IO.Stream]$Body, [IO.Stream]$Target)
     $buffer = [byte[]]::new(81920)
     $minute = [Diagnostics.Stopwatch]::StartNew()
     $told = [Diagnostics.Stopwatch]::StartNew()
@@ -148,7 +161,7 @@ function Save-Body {
 
 function Wait-Task {
     # The result of a .NET task. It is waited for in slices: a stop of this script is not heard within a call into .NET.
-    param($Task, [int]$Seconds)
+    param([object]$Task, [int]$Seconds)
     $watch = [Diagnostics.Stopwatch]::StartNew()
     while (-not $Task.Wait(500)) {
         if ($watch.Elapsed.TotalSeconds -gt $Seconds) { throw [TimeoutException]::new("no answer within $Seconds seconds") }

@@ -26,7 +26,7 @@ function Get-AzureStateDifference {
     if ($null -eq $started) { return }
     foreach ($path in Get-AzureStateFile -Folders $Folders) {
         if ($path -like '*.lock' -or [IO.File]::GetLastWriteTimeUtc($path) -ge $started) { continue }
-        New-Difference -What "file ${path}: state of pods before the restart" -Is 'present' -Want $null
+        New-Difference -Key "file:$path" -What "file ${path}: state of pods before the restart" -Is 'present' -Want $null
     }
 }
 

@@ -37,6 +37,7 @@ function Remove-BootScript {
 }
 
 function Restore-BootTask {
+    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
     param([object]$Former)
     Remove-Task -Name $Former.name
     Remove-BootScript
@@ -46,7 +47,9 @@ function Restore-BootTask {
 function Invoke-Boot {
     # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
     # this is when scanners and agents are busiest.
-    Invoke-BootWork -Name '' -Work { Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4 }
+    Invoke-BootWork -Name '' -Work {
+        Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
+    }
     Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
     # Before an agent that a cut left half way makes its network with nobody to watch.
     Invoke-BootWork -Name '' -Work { Complete-CutRun }
@@ -58,10 +61,13 @@ function Invoke-Boot {
 }
 
 function Invoke-BootWork {
-    # One piece of that. Why it failed is in the journal.
-    param([string]$Name, $Work)
+    # One piece of work at the start of the machine. Returns nothing; why it failed is in the journal.
+    param([string]$Name, [scriptblock]$Work)
     try { [void]@(& $Work) }
-    catch { [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed') }) }
+    catch {
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
+        [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = $problem })
+    }
 }
 
 function Watch-OwnService {

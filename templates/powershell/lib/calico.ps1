@@ -9,7 +9,8 @@ function Get-CalicoDifference {
     if (-not $networks) { New-Difference -Key 'network:present' -What $what -Is $null -Want $Wanted.type -Disrupts:$disrupts }
     else {
         Compare-Wanted -Key 'network:type' -What "${what}: type" -Is $networks[0].Type -Want $Wanted.type -IgnoreCase -Disrupts:$disrupts
-        Compare-Wanted -Key 'network:vni' -What "${what}: VNI" -Is (Get-NetworkVni -Network $networks[0]) -Want ([string]$Wanted.vni) -Disrupts:$disrupts
+        $vni = Get-NetworkVni -Network $networks[0]
+        Compare-Wanted -Key 'network:vni' -What "${what}: VNI" -Is $vni -Want ([string]$Wanted.vni) -Disrupts:$disrupts
         Compare-Wanted -Key 'network:management-address' -What "${what}: management address" `
             -Is (Read-Member -Object $networks[0] -Names 'ManagementIP') -Want (Complete-Text -Text '<<node_ip>>') `
             -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) -Disrupts:$disrupts

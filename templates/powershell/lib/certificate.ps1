@@ -1,4 +1,5 @@
 function Read-PemCertificate {
+    # The first certificate of a PEM file; nothing where the file is missing, $null where it holds no certificate.
     param([string]$Path)
     $text = Read-FileText -Path $Path
     if ($null -ne $text) { ConvertFrom-Pem -Text $text }
@@ -19,6 +20,8 @@ function ConvertFrom-Pem {
 }
 
 function Test-CurrentCertificate {
+    # Whether the file holds a certificate that has not expired. NotAfter is local time, and is compared with local
+    # time.
     param([string]$Path)
     $certificate = Read-PemCertificate -Path $Path
     $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
@@ -31,7 +34,10 @@ function Read-KubeconfigServer {
 }
 
 function Get-CredentialFault {
-    param($Credential)
+    # Why the kubelet cannot use the client certificate it has, in words; nothing where it can. The kubelet itself looks
+    # at no more than the expiry before it leaves the bootstrap token alone (isClientConfigStillValid in its
+    # certificate/bootstrap/bootstrap.go).
+    param([hashtable]$Credential)
     $kubeconfig = Read-FileText -Path $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
     if ((Read-KubeconfigServer -Path $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
@@ -46,15 +52,19 @@ function Get-CredentialFault {
 }
 
 function Get-CredentialDifference {
+    # A difference where the kubelet's client certificate cannot be used; nothing where it can.
     # A bootstrap file of this very run is enough.
-    param($Credential)
+    param([hashtable]$Credential)
     $fault = Get-CredentialFault -Credential $Credential
     if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
-    New-Difference -What 'kubelet client certificate' -Is $fault -Want "system:node:$($Credential.node), for $($Credential.server)"
+    $want = "system:node:$($Credential.node), for $($Credential.server)"
+    New-Difference -Key 'kubelet:client-certificate' -What 'kubelet client certificate' -Is $fault -Want $want
 }
 
 function Set-Credential {
-    param($Credential)
+    # Replaces credentials that cannot be used by a bootstrap kubeconfig with the token that was sent; the kubelet asks
+    # for its certificate with it. Returns nothing.
+    param([hashtable]$Credential)
     if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
     Stop-RunningService -Name 'kubelet'
     # Somebody else's keys come back with an undo; those of a kubelet of ours go with it. The note about ours comes after
@@ -85,33 +95,37 @@ function Restore-KubeletKey {
 function Get-KubeconfigDifference {
     # A kubeconfig with a credential in it. Wanted is a table: path, server, ca_path, secret. Everything but the
     # credential itself is compared: that it is there, who may read it, for which cluster, and until when it holds.
-    param($Wanted)
+    param([hashtable]$Wanted)
     $what = "file $($Wanted.path):"
     $text = Read-FileText -Path $Wanted.path
-    if ($null -eq $text) { New-Difference -What "$what credential" -Is $null -Want 'present'; return }
+    if ($null -eq $text) { New-Difference -Key "credential:$($Wanted.path)" -What "$what credential" -Is $null -Want 'present'; return }
     $strangers = Get-Stranger -Path $Wanted.path
     if ($null -ne $strangers) {
-        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
+        New-Difference -Key "access:$($Wanted.path)" -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }
     $config = $null
     # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
     $shown = $text -replace '("client-key-data"\s*:\s*")[^"]*', '$1' -replace '("token"\s*:\s*")(?:[^".]*(\.[^".]*\.))?[^"]*', '$1$2'
     try { $config = ConvertFrom-Json -InputObject $shown }
     # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
-    catch [ArgumentException] { New-Difference -What "$what form" -Is 'other text' -Want 'JSON'; return }
+    catch [ArgumentException] { New-Difference -Key "form:$($Wanted.path)" -What "$what form" -Is 'other text' -Want 'JSON'; return }
     $cluster = Read-Member -Object (Read-Item -Object $config -Name 'clusters' | Select-Object -First 1) -Names 'cluster'
     $user = Read-Member -Object (Read-Item -Object $config -Name 'users' | Select-Object -First 1) -Names 'user'
-    Compare-Wanted -What "$what server" -Is (Read-Member -Object $cluster -Names 'server') -Want $Wanted.server
-    Compare-Wanted -What "$what CA" -Is (Read-Member -Object $cluster -Names 'certificate-authority') -Want $Wanted.ca_path
+    $server = Read-Member -Object $cluster -Names 'server'
+    Compare-Wanted -Key "server:$($Wanted.path)" -What "$what server" -Is $server -Want $Wanted.server
+    $ca = Read-Member -Object $cluster -Names 'certificate-authority'
+    Compare-Wanted -Key "ca:$($Wanted.path)" -What "$what CA" -Is $ca -Want $Wanted.ca_path
     $end = Get-CredentialEnd -User $user
     if ($null -ne $end -and $end -lt [DateTime]::UtcNow) {
-        New-Difference -What "$what credential" -Is "ended $($end.ToString('yyyy-MM-dd HH:mm', [Globalization.CultureInfo]::InvariantCulture))Z" -Want 'in force'
+        # In the calendar of everybody: a machine set to Thai or Arabic would show another year.
+        $ended = $end.ToString('yyyy-MM-dd HH:mm', [Globalization.CultureInfo]::InvariantCulture)
+        New-Difference -Key "credential:$($Wanted.path)" -What "$what credential" -Is "ended ${ended}Z" -Want 'in force'
     }
 }
 
 function Get-CredentialEnd {
     # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not tell.
-    param($User)
+    param([object]$User)
     $inline = "$(Read-Member -Object $User -Names 'client-certificate-data')"
     if ($inline) {
         try { $certificate = ConvertFrom-Pem -Text ([Text.Encoding]::ASCII.GetString([Convert]::FromBase64String($inline))) }
@@ -128,7 +142,8 @@ function Get-CredentialEnd {
     $seconds = 0.0
     # A token of another kind may have two dots as well: what does not read as claims has no end.
     try {
-        $end = Read-Member -Object (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims)))) -Names 'exp'
+        $text = [Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($claims))
+        $end = Read-Member -Object (ConvertFrom-Json -InputObject $text) -Names 'exp'
         $seconds = [double]$end
     }
     catch [FormatException], [ArgumentException], [InvalidCastException] { return }
@@ -139,7 +154,9 @@ function Get-CredentialEnd {
 }
 
 function Set-Kubeconfig {
-    param($Wanted, [string]$Service)
+    # Writes the kubeconfig that was sent as a secret where it differs, readable for SYSTEM and Administrators only, and
+    # notes that Service has to restart. Returns nothing.
+    param([hashtable]$Wanted, [string]$Service)
     if (-not (Get-KubeconfigDifference -Wanted $Wanted)) { return }
     Save-RestartNeed -Name $Service
     Save-SecretFile -Path $Wanted.path

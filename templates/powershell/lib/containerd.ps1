@@ -1,4 +1,5 @@
 function Invoke-Crictl {
+    # What crictl prints; nothing where it or containerd is not there yet, or where it ends with an error.
     param([string[]]$Arguments, [int]$Seconds = 30)
     if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
@@ -7,13 +8,17 @@ function Invoke-Crictl {
 }
 
 function Get-ImageDifference {
+    # A difference where containerd does not have the image; nothing where it has. Image names are compared as
+    # containerd lists them, with registry and tag.
     param([string]$Image)
     $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
     $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
-    if (@($tags) -notcontains $Image) { New-Difference -What "image $Image" -Is $null -Want 'present' }
+    if (@($tags) -notcontains $Image) { New-Difference -Key "image:$Image" -What "image $Image" -Is $null -Want 'present' }
 }
 
 function Install-Image {
+    # Pulls an image, or stops the step with what crictl said. Returns nothing. crictl's own limit is 600 seconds: it
+    # ends before Invoke-Program would end it, and says why.
     param([string]$Image)
     $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
     $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
@@ -21,26 +26,31 @@ function Install-Image {
 }
 
 function Get-HostsFileDifference {
+    # A difference where a registry's hosts.toml has another text, other logins or other readers; nothing where it is
+    # right.
     # The text we know, then a header with the login, which is never compared: it is there, readable only by few.
-    param($Registry)
+    param([hashtable]$Registry)
     $is = Read-FileText -Path $Registry.path
     $what = "file $($Registry.path):"
     if ($null -eq $is -or -not $is.StartsWith($Registry.text, [StringComparison]::Ordinal)) {
-        New-Difference -What "$what content" -Is (ConvertTo-TextSummary -Text $is) -Want (ConvertTo-TextSummary -Text $Registry.text)
+        $shown = @{ Is = (ConvertTo-TextSummary -Text $is); Want = (ConvertTo-TextSummary -Text $Registry.text) }
+        New-Difference -Key "file:$($Registry.path)" -What "$what content" @shown
         return
     }
     $rest = [regex]::Replace($is.Substring($Registry.text.Length), 'Basic [A-Za-z0-9+/=]+"', 'Basic "')
     if ($rest -cne (Get-LoginText -Registry $Registry -Login '')) {
-        New-Difference -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
+        New-Difference -Key "logins:$($Registry.path)" -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
     }
     $strangers = Get-Stranger -Path $Registry.path
     if ($null -ne $strangers) {
-        New-Difference -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
+        New-Difference -Key "access:$($Registry.path)" -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }
 }
 
 function Set-HostsFile {
-    param($Registry)
+    # Writes a registry's hosts.toml with the login that was sent as a secret, readable for SYSTEM and Administrators
+    # only. Returns nothing.
+    param([hashtable]$Registry)
     $login = [Text.UTF8Encoding]::new($false).GetBytes("$($Registry.user):$(Read-Secret -Name $Registry.secret)")
     $text = $Registry.text + (Get-LoginText -Registry $Registry -Login ([Convert]::ToBase64String($login)))
     Save-SecretFile -Path $Registry.path
@@ -48,11 +58,14 @@ function Set-HostsFile {
 }
 
 function Get-LoginText {
-    param($Registry, [string]$Login)
+    # The end of hosts.toml: the login for each address that it is sent to, as text. containerd reads it at every pull.
+    param([hashtable]$Registry, [string]$Login)
     -join @(foreach ($url in $Registry.authorize) { "`n[host.`"$url`".header]`n  authorization = `"Basic $Login`"`n" })
 }
 
 function Wait-Containerd {
+    # Returns nothing when containerd answers, or stops the step. A running service does not answer at once: containerd
+    # first looks at what every pod left behind.
     if (Wait-Until -Test { $null -ne (Invoke-Crictl -Arguments @('version')) } -Seconds 60) { return }
     Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds'
 }

@@ -12,7 +12,8 @@ function Get-ExclusionDifference {
         $locked = 1 -eq (Read-Registry -Path 'SOFTWARE\Policies\Microsoft\Windows Defender' -Name 'DisableLocalAdminMerge')
         foreach ($want in $pair[2]) {
             if ($is -notcontains $want) {
-                New-Difference -What "Defender exclusion $($pair[0]) $want" -Is $null -Want 'present' -Policy:$locked
+                $what = "Defender exclusion $($pair[0]) $want"
+                New-Difference -Key "exclusion:$($pair[0]):$want" -What $what -Is $null -Want 'present' -Policy:$locked
             }
         }
     }

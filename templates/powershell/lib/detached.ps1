@@ -105,7 +105,8 @@ function Invoke-Detached {
         try { Complete-DetachedRun -Status $status -Ended $ended -Tries 12 }
         catch {
             # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
-            [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') })
+            $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
+            [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = $problem })
             if (-not $Rescue) { return }
         }
     }
@@ -211,7 +212,8 @@ function Get-CutRecord {
 
 function Remove-StrayTask {
     # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
-    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } |
+            ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
     foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
     }
@@ -266,7 +268,10 @@ function Invoke-RollbackPart {
     # One part that fails or hangs does not keep the others from it.
     param([scriptblock]$Part)
     try { & $Part }
-    catch { [void](New-EventLine -Fields @{ event = 'rollback-trouble'; problem = (ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed') }) }
+    catch {
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
+        [void](New-EventLine -Fields @{ event = 'rollback-trouble'; problem = $problem })
+    }
 }
 
 function Disable-NetworkAgent {
@@ -274,7 +279,8 @@ function Disable-NetworkAgent {
     param([string]$Name, [string]$Why)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
     $dependents = @(Get-StartingDependent -Name $Name)
-    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = [DateTime]::UtcNow.ToString('s') + 'Z'; dependents = $dependents }
+    $since = [DateTime]::UtcNow.ToString('s') + 'Z'
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = $since; dependents = $dependents }
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
     foreach ($one in $dependents) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', 'demand') }
     Stop-RunningService -Name $Name

@@ -1,11 +1,16 @@
 function New-Run {
-    param([string]$Mode, [string]$Id, $Steps, $Secrets, $Facts, $Text)
-    $known = @{ NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false; Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @() }
+    # What this run is and knows, as the table that all functions share as $script:Run. Facts is what the controller
+    # found out; what it did not send is as in the table below.
+    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [string]$Text)
+    $known = @{
+        NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
+        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @()
+    }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
         Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known
         # A signed copy is the same text with a comment behind it.
-        Text = ([string]$Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
+        Text = ($Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
         # Steps not to build upon, with the id of the reason.
         Unmet = @{}
         # Answers that cost something: read once, forgotten after each change.
@@ -24,7 +29,9 @@ function Get-ChosenStep {
 }
 
 function Invoke-Block {
-    param($Step, [string]$Block)
+    # Runs one block of a step after its Values; returns what the block returns, nothing where the step has no such
+    # block.
+    param([hashtable]$Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
     # Values sets variables here, whatever their names: what runs after it is kept where they cannot reach.
@@ -50,7 +57,7 @@ function Invoke-Look {
 
 function Invoke-Locked {
     # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
-    param($Work)
+    param([scriptblock]$Work)
     $lock = $null
     try {
         # Taking the mutex would supersede it.
@@ -69,14 +76,17 @@ function Invoke-Locked {
 
 function New-FailedEnd {
     # The last event of a run that could not begin or go on, with the reason.
-    param($Caught)
+    param([Management.Automation.ErrorRecord]$Caught)
     $script:Run.Cache = @{}
     if ($script:Run.Sequence -eq 0) { New-RunEvent }
-    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = (ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed') }
+    $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed'
+    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = $problem }
 }
 
 function Invoke-Step {
-    param($Steps, $Drive)
+    # Runs Drive for one step after the other and returns the lines of their events. At the end it asks for one restart
+    # for all steps that need it. A run that took the machine over meanwhile ends this one before its next step.
+    param([hashtable[]]$Steps, [scriptblock]$Drive)
     $rebooting = @()
     foreach ($step in $Steps) {
         if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
@@ -115,11 +125,14 @@ function Get-ForgottenStep {
 }
 
 function New-Result {
+    # The result of a step before anything has happened, as a table.
     @{ State = 'ok'; Differences = @(); Problem = $null; Reboot = $false; Detached = $null }
 }
 
 function Set-Failure {
-    param($Step, $Result, $Caught, [string]$OtherwiseId)
+    # Writes an error into the result of a step, and remembers that nothing may build on this step. Returns nothing.
+    # Blocked is what was not tried: it waits for another step, a drain or a restart.
+    param([hashtable]$Step, [hashtable]$Result, [Management.Automation.ErrorRecord]$Caught, [string]$OtherwiseId)
     $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
     $Result.State = 'failed'
     if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
@@ -127,7 +140,8 @@ function Set-Failure {
 }
 
 function Get-LookResult {
-    param($Step)
+    # The result of looking at a step, as a table: ok, would-change, failed or blocked.
+    param([hashtable]$Step)
     $result = New-Result
     try {
         Assert-Dependency -Step $Step
@@ -140,7 +154,8 @@ function Get-LookResult {
 }
 
 function Assert-Dependency {
-    param($Step)
+    # Stops a step that needs one which failed or waits for a restart; returns nothing otherwise.
+    param([hashtable]$Step)
     $unmet = @($Step['Needs'] | Where-Object { $_ -and $script:Run.Unmet.ContainsKey($_) })
     if (-not $unmet) { return }
     $names = $unmet -join ', '
@@ -151,7 +166,9 @@ function Assert-Dependency {
 }
 
 function Get-ChangeResult {
-    param($Step)
+    # The result of changing a step where its look finds a difference, as a table; where it finds none, the result of
+    # the look.
+    param([hashtable]$Step)
     $result = Get-LookResult -Step $Step
     if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) {
         [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo'))
@@ -168,7 +185,7 @@ function Get-ChangeResult {
 
 function Complete-Change {
     # Only a second look that finds nothing makes it `changed`.
-    param($Step, $Result)
+    param([hashtable]$Step, [hashtable]$Result)
     $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
     foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
@@ -180,7 +197,9 @@ function Complete-Change {
 }
 
 function Receive-Said {
-    param($Step, $Result, $Thing)
+    # Writes what a change or an undo emitted into the result: a wanted restart or a detached run. Anything else is an
+    # error of the step. Returns nothing.
+    param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
     $kind = ''
     if ($Thing -is [Management.Automation.PSCustomObject]) { $kind = $Thing.kind }
     switch ($kind) {
@@ -191,7 +210,9 @@ function Receive-Said {
 }
 
 function Get-UndoResult {
-    param($Step)
+    # The result of putting back what a step noted, as a table: changed where there were notes, ok where there were
+    # none. The notes go last, so that an undo that is cut off is done again.
+    param([hashtable]$Step)
     $result = New-Result
     try {
         $script:Run.Step = $Step.Name
@@ -213,7 +234,7 @@ function Get-UndoResult {
 
 function Assert-NothingAbove {
     # An undo goes the other way: what builds on a step goes before it, or the step stays and so do its notes.
-    param($Step)
+    param([hashtable]$Step)
     $above = @($script:Run.Steps) + @(Get-ForgottenStep) |
         Where-Object { $script:Run.Unmet.ContainsKey($_.Name) -and @($_['Needs']) -contains $Step.Name }
     if ($above) {
@@ -222,7 +243,9 @@ function Assert-NothingAbove {
 }
 
 function Read-Difference {
-    param($Step)
+    # The differences that a step's look emits, one by one; nothing where it finds none. Anything else in its output is
+    # an error: a line that a program printed must not pass for "nothing differs".
+    param([hashtable]$Step)
     $seen = @{}
     foreach ($thing in Invoke-Block -Step $Step -Block 'Look') {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
@@ -235,7 +258,9 @@ function Read-Difference {
 }
 
 function Assert-Allowed {
-    param($Step, $Differences)
+    # Stops a change that would disturb the pods of a live node that is not drained, or that lacks a secret; returns
+    # nothing otherwise.
+    param([hashtable]$Step, [object[]]$Differences)
     $facts = $script:Run.Facts
     $rough = @($Differences | Where-Object { -not $_.policy -and ($_.reboot -or $_.disrupts -or $_.disturbs) })
     if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
@@ -248,6 +273,7 @@ function Assert-Allowed {
 }
 
 function New-RunEvent {
+    # The line of the first event: which machine this is, and which boot of it.
     $identity = Get-MachineIdentity
     New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
@@ -256,7 +282,8 @@ function New-RunEvent {
 }
 
 function New-StepEvent {
-    param($Step, $Result, [Diagnostics.Stopwatch]$Watch)
+    # The line of a step's event, with its differences and its problem.
+    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
     New-EventLine -Fields @{
         event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
         differences = [object[]]@($Result.Differences); problem = $Result.Problem
@@ -264,19 +291,22 @@ function New-StepEvent {
 }
 
 function New-DetachedEvent {
-    param($Run, [string]$Step)
+    # The two lines that end this session while a detached run goes on.
+    param([object]$Run, [string]$Step)
     New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
     New-EndEvent -Reason 'detached'
 }
 
 function New-EndEvent {
+    # The line of the last event, with the reason why this run ends.
     param([string]$Reason, [string]$Message = '')
     New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
 }
 
 function New-EventLine {
+    # An event as one line of JSON, which is also kept in the journal unless this is a look.
     # ASCII only: no code page on the way can change it.
-    param($Fields)
+    param([hashtable]$Fields)
     $script:Run.Sequence++
     $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
     foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
@@ -286,7 +316,9 @@ function New-EventLine {
 }
 
 function ConvertTo-AsciiJson {
-    param($Value)
+    # A value as JSON on one line in which every character beyond ASCII is escaped: no code page on the way can change
+    # it.
+    param([object]$Value)
     $json = ConvertTo-Json -InputObject $Value -Depth 8 -Compress
     [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }

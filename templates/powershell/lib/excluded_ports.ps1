@@ -15,7 +15,8 @@ function Get-ExcludedPortDifference {
     foreach ($one in $Wanted) {
         $around = { $_.first -le $one.first -and $_.last -ge $one.last }
         if (Get-ExcludedRange -Protocol $one.protocol | Where-Object $around) { continue }
-        New-Difference -What "excluded ports: $($one.protocol) $($one.first)-$($one.last)" -Is $null -Want 'excluded'
+        $range = "$($one.protocol) $($one.first)-$($one.last)"
+        New-Difference -Key "excluded:$range" -What "excluded ports: $range" -Is $null -Want 'excluded'
     }
 }
 

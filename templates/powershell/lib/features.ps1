@@ -4,8 +4,10 @@ function Get-FeatureDifference {
     foreach ($feature in $Features) {
         if ($feature -eq 'Containers' -and (Test-ContainerFeature)) { continue }
         $state = Get-FeatureState -Feature $feature
-        if ($state -ne 'Enabled') { New-Difference -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
-        elseif ($feature -eq 'Containers' -and $script:Run.Mode -eq 'Change') { Write-StateJson -Name 'features.json' -Value @{ enabled = @($feature) } }
+        if ($state -ne 'Enabled') { New-Difference -Key "feature:$feature" -What "feature $feature" -Is $state -Want 'Enabled' -Reboot }
+        elseif ($feature -eq 'Containers' -and $script:Run.Mode -eq 'Change') {
+            Write-StateJson -Name 'features.json' -Value @{ enabled = @($feature) }
+        }
     }
 }
 

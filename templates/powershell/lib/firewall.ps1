@@ -5,11 +5,14 @@ function Get-FirewallDifference {
     param([hashtable[]]$Rules)
     foreach ($rule in $Rules) {
         $text = Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' -Name $rule.name
-        Compare-Wanted -What "firewall rule $($rule.name)" -Is (ConvertFrom-FirewallText -Text $text) -Want (ConvertTo-FirewallShown -Rule $rule)
+        $is = ConvertFrom-FirewallText -Text $text
+        $want = ConvertTo-FirewallShown -Rule $rule
+        Compare-Wanted -Key "rule:$($rule.name)" -What "firewall rule $($rule.name)" -Is $is -Want $want
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
         if (0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" -Name 'AllowLocalPolicyMerge')) {
-            New-Difference -What "firewall ${name}: local rules" -Is 'ignored by Group Policy' -Want 'in force' -Policy
+            $what = "firewall ${name}: local rules"
+            New-Difference -Key "firewall-profile:$name" -What $what -Is 'ignored by Group Policy' -Want 'in force' -Policy
         }
     }
 }

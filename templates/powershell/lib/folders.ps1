@@ -6,20 +6,24 @@ function Get-FolderDifference {
     param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
     foreach ($path in $Private + $Readable) {
         Assert-NoLink -Path $path
-        if (-not [IO.Directory]::Exists($path)) { New-Difference -What "folder $path" -Is $null -Want 'present' }
+        if (-not [IO.Directory]::Exists($path)) { New-Difference -Key "folder:$path" -What "folder $path" -Is $null -Want 'present' }
         elseif ($Private -contains $path) {
-            Compare-Wanted -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
-            Compare-Wanted -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
+            Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
+            Compare-Wanted -Key "owner:$path" -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
         }
-        else { Compare-Wanted -What "folder ${path}: others who may write" -Is (Get-StrangeWriter -Path $path) -Want $null }
+        else {
+            $writers = Get-StrangeWriter -Path $path
+            Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is $writers -Want $null
+        }
     }
     foreach ($path in Get-FolderAbove -Paths ($Private + $Readable)) {
         if (-not [IO.Directory]::Exists($path)) { continue }
-        Compare-Wanted -What "folder ${path}: others who may replace what is in it" -Is (Get-StrangeReplacer -Path $path) -Want $null
+        $what = "folder ${path}: others who may replace what is in it"
+        Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-StrangeReplacer -Path $path) -Want $null
     }
     foreach ($path in $Watched) {
         $strange = @(Get-StrangeEntry -Path $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
-        if ($strange) { New-Difference -What "folder ${path}: files of others" -Is $strange -Want $null }
+        if ($strange) { New-Difference -Key "strange-files:$path" -What "folder ${path}: files of others" -Is $strange -Want $null }
     }
 }
 
@@ -60,7 +64,9 @@ function Set-Folder {
     foreach ($path in $wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object) {
         $closed = $Private -contains $path
         if (-not [IO.Directory]::Exists($path)) { Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
-        elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) { Protect-Path -Path $path -Readable:(-not $closed) }
+        elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) {
+            Protect-Path -Path $path -Readable:(-not $closed)
+        }
     }
     foreach ($path in $Watched) {
         foreach ($entry in Get-StrangeEntry -Path $path) {

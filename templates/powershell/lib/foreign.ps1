@@ -3,7 +3,7 @@
 function Test-ForeignNode {
     # Faults for what makes this machine a node that is not winboot's. Services is a table of names and descriptions, as
     # winboot gives them; Server is the API server of the cluster to join.
-    param($Services, [string]$Server)
+    param([hashtable]$Services, [string]$Server)
     $agents = @(Get-ForeignAgent)
     # It starts its own kubelet again and again: there is nothing to adopt while it runs.
     foreach ($agent in $agents) {

@@ -27,7 +27,7 @@ function Test-FormerNote {
 
 function Save-FormerValue {
     # Notes how a thing was, on the disk, before it is changed. Once: later ones would hold our own values.
-    param([string]$Kind, [string]$Key, $Value)
+    param([string]$Kind, [string]$Key, [object]$Value)
     if (Test-FormerNote -Kind $Kind -Key $Key) { return }
     $note = ConvertTo-Json -InputObject @{ kind = $Kind; key = $Key; value = $Value } -Depth 6 -Compress
     # On a line of its own, whatever became of the last one.
@@ -51,5 +51,6 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
+    # Deletes the notes of the current step. Returns nothing.
     Remove-File -Path (Get-FormerPath)
 }

@@ -3,8 +3,9 @@
 function Get-GuardDifference {
     # Nothing to guard where no adapter has a setting of somebody's, or where the network stands; else the task of the startup
     # has to be running.
-    param($Wanted)
-    $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
+    param([hashtable]$Wanted)
+    $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } |
+            Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
     if ($own.Count -eq 0 -or -not (Test-OperatorAwaited -Wanted $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
@@ -16,7 +17,7 @@ function Get-GuardDifference {
 
 function Test-OperatorAwaited {
     # True while something is missing that only the network's owner makes.
-    param($Wanted)
+    param([hashtable]$Wanted)
     @(Get-OperatorDifference -Wanted $Wanted | Where-Object { -not $_.policy }).Count -gt 0
 }
 
@@ -52,7 +53,7 @@ function Get-RecordDifference {
 
 function ConvertTo-InterfaceText {
     # What somebody set on an interface, as one text to compare.
-    param($Interface)
+    param([object]$Interface)
     $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
     "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' ')"
 }
@@ -70,7 +71,7 @@ function Test-CarryingInterface {
 
 function Test-LostInterface {
     # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
-    param($Was)
+    param([object]$Was)
     if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
     foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
     $index = Find-Successor -Was $Was
@@ -80,12 +81,14 @@ function Test-LostInterface {
 
 function Test-MovedInterface {
     # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
-    param($Was)
+    param([object]$Was)
     if (Test-CarryingInterface -Guid $Was.guid) { return $false }
     $index = Find-Successor -Was $Was
     if ($null -eq $index) { return $false }
     $own = @($Was.addresses | ForEach-Object { $_.ip })
-    $own.Count -eq 0 -or @(Read-InterfaceAddress -Index $index | Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress }).Count -eq 0
+    $others = @(Read-InterfaceAddress -Index $index |
+            Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress })
+    $own.Count -eq 0 -or $others.Count -eq 0
 }
 
 function Get-LostInterface {
@@ -137,8 +140,9 @@ function Restore-StartRoute {
 }
 
 function Protect-Address {
-    # Watches the interfaces while somebody makes a network on their adapter: what moves to another interface in this time is put back there.
-    param($Awaited, [int]$Seconds)
+    # Watches the interfaces while somebody makes a network on their adapter: what a switch takes from an interface is put
+    # on its successor. It goes on until Awaited is false for two minutes, for Seconds at most. Returns nothing.
+    param([scriptblock]$Awaited, [int]$Seconds)
     $known = Get-CurrentSnapshot
     if (-not ($known.adapters | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
@@ -165,7 +169,7 @@ function Protect-Address {
 
 function Update-Snapshot {
     # How the interfaces are now, and those that are just being rewired as they were.
-    param($Known)
+    param([object]$Known)
     $fresh = Read-NetworkSnapshot
     $here = @($fresh.adapters | ForEach-Object { $_.guid })
     $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object {
@@ -176,7 +180,7 @@ function Update-Snapshot {
 
 function Get-MissingAddress {
     # The first address of a snapshot that no interface uses any more, as text.
-    param($Snapshot)
+    param([object]$Snapshot)
     foreach ($was in $Snapshot.adapters) {
         foreach ($address in $was.addresses) {
             if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }

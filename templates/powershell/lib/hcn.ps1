@@ -48,7 +48,9 @@ function Edit-HcnNetwork {
     Import-Hcn
     $text = ConvertTo-Json -InputObject $Request -Depth 10 -Compress
     try { [Winboot.Hcn]::Modify($Id, $text) }
-    catch [InvalidOperationException] { Stop-Step -Id 'HnsRefused' -Message "HNS refused to change the network ${Id}: $($_.Exception.Message)" }
+    catch [InvalidOperationException] {
+        Stop-Step -Id 'HnsRefused' -Message "HNS refused to change the network ${Id}: $($_.Exception.Message)"
+    }
 }
 
 function Import-Hcn {

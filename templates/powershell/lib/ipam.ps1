@@ -60,7 +60,8 @@ function Get-ReservationDifference {
     $cidrs = @(Get-PodCidr)
     if (-not $cidrs) { return }
     foreach ($entry in Get-StaleEntry -Store $Store -Cidrs $cidrs) {
-        New-Difference -What "leaked address $($entry.address)" -Is "$($entry.owner) $($entry.interface)" -Want $null
+        $holder = "$($entry.owner) $($entry.interface)"
+        New-Difference -Key "leaked:$($entry.address)" -What "leaked address $($entry.address)" -Is $holder -Want $null
     }
 }
 

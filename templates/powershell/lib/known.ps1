@@ -115,7 +115,7 @@ function Get-NetworkBase {
 function Get-FileAbsence {
     # A difference where a file is there that must not be; Because says why.
     param([string]$Path, [string]$Because)
-    if ([IO.File]::Exists($Path)) { New-Difference -What "file ${Path}: $Because" -Is 'present' -Want $null }
+    if ([IO.File]::Exists($Path)) { New-Difference -Key "file:$Path" -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
 
 function Get-RenderedFilesDifference {

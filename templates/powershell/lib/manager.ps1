@@ -7,7 +7,9 @@ function Read-ServiceParameter {
 }
 
 function Set-ServiceParameter {
-    param($Service)
+    # Writes the values that NSSM reads, or deletes all of them where the service is no longer to be run by NSSM.
+    # Returns nothing. ExpandString is how NSSM stores its paths itself (set_expand_string in its registry.cpp).
+    param([hashtable]$Service)
     $path = (Get-ServicePath -Name $Service.name) + '\Parameters'
     if (-not (Test-NssmWanted -Service $Service)) {
         if (Test-NssmService -Name $Service.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
@@ -22,16 +24,20 @@ function Set-ServiceParameter {
 }
 
 function Test-NssmWanted {
-    param($Service)
+    # Whether the profile wants the service to be run by NSSM: then it has values for it.
+    param([hashtable]$Service)
     @($Service.parameters.Keys).Count -gt 0
 }
 
 function Test-NssmService {
+    # Whether NSSM runs the service now. Its Application value is the program that NSSM starts.
     param([string]$Name)
     $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
 }
 
 function Read-ParameterTree {
+    # Every value of a key and of the keys below it, each as Read-RegistryNote gives it; nothing where the key is
+    # missing.
     param([string]$Path)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if (-not $key) { return }
@@ -45,6 +51,8 @@ function Read-ParameterTree {
 }
 
 function Restore-ServiceParameter {
+    # Puts back the values below the service's Parameters key. Returns nothing. Other services keep values of their own
+    # there, so the key is deleted only where it is NSSM's.
     param([object]$Former)
     $path = (Get-ServicePath -Name $Former.name) + '\Parameters'
     if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }

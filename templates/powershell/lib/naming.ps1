@@ -3,8 +3,10 @@ function Get-ComputerNameDifference {
     param([string]$Want)
     $active = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName' -Name 'ComputerName')"
     if ($active -ieq $Want) { return }
-    if ((Get-MachineIdentity).Domain) { New-Difference -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy }
-    else { New-Difference -What 'computer name' -Is $active -Want $Want -Reboot }
+    if ((Get-MachineIdentity).Domain) {
+        New-Difference -Key 'computer-name' -What 'computer name' -Is "$active (domain member)" -Want $Want -Policy
+    }
+    else { New-Difference -Key 'computer-name' -What 'computer name' -Is $active -Want $Want -Reboot }
 }
 
 function Set-ComputerName {

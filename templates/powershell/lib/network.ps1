@@ -51,7 +51,8 @@ function Get-NodeAddress {
 }
 
 function Get-OwnInterface {
-    # The adapters that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the host's endpoint in the pod network.
+    # The interfaces that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the host's
+    # endpoint in the pod network.
     foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
@@ -214,7 +215,8 @@ function Get-SuccessorGuid {
 }
 
 function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. What fails while Windows moves an address succeeds a moment later.
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
     param([object]$Snapshot)
     $script:Run['Trouble'] = ''
     foreach ($was in $Snapshot.adapters) {
@@ -229,7 +231,10 @@ function Restore-Interface {
     foreach ($address in $Was.addresses) {
         if (Find-Address -Ip $address.ip) { continue }
         Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
-            $wanted = @{ InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length; SkipAsSource = $address.skip_as_source }
+            $wanted = @{
+                InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length
+                SkipAsSource = $address.skip_as_source
+            }
             [void](New-NetIPAddress @wanted)
         }
     }
@@ -275,7 +280,9 @@ function Restore-NameServer {
     $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
     $is = @(Read-DnsServer -Guid $guid) -join ' '
     if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
-        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write { Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns) }
+        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write {
+            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
+        }
     }
     $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
@@ -288,7 +295,9 @@ function Restore-Link {
     param([object]$Was, [int]$Index)
     $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
     if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
-        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write { Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan }
+        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write {
+            Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan
+        }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
         $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
@@ -315,6 +324,8 @@ function Restore-InterfaceSetting {
     if (@('Public', 'Private') -notcontains $Was.category) { return }
     foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
         if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
-        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write { Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category }
+        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write {
+            Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category
+        }
     }
 }

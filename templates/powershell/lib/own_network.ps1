@@ -57,7 +57,8 @@ function Connect-HostEndpoint {
     $hostSystem = @{ SystemType = 'Host'; CompartmentId = 1 }
     $attached = {
         if (Find-Address -Ip $Address) { return $true }
-        try { [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$Id/attach" -Request $hostSystem) } catch [InvalidOperationException] { return $false }
+        try { [void](Invoke-HnsRequest -Method POST -Path "/endpoints/$Id/attach" -Request $hostSystem) }
+        catch [InvalidOperationException] { return $false }
         $true
     }
     if (Wait-Until -Test $attached -Seconds 15) { return }

@@ -26,7 +26,9 @@ function Get-NetworkFault {
     param([object]$Network, [hashtable]$Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object { "$(Read-Member -Object $_ -Names 'AddressPrefix') via $(Read-Member -Object $_ -Names 'GatewayAddress')" })
+    $is = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object {
+            "$(Read-Member -Object $_ -Names 'AddressPrefix') via $(Read-Member -Object $_ -Names 'GatewayAddress')"
+        })
     $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text "$($_.prefix) via $($_.gateway)" })
     $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
     Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
@@ -200,7 +202,8 @@ function Assert-SwitchableAdapter {
     if ($Name -like 'vEthernet (*') {
         Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
     }
-    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue | Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
+    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue |
+            Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
     if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
         Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
     }
@@ -282,7 +285,8 @@ function Wait-PodNetwork {
         Test-PodNetwork -Wanted $Wanted
     }
     if (Wait-Until -Test $stands -Seconds $Seconds) { return }
-    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
+    $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } |
+            ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
     Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')"
 }
 

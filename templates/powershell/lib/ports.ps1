@@ -1,7 +1,8 @@
 function Get-PortRange {
     # The range of client ports as start+count.
     param([string]$Protocol)
-    $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } } else { Get-NetUDPSetting }
+    $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } }
+    else { Get-NetUDPSetting }
     foreach ($one in $settings) { return "$($one.DynamicPortRangeStartPort)+$($one.DynamicPortRangeNumberOfPorts)" }
 }
 
@@ -9,7 +10,7 @@ function Get-PortRangeDifference {
     # A difference where TCP or UDP clients take other ports.
     param([int]$Start, [int]$Count)
     foreach ($protocol in @('tcp', 'udp')) {
-        Compare-Wanted -What "dynamic ports: $protocol" -Is (Get-PortRange -Protocol $protocol) -Want "$Start+$Count"
+        Compare-Wanted -Key "ports:$protocol" -What "dynamic ports: $protocol" -Is (Get-PortRange -Protocol $protocol) -Want "$Start+$Count"
     }
 }
 

@@ -76,20 +76,20 @@ function Get-PreflightNotice {
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
-        New-Difference -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
+        New-Difference -Key "update:$($update.kb)" -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
             -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
     }
     $pending = Get-PendingReboot
-    if ($pending) { New-Difference -What 'pending restart' -Is $pending -Want $null -Policy }
+    if ($pending) { New-Difference -Key 'pending-restart' -What 'pending restart' -Is $pending -Want $null -Policy }
     $patching = Get-ServicingState
-    if ($patching) { New-Difference -What 'servicing in progress' -Is $patching -Want $null -Policy }
+    if ($patching) { New-Difference -Key 'servicing' -What 'servicing in progress' -Is $patching -Want $null -Policy }
     $docker = Get-ServiceState -Name 'docker'
-    if ($docker) { New-Difference -What 'competing software: service docker' -Is $docker -Want $null -Policy }
+    if ($docker) { New-Difference -Key 'docker' -What 'competing software: service docker' -Is $docker -Want $null -Policy }
     foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
-        New-Difference -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
+        New-Difference -Key 'nat-network' -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
     $year = [DateTime]::UtcNow.Year
-    if ($year -lt 2025) { New-Difference -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
+    if ($year -lt 2025) { New-Difference -Key 'clock' -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
 }
 
 function Get-ServicingState {

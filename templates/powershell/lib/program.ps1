@@ -90,7 +90,7 @@ function Get-ProcessTree {
 
 function Get-LivingProcess {
     # Those of a tree (see Get-ProcessTree) that still run.
-    param($Tree)
+    param([object[]]$Tree)
     foreach ($one in $Tree) {
         $now = Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$($one.Id)" -Property 'ProcessId', 'CreationDate'
         if ($now -and $now.CreationDate -eq $one.Started) { $one }
@@ -99,11 +99,13 @@ function Get-LivingProcess {
 
 function Stop-ProcessTree {
     # Ends those of a tree that still run.
-    param($Tree)
+    param([object[]]$Tree)
     foreach ($one in @(Get-LivingProcess -Tree $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {
+    # Runs a program and returns its output, or stops the step where it ends with another code than 0. The message has
+    # 400 characters of what the program said at most: some print their whole help.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
     $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { return $ended.Output }

@@ -1,6 +1,8 @@
 # Below HKEY_LOCAL_MACHINE.
 
 function Read-Registry {
+    # A value as it is stored, with its %names% not expanded: what is put back has to be what was there. Nothing where
+    # the key or the value is missing; a list comes as one object.
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if (-not $key) { return }
@@ -14,6 +16,7 @@ function Read-Registry {
 }
 
 function Test-RegistryKey {
+    # Whether the key is there.
     param([string]$Path)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if ($key) { $key.Dispose() }
@@ -21,6 +24,7 @@ function Test-RegistryKey {
 }
 
 function Read-RegistryKind {
+    # The kind of a value (DWord, String and so on); nothing where the key or the value is missing.
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if (-not $key) { return }
@@ -38,13 +42,15 @@ function Read-RegistryNote {
 
 function Set-RegistryValue {
     # Writes a value below HKEY_LOCAL_MACHINE and notes what was there.
-    param([string]$Path, [string]$Name, $Value, [string]$Kind = 'DWord')
+    param([string]$Path, [string]$Name, [object]$Value, [string]$Kind = 'DWord')
     Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value (Read-RegistryNote -Path $Path -Name $Name)
     Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
 }
 
 function Write-Registry {
-    param([string]$Path, [string]$Name, $Value, [string]$Kind)
+    # Writes a value and makes its key where it is missing; $null deletes the value. Returns nothing. The kind is always
+    # given: left to itself .NET stores a long as a String, and never an ExpandString (RegistryKey.CalculateValueKind).
+    param([string]$Path, [string]$Name, [object]$Value, [string]$Kind)
     if ($null -eq $Value) {
         $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
         if (-not $key) { return }
@@ -62,6 +68,7 @@ function Write-Registry {
 }
 
 function Restore-Registry {
+    # Puts a former value back, or deletes one that was not there. Returns nothing.
     param([object]$Former)
     Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }

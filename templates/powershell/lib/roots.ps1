@@ -14,7 +14,7 @@ function Get-RootDifference {
     $known = @(Use-RootStore -Access ReadOnly -Work { param($Store) $Store.Certificates | ForEach-Object { $_.Thumbprint } })
     foreach ($root in $Roots) {
         if ($known -notcontains $root.thumbprint) {
-            New-Difference -What ('trusted root ' + $root.thumbprint) -Is $null -Want 'present'
+            New-Difference -Key "root:$($root.thumbprint)" -What "trusted root $($root.thumbprint)" -Is $null -Want 'present'
         }
     }
 }

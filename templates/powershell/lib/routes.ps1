@@ -55,13 +55,16 @@ function Get-PodRouteDifference {
         $what = "route to $($route.prefix)"
         $found = $is[$route.prefix]
         $is.Remove($route.prefix)
-        if ($route.near) { Compare-Wanted -What $what -Is $found -Want ('via ' + $route.hop) }
+        if ($route.near) { Compare-Wanted -Key "route:$($route.prefix)" -What $what -Is $found -Want ('via ' + $route.hop) }
         elseif ($null -eq $found) {
             # A machine behind a router cannot be a next hop; that router has to know the way.
-            New-Difference -What $what -Is $null -Want "by a router: $($route.node) is in another network" -Policy
+            $want = "by a router: $($route.node) is in another network"
+            New-Difference -Key "route:$($route.prefix)" -What $what -Is $null -Want $want -Policy
         }
     }
-    foreach ($prefix in $is.Keys | Sort-Object) { New-Difference -What "route to $prefix" -Is $is[$prefix] -Want $null }
+    foreach ($prefix in $is.Keys | Sort-Object) {
+        New-Difference -Key "route:$prefix" -What "route to $prefix" -Is $is[$prefix] -Want $null
+    }
 }
 
 function Set-PodRoute {

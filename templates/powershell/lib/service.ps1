@@ -1,29 +1,35 @@
 # Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
+    # The registry key of a service, below HKEY_LOCAL_MACHINE.
     param([string]$Name)
     "SYSTEM\CurrentControlSet\Services\$Name"
 }
 
 function Get-ServiceDifference {
-    param($Service)
+    # A difference for each part of a service that is not as Service wants it: its definition, what NSSM reads, and
+    # whether it runs and runs with it. Nothing where all is right.
+    param([hashtable]$Service)
     $name = $Service.name
     $flags = @{ Disrupts = (Test-RestartDisruption -Name $name); Disturbs = (Test-StopEndsPod -Name $name) }
     $is = Read-Service -Name $name
     $what = "service ${name}:"
-    Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:($Service.unknown -contains 'command_line') @flags
+    $unknown = $Service.unknown -contains 'command_line'
+    Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:$unknown @flags
     Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
     Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase
     Compare-Wanted -Key 'service:account' -What "$what account" -Is $is.account -Want 'LocalSystem' -IgnoreCase @flags
-    Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:($Service.unknown -contains 'environment') @flags
+    $unknown = $Service.unknown -contains 'environment'
+    Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:$unknown @flags
     Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery -Service $Service)
     # 0: only after a crash. A kubelet that is told to stop may end with an error.
     if ($null -ne $is.recovery) {
         Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0
     }
     foreach ($key in $Service.parameters.Keys | Sort-Object) {
-        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is (Read-ServiceParameter -Service $name -Name $key) -Want $Service.parameters[$key] `
-            -Unknown:($Service.unknown -contains $key) @flags
+        $value = Read-ServiceParameter -Service $name -Name $key
+        $unknown = $Service.unknown -contains $key
+        Compare-Wanted -Key "service:parameter:$key" -What "$what $key" -Is $value -Want $Service.parameters[$key] -Unknown:$unknown @flags
     }
     if (-not (Test-NssmWanted -Service $Service) -and (Test-NssmService -Name $name)) {
         New-Difference -Key 'service:nssm' -What "$what values of NSSM" -Is 'present' -Want $null @flags
@@ -37,12 +43,14 @@ function Get-ServiceDifference {
 }
 
 function Test-RestartDisruption {
+    # Whether a restart of this service disturbs the network for a moment.
     # kube-proxy stops with every one of them, and makes all load balancers anew.
     param([string]$Name)
     (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }
 
 function Test-StopEndsPod {
+    # Whether a stop of this service would end the pods of this machine.
     # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
     # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
     param([string]$Name)
@@ -53,9 +61,13 @@ function Test-StopEndsPod {
 }
 
 function Read-Service {
+    # The definition of a service as a table; every member is $null where there is no such service.
     param([string]$Name)
     $path = Get-ServicePath -Name $Name
-    $is = @{ command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null; failure_flag = $null }
+    $is = @{
+        command_line = $null; start = $null; depends = $null; account = $null; environment = $null; recovery = $null
+        failure_flag = $null
+    }
     if (-not (Test-RegistryKey -Path $path)) { return $is }
     $is.command_line = Read-Registry -Path $path -Name 'ImagePath'
     $start = [int](Read-Registry -Path $path -Name 'Start')
@@ -70,8 +82,10 @@ function Read-Service {
 }
 
 function ConvertFrom-FailureAction {
+    # The recovery of a service as text: "restart/5000 restart/5000 reset=86400"; '' where it has none. The bytes are a
+    # SERVICE_FAILURE_ACTIONS structure of winsvc.h.
     # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
-    param($Bytes)
+    param([object]$Bytes)
     $raw = [byte[]]@($Bytes)
     if ($raw.Length -lt 20) { return '' }
     # No more than there are bytes for, whatever the count says.
@@ -85,18 +99,21 @@ function ConvertFrom-FailureAction {
 }
 
 function ConvertTo-Recovery {
-    param($Service)
+    # The wanted recovery as the text that ConvertFrom-FailureAction makes of the one in force.
+    param([hashtable]$Service)
     "$(@($Service.restart_ms | ForEach-Object { "restart/$_" }) -join ' ') reset=$($Service.reset_s)"
 }
 
 function Get-ServiceState {
+    # Running, Stopped and so on; nothing where there is no such service. Names of this enumeration, never localized text.
     param([string]$Name)
     $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
     if ($found.Count -eq 1) { $found[0].Status.ToString() }
 }
 
 function Set-ServiceDefinition {
-    param($Service)
+    # Makes or corrects a service. Returns nothing. It is not started here: Start-CurrentService does that.
+    param([hashtable]$Service)
     $name = $Service.name
     if ($Service.unknown) { Stop-Unknown }
     Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
@@ -108,8 +125,9 @@ function Set-ServiceDefinition {
     # Automatic comes last: what is half made is not started at a boot.
     $create = if (Test-RegistryKey -Path (Get-ServicePath -Name $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
-    Invoke-ServiceControl -Arguments ($create + @('binPath=', $Service.command_line, 'depend=', (ConvertTo-DependList -Names $Service.depends),
-            'obj=', 'LocalSystem', 'DisplayName=', $Service.display))
+    $depends = ConvertTo-DependList -Names $Service.depends
+    Invoke-ServiceControl -Arguments ($create +
+        @('binPath=', $Service.command_line, 'depend=', $depends, 'obj=', 'LocalSystem', 'DisplayName=', $Service.display))
     Invoke-ServiceControl -Arguments @('description', $name, $Service.description)
     Invoke-ServiceControl -Arguments @('failure', $name, 'reset=', $Service.reset_s, 'actions=', $actions)
     Invoke-ServiceControl -Arguments @('failureflag', $name, '0')
@@ -119,21 +137,25 @@ function Set-ServiceDefinition {
 }
 
 function ConvertTo-DependList {
+    # What sc.exe takes for the services that one depends on.
     # sc.exe clears the list at a lone slash.
-    param($Names)
+    param([string[]]$Names)
     $list = @($Names | Where-Object { $_ }) -join '/'
     if ($list) { $list } else { '/' }
 }
 
 function Write-ServiceEnvironment {
+    # Writes the environment of a service, one name=value a line; an empty list deletes it. Returns nothing.
     # Machine variables would be seen only after a reboot.
-    param([string]$Name, $Environment)
+    param([string]$Name, [string[]]$Environment)
     $lines = @($Environment | Where-Object { $_ })
     if ($lines.Count -eq 0) { $lines = $null }
     Write-Registry -Path (Get-ServicePath -Name $Name) -Name 'Environment' -Value $lines -Kind 'MultiString'
 }
 
 function Invoke-ServiceControl {
+    # Runs sc.exe, or stops the step with its exit code. Returns nothing. sc.exe is used because Set-Service of Windows
+    # PowerShell 5.1 sets neither the program, nor what a service depends on, nor its recovery.
     param([string[]]$Arguments)
     $ended = Invoke-Program -Path (Get-SystemProgram -Name 'sc.exe') -Arguments $Arguments
     if ($ended.ExitCode -ne 0) {
@@ -142,6 +164,7 @@ function Invoke-ServiceControl {
 }
 
 function Save-RestartNeed {
+    # Notes that a running service has to restart, with the boot it runs in. Returns nothing.
     # Noted before the first write: the run may die in between.
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -eq 'Running') {
@@ -150,6 +173,7 @@ function Save-RestartNeed {
 }
 
 function Test-RestartNeed {
+    # Whether the service still runs with what it read before a change: noted, and not restarted since in this boot.
     param([string]$Name)
     $noted = Read-StateJson -Name "restart-$Name.json"
     $null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId
@@ -165,7 +189,8 @@ function Start-CurrentService {
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
         if ($refused.Count -gt 0) {
-            Stop-Step -Id 'ServiceState' -Message "service $Name does not start$(Get-ServiceEnd -Name $Name): $($refused[0].Exception.GetBaseException().Message)"
+            $why = $refused[0].Exception.GetBaseException().Message
+            Stop-Step -Id 'ServiceState' -Message "service $Name does not start$(Get-ServiceEnd -Name $Name): $why"
         }
     }
     Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
@@ -194,7 +219,8 @@ function Wait-ServiceState {
     # Waits until a service is in that state.
     param([string]$Name, [string]$State, [int]$Seconds)
     if (Wait-Until -Test { (Get-ServiceState -Name $Name) -eq $State } -Seconds $Seconds -Pause 500) { return }
-    Stop-Step -Id 'ServiceState' -Message "service $Name is $(Get-ServiceState -Name $Name)$(Get-ServiceEnd -Name $Name) and not $State after $Seconds seconds"
+    $is = "$(Get-ServiceState -Name $Name)$(Get-ServiceEnd -Name $Name)"
+    Stop-Step -Id 'ServiceState' -Message "service $Name is $is and not $State after $Seconds seconds"
 }
 
 function Get-ServiceEnd {
@@ -252,7 +278,10 @@ function Read-FormerService {
     # sc.exe cannot write back (actions of recovery that run a command or restart the machine, texts from a resource).
     param([string]$Name)
     $path = Get-ServicePath -Name $Name
-    $former = @{ name = $Name; exists = (Test-RegistryKey -Path $path); parameters = @(); running = (Get-ServiceState -Name $Name) -eq 'Running' }
+    $former = @{
+        name = $Name; exists = (Test-RegistryKey -Path $path); parameters = @()
+        running = (Get-ServiceState -Name $Name) -eq 'Running'
+    }
     if ($former.exists) {
         $former.definition = Read-Service -Name $Name
         $former.display = Read-Registry -Path $path -Name 'DisplayName'
@@ -286,7 +315,8 @@ function Restore-Service {
     if (-not $display) { $display = $Former.name }
     # sc.exe knows a group by the plus before it.
     $depends = @($was.depends) + @((Read-Item -Object $Former -Name 'groups') | ForEach-Object { "+$_" })
-    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', (ConvertTo-DependList -Names $depends), 'DisplayName=', $display)
+    $depends = ConvertTo-DependList -Names $depends
+    Invoke-ServiceControl -Arguments @('config', $Former.name, 'binPath=', $was.command_line, 'depend=', $depends, 'DisplayName=', $display)
     if ($was.account -like 'NT *') { Invoke-ServiceControl -Arguments @('config', $Former.name, 'obj=', $was.account) }
     # Windows forgot the password of any other account, and as LocalSystem its program would have rights that it never had.
     $known = Test-AccountKnown -Account "$($was.account)"

@@ -5,7 +5,7 @@ function Get-SettingDifference {
     foreach ($setting in $Settings) {
         $is = Read-Registry -Path $setting.path -Name $setting.name
         if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value)) { continue }
-        New-Difference -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $setting.value `
+        New-Difference -Key "registry:$($setting.path)\$($setting.name)" -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $setting.value `
             -Reboot:$setting.reboot -Policy:(Test-PolicyOwned -Path $setting.path)
     }
 }
@@ -35,8 +35,10 @@ function Get-PageFileDifference {
     # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
     param([object]$MiB)
     $is = ConvertTo-Shown -Value (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles')
-    if ($MiB -isnot [string]) { Compare-Wanted -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot }
-    elseif (-not $is) { New-Difference -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
+    if ($MiB -isnot [string]) {
+        Compare-Wanted -Key 'page-file' -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
+    }
+    elseif (-not $is) { New-Difference -Key 'page-file' -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
 }
 
 function Set-PageFile {
@@ -57,7 +59,7 @@ function Get-PowerPlanDifference {
     # A difference where another power plan is in use.
     param([string]$Plan)
     if (-not $Plan) { return }
-    Compare-Wanted -What 'power plan' -Is (Get-PowerPlan) -Want $Plan -IgnoreCase
+    Compare-Wanted -Key 'power-plan' -What 'power plan' -Is (Get-PowerPlan) -Want $Plan -IgnoreCase
 }
 
 function Set-PowerPlan {
@@ -81,11 +83,12 @@ function Get-TimeDifference {
     param([string[]]$Servers)
     if ($Servers.Count -eq 0 -or (Get-MachineIdentity).Domain) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
-    Compare-Wanted -What 'time source: type' -Is (Read-Registry -Path $parameters -Name 'Type') -Want 'NTP'
-    Compare-Wanted -What 'time source: servers' -Is (Read-Registry -Path $parameters -Name 'NtpServer') -Want (ConvertTo-PeerList -Servers $Servers)
+    Compare-Wanted -Key 'time:type' -What 'time source: type' -Is (Read-Registry -Path $parameters -Name 'Type') -Want 'NTP'
+    $peers = Read-Registry -Path $parameters -Name 'NtpServer'
+    Compare-Wanted -Key 'time:servers' -What 'time source: servers' -Is $peers -Want (ConvertTo-PeerList -Servers $Servers)
     # Off the domain Windows starts the service by a trigger and stops it again.
-    Compare-Wanted -What 'service w32time: start type' -Is (Read-Service -Name 'w32time').start -Want 'auto'
-    Compare-Wanted -What 'service w32time: state' -Is (Get-ServiceState -Name 'w32time') -Want 'Running'
+    Compare-Wanted -Key 'time:service-start' -What 'service w32time: start type' -Is (Read-Service -Name 'w32time').start -Want 'auto'
+    Compare-Wanted -Key 'time:service-state' -What 'service w32time: state' -Is (Get-ServiceState -Name 'w32time') -Want 'Running'
 }
 
 function ConvertTo-PeerList {

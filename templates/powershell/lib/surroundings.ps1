@@ -3,7 +3,7 @@ function Get-SurroundingNotice {
     param([bool]$OwnMacs)
     $encryption = Get-DiskEncryption
     if ($encryption -ne 'on') {
-        New-Difference -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
+        New-Difference -Key 'bitlocker' -What 'BitLocker' -Is $encryption -Want 'on: access rules keep no key on a copied disk' -Policy
     }
     # Pods on a bridge have MAC addresses of their own.
     $port = ''
@@ -12,14 +12,16 @@ function Get-SurroundingNotice {
         '^Virtual Machine' { $port = 'MacAddressSpoofing on, by Set-VMNetworkAdapter on the Hyper-V host' }
     }
     if ($OwnMacs -and $port) {
-        New-Difference -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
+        New-Difference -Key 'hypervisor-port' -What 'hypervisor port: other MAC addresses' -Is 'not visible from inside' -Want $port -Policy
     }
     foreach ($name in Get-ScanFilter) {
-        New-Difference -What "competing software: virus scanner $name" -Is 'present' -Want 'image layers left alone by it' -Policy
+        $what = "competing software: virus scanner $name"
+        New-Difference -Key "scanner:$name" -What $what -Is 'present' -Want 'image layers left alone by it' -Policy
     }
-    $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden | Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
+    $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden |
+            Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
     if ($teamed) {
-        New-Difference -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
+        New-Difference -Key 'nic-team' -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
     }
 }
 

@@ -74,13 +74,15 @@ function Get-TaskDifference {
             Priority    = $found.Settings.Priority
             Description = $found.Description
         }
-        if ($found.State.ToString() -eq 'Disabled') { New-Difference -What "$what state" -Is 'Disabled' -Want 'Ready' }
+        if ($found.State.ToString() -eq 'Disabled') {
+            New-Difference -Key "task:${Name}:state" -What "$what state" -Is 'Disabled' -Want 'Ready'
+        }
     }
-    Compare-Wanted -What "$what command" -Is $is.Command -Want (Get-TaskCommand -Task $Task)
+    Compare-Wanted -Key "task:${Name}:command" -What "$what command" -Is $is.Command -Want (Get-TaskCommand -Task $Task)
     # A missing task is one difference.
     if ($null -eq $is.Command) { return }
-    Compare-Wanted -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
-    Compare-Wanted -What "$what description" -Is $is.Description -Want $Task.Description
+    Compare-Wanted -Key "task:${Name}:priority" -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
+    Compare-Wanted -Key "task:${Name}:description" -What "$what description" -Is $is.Description -Want $Task.Description
 }
 
 function Get-TaskCommand {
