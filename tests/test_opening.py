@@ -88,7 +88,9 @@ PLAIN = {
 def announced(note: dict[str, Any]) -> str:
     """How the opening names what this note of a change is about."""
     key = note["key"].removeprefix("path ")
-    plain = next((text for end, text in PLAIN.items() if note["kind"] == "Registry" and key.endswith(end)), None)
+    plain = next(
+        (text for end, text in PLAIN.items() if note["kind"] == "Registry" and key.endswith(end)), None
+    )
     return plain or NAMES[note["kind"]].format(key=key)
 
 
@@ -115,7 +117,14 @@ def test_whatever_these_steps_change_on_a_machine_was_announced():
 def test_a_profile_that_changes_none_of_it_does_not_speak_of_it():
     found = head("win-bridge").partition("What stays")[2]
 
-    for kind in ("Defender exclusions", "trusted roots", "registry values", "power plan", "time from", "kept from"):
+    for kind in (
+        "Defender exclusions",
+        "trusted roots",
+        "registry values",
+        "power plan",
+        "time from",
+        "kept from",
+    ):
         assert kind not in found
 
 

@@ -143,7 +143,7 @@ def test_the_functions_of_a_file_stand_below_its_name_and_what_it_says_of_itself
 
     assert set(files) <= set(script.library_files())
     assert text.count("# Who may do what with files and folders.") == 1
-    assert "# ---- ports.ps1\nfunction Get-PortRange {" in text
+    assert "# ---- ports.ps1\n\nfunction Get-PortRange {" in text
 
 
 def test_of_functions_that_call_each_other_one_comes_first_and_all_come_once():
