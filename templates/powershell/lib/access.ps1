@@ -113,7 +113,7 @@ function Assert-NoLink {
 }
 
 function Get-ParentPath {
-    # The folders above a path, without the root of the drive, outermost first.
+    # The folders above a path, without the root of the drive, outermost first. Nothing for the root.
     param([string]$Path)
     $parts = $Path.TrimEnd('\').Split('\')
     for ($count = 2; $count -lt $parts.Count; $count++) { $parts[0..($count - 1)] -join '\' }

@@ -97,7 +97,7 @@ function Receive-Artifact {
     $want = $Artifact['sha256']
     $part = "$Path.part"
     for ($attempt = 1; ($hash = Get-PathHash -Path $part) -ne $want; $attempt++) {
-        # The first attempts go on where an earlier one ended, the last ones start anew.
+        # The first two attempts resume what is there, the last two start over.
         if ($attempt -gt 2) { Remove-File -Path $part }
         if ($attempt -gt 4) { Stop-Step -Id 'HashMismatch' -Message "$($Artifact.url) has sha256 $hash, expected $want" }
         Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
@@ -119,7 +119,7 @@ function Receive-Rest {
     try {
         $response = Wait-Task -Task $request.GetResponseAsync() -Seconds 60
         try {
-            # 206: the server goes on where we ask.
+            # 206: the server resumes where we asked it to.
             $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
             $file = [IO.File]::Open($Path, $mode, 'Write')
             try { Save-Body -Url $Url -Body $response.GetResponseStream() -Target $file } finally { $file.Dispose() }

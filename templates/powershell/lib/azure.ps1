@@ -9,7 +9,7 @@ function Get-BootTime {
 }
 
 function Get-AzureStateFile {
-    # The plugin's files, their locks among them.
+    # The files that Azure's plug-in keeps, their locks among them; nothing where there are none.
     param([string[]]$Folders)
     foreach ($folder in $Folders) {
         if (-not [IO.Directory]::Exists($folder)) { continue }

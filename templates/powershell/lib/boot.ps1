@@ -8,12 +8,13 @@ function Get-BootTaskDifference {
 }
 
 function Get-BootScriptPath {
-    # Named after its content: a cut between script and task leaves the older pair, which still fits together.
+    # Where the script of the startup task is stored. Its name comes from its content: a cut between script and task
+    # leaves the older pair, which still fits together.
     Get-StatePath -Name "boot-$((Get-TextHash -Text $script:Run.Text).Substring(0, 16)).ps1"
 }
 
 function New-BootTask {
-    # What Set-Task registers. It must be there before an address vanishes.
+    # The startup task, as an object that Set-Task registers. It has to be registered before an address can be lost.
     New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 2400 -Priority 4 `
         -Trigger (New-ScheduledTaskTrigger -AtStartup) `
         -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
@@ -89,8 +90,8 @@ function Watch-OwnService {
 }
 
 function Start-FallenService {
-    # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is told in
-    # the journal once.
+    # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is
+    # reported in the journal once.
     $awaited = @(Get-AwaitedService)
     $awaited
     Save-LateStart -Awaited $awaited
@@ -139,7 +140,7 @@ function Start-Unawaited {
 
 function Get-AwaitedService {
     # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
-    # that was rolled back; one that a person stopped has no such exit code.
+    # that was rolled back; one that a person stopped has no such exit code. Nothing when all run.
     foreach ($name in Get-OwnService) {
         if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
         if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFallen -Name $name)) { $name }

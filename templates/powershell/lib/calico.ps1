@@ -1,7 +1,8 @@
 # The network that Calico's agent makes, and the host's endpoint in it.
 
 function Get-CalicoDifference {
-    # Wanted is a table: name, type and vni of the HNS network, and the name of the endpoint.
+    # How Calico's HNS network and its endpoint differ from what is wanted. Wanted is a table: name, type and vni of the
+    # HNS network, and the name of the endpoint.
     param([hashtable]$Wanted)
     $what = "HNS network $($Wanted.name)"
     $disrupts = Test-RestartDisruption -Name 'calico-node'
@@ -40,7 +41,8 @@ function Test-RemoteEndpoint {
 }
 
 function Get-CalicoAddress {
-    # The third address of the block that Calico's IPAM took for this node: the agent gives it to its endpoint.
+    # The third address of the block that Calico's IPAM took for this node: the agent gives it to its endpoint. Nothing
+    # while it has none.
     param([hashtable]$Wanted)
     foreach ($network in Get-HnsObject -Kind networks -Name $Wanted.name) {
         foreach ($subnet in Read-Item -Object $network -Name 'Subnets' | Select-Object -First 1) {

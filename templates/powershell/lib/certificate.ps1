@@ -41,7 +41,7 @@ function Get-CredentialFault {
     $kubeconfig = Read-FileText -Path $Credential.kubeconfig
     if ($null -eq $kubeconfig) { return 'no kubeconfig' }
     if ((Read-KubeconfigServer -Path $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
-    # Same server, other CA: the cluster was made anew.
+    # Same server, other CA: the cluster was created again.
     $ca = Get-PathHash -Path $Credential.ca_path
     if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
     $certificate = Read-PemCertificate -Path $Credential.certificate

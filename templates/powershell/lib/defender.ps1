@@ -20,7 +20,7 @@ function Get-ExclusionDifference {
 }
 
 function Add-Exclusion {
-    # Adds what is missing (undone by Restore-Exclusion). Tamper protection refuses silently: the second look tells.
+    # Adds what is missing (undone by Restore-Exclusion). Tamper protection refuses silently: the look after the change shows it.
     param([string[]]$Processes, [string[]]$Paths)
     $preference = Get-MpPreference
     foreach ($want in $Processes) {

@@ -71,7 +71,8 @@ function Assert-NoFailure {
 }
 
 function Read-UntoldRun {
-    # Purpose is the mode that started it.
+    # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
+    # is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
     foreach ($status in Read-DetachedRun -Step "$Step-") {
         if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
@@ -198,14 +199,14 @@ function Complete-CutRun {
         if ($status.purpose -eq 'Change') {
             Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off"
         }
-        # Nobody failed: the next run just goes on.
+        # This is no failure: the next run continues.
         $status.told = $true
         Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
     }
 }
 
 function Get-CutRecord {
-    # The interfaces as the runs that this start cut off had found them.
+    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
     if (-not $script:Run.ContainsKey('Cut')) { return }
     foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
@@ -232,7 +233,8 @@ function Wait-Network {
 }
 
 function Get-MissingLink {
-    # What keeps others from the machine: an address, the default route, or a listener on the address that the controller came in by.
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the
+    # controller came in by. Nothing when nothing is missing.
     param([object]$Snapshot)
     $missing = Get-MissingAddress -Snapshot $Snapshot
     if ($missing) { return $missing }
@@ -287,8 +289,9 @@ function Disable-NetworkAgent {
 }
 
 function Get-StartingDependent {
-    # What starts with the machine and depends on the agent, as noted before or as it is: the control manager would start the agent for
-    # it, also one that does not start by itself (a guarded run that a cut ends).
+    # What starts with the machine and depends on the agent, as noted before or as it is: the control manager would
+    # start the agent for it, also one that does not start by itself (a guarded run that a cut ends). Nothing where
+    # there is none.
     param([string]$Name)
     $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     if ($noted.Count -gt 0) { return $noted }
@@ -320,6 +323,6 @@ function Get-Hold {
 }
 
 function Restore-Hold {
-    # At the start of the machine.
+    # Keeps an agent from starting that was kept from it before the start of the machine. Returns nothing.
     foreach ($hold in Get-Hold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
 }

@@ -49,7 +49,8 @@ function New-Reboot {
 }
 
 function Stop-Step {
-    # The prefix tells ours from others. The controller has the hint for an id; a step of the profile's own sends one.
+    # Ends the step with an error: an id, a message, and a hint where a step of the profile's own has one (the
+    # controller has the hints for winboot's ids). The prefix of the error's id tells these errors from all others.
     param([string]$Id, [string]$Message, [string]$Hint = '')
     throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }

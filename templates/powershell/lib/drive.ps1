@@ -22,8 +22,8 @@ function New-Run {
 }
 
 function Get-ChosenStep {
-    # All steps, or those that the controller names (--only, --skip). The text has all of them whatever is chosen, because
-    # this machine keeps it for its boot task.
+    # All steps, or those that the controller names (--only, --skip). The text has all of them whatever is chosen,
+    # because this machine keeps it for its boot task. Nothing where none of these is chosen.
     $chosen = [string]$script:Run.Facts.Steps
     $script:Run.Steps | Where-Object { $chosen -eq '' -or $chosen.Split(',') -contains $_.Name }
 }
@@ -56,7 +56,8 @@ function Invoke-Look {
 }
 
 function Invoke-Locked {
-    # Does Work under the machine's mutex. Whatever goes wrong outside of a step is told as the end of the run.
+    # Runs Work under the machine's mutex and returns the lines of its events. What fails outside of a step is reported as
+    # the end of the run.
     param([scriptblock]$Work)
     $lock = $null
     try {
@@ -114,7 +115,7 @@ function Invoke-Undo {
 }
 
 function Get-ForgottenStep {
-    # Steps that an older profile had and that left former values here.
+    # Steps that an older profile had and that left former values here. Nothing where there are none.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
@@ -146,7 +147,7 @@ function Get-LookResult {
     try {
         Assert-Dependency -Step $Step
         $result.Differences = @(Read-Difference -Step $Step)
-        # What a Group Policy holds is told, and not ours to change.
+        # What a Group Policy sets is reported; it is not ours to change.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }
     catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'LookFailed' }
@@ -184,7 +185,8 @@ function Get-ChangeResult {
 }
 
 function Complete-Change {
-    # Only a second look that finds nothing makes it `changed`.
+    # Runs a step's change and looks again: only a second look that finds nothing makes the result `changed`. Returns
+    # nothing.
     param([hashtable]$Step, [hashtable]$Result)
     $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}

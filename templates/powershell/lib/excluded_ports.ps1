@@ -1,7 +1,8 @@
 # Ports that Windows keeps from its clients.
 
 function Get-ExcludedRange {
-    # Only netsh knows them. A line that is two numbers is a range, in every language.
+    # The ranges of ports that Windows keeps from clients, each as a table; nothing where there are none. Only netsh
+    # knows them. A line that is two numbers is a range, in every language.
     param([string]$Protocol)
     $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'
     foreach ($line in $lines) {
@@ -10,7 +11,8 @@ function Get-ExcludedRange {
 }
 
 function Get-ExcludedPortDifference {
-    # Each wanted one is a hashtable: protocol, first, last. A range around it is as good.
+    # A difference for each wanted range that is not excluded. Each wanted one is a hashtable: protocol, first, last. A
+    # range around it is as good.
     param([hashtable[]]$Wanted)
     foreach ($one in $Wanted) {
         $around = { $_.first -le $one.first -and $_.last -ge $one.last }

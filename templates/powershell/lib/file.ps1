@@ -117,7 +117,7 @@ function Copy-WholeFile {
 }
 
 function ConvertTo-FileByte {
-    # UTF-8 without a byte order mark, as one byte[].
+    # A text as UTF-8 without a byte order mark, as one byte[].
     param([string]$Text)
     , [Text.UTF8Encoding]::new($false).GetBytes($Text)
 }
@@ -145,7 +145,8 @@ function Set-FileText {
 }
 
 function Write-FileText {
-    # Written beside and renamed: a power cut leaves the old file or the new one.
+    # Writes a text file, with Private for SYSTEM and Administrators alone. Returns nothing. It is written beside and
+    # renamed: a power cut leaves the old file or the new one.
     param([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
@@ -169,7 +170,7 @@ function Write-FileText {
 }
 
 function Clear-ReadOnly {
-    # Windows neither replaces nor deletes a file that is read-only.
+    # Takes the read-only mark off a file: Windows neither replaces nor deletes one that has it. Returns nothing.
     param([string]$Path)
     if ([IO.File]::GetAttributes($Path) -band [IO.FileAttributes]::ReadOnly) { [IO.File]::SetAttributes($Path, 'Normal') }
 }

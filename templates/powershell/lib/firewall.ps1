@@ -1,4 +1,4 @@
-# The registry tells the rules in milliseconds, Get-NetFirewallRule in seconds.
+# Rules are read from the registry, which takes milliseconds; Get-NetFirewallRule takes seconds.
 
 function Get-FirewallDifference {
     # What differs of the rules, and which profiles ignore local rules by Group Policy.
@@ -53,7 +53,7 @@ function ConvertFrom-FirewallText {
 }
 
 function ConvertTo-Prefix {
-    # 10.0.0.0/255.0.0.0 as 10.0.0.0/8; a single address without a mask.
+    # An address and its mask as a prefix: 10.0.0.0/255.0.0.0 becomes 10.0.0.0/8; a single address has no mask.
     param([string]$Text)
     $address, $mask = $Text.Split('/')
     if ($mask -match '\.') {

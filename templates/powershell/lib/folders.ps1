@@ -28,7 +28,8 @@ function Get-FolderDifference {
 }
 
 function Get-FolderAbove {
-    # The folders above these, outermost first, without those that are in the list themselves.
+    # The folders above these, outermost first, without those that are in the list themselves. Nothing where there are
+    # none.
     param([string[]]$Paths)
     $above = @($Paths | ForEach-Object { Get-ParentPath -Path $_ } | Sort-Object -Unique)
     $above | Where-Object { $Paths -notcontains $_ }
@@ -42,7 +43,8 @@ function Get-StrangeReplacer {
 }
 
 function Get-StrangeEntry {
-    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is a link.
+    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is
+    # a link. Nothing where there is none.
     param([string]$Path)
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {

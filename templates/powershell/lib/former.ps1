@@ -7,8 +7,8 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-    # The notes of a step, the current one unless it is named: kind, key and value each. What has another
-    # shape is none of ours.
+    # The notes of a step, the current one unless it is named: kind, key and value each. What has another shape is none
+    # of ours. Nothing where there are no notes.
     param([string]$Step = $script:Run.Step)
     foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.

@@ -1,8 +1,8 @@
 # Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
 
 function Get-GuardDifference {
-    # Nothing to guard where no adapter has a setting of somebody's, or where the network stands; else the task of the startup
-    # has to be running.
+    # A difference where the startup task should guard the machine's address and does not run; nothing where no adapter has
+    # settings made by hand, or where nothing of the network is missing.
     param([hashtable]$Wanted)
     $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } |
             Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
@@ -92,7 +92,8 @@ function Test-MovedInterface {
 }
 
 function Get-LostInterface {
-    # What a rewiring before this start lost: known from the run that was cut off, else from the last record.
+    # What a rewiring before this start lost: known from the run that was cut off, else from the last record. Nothing
+    # where none is lost.
     $known = @(Get-CutRecord)
     if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
     $known | Where-Object { Test-LostInterface -Was $_ }
@@ -179,7 +180,7 @@ function Update-Snapshot {
 }
 
 function Get-MissingAddress {
-    # The first address of a snapshot that no interface uses any more, as text.
+    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
     param([object]$Snapshot)
     foreach ($was in $Snapshot.adapters) {
         foreach ($address in $was.addresses) {

@@ -33,7 +33,7 @@ function Test-HostRoute {
 }
 
 function Read-HcnNetwork {
-    # The properties of a network, as the second version gives them.
+    # The properties of a network, as the second version gives them. Nothing where the answer is empty.
     param([string]$Id)
     Import-Hcn
     $query = '{"SchemaVersion":{"Major":2,"Minor":0}}'

@@ -1,7 +1,7 @@
 # For writing Windows has no cmdlet.
 
 function Get-HnsObject {
-    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name.
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.
     param([string]$Kind, [string]$Name = '')
     # Persistent networks are there even while it does not run.
     if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
@@ -14,6 +14,7 @@ function Get-HnsObject {
 
 function Read-HnsKind {
     # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
+    # Nothing where there is none.
     param([string]$Kind)
     if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
         foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }

@@ -1,5 +1,5 @@
 function Get-StoreFile {
-    # The files of an IPAM store that stand for an address.
+    # The files of an IPAM store that stand for an address. Nothing where there is none.
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -22,7 +22,8 @@ function Read-StoreEntry {
 }
 
 function Get-StoreVip {
-    # The one reserved before, while it is in the pod network; else the first that nobody has.
+    # The one reserved before, while it is in the pod network; else the first that nobody has. Nothing while the pod
+    # network is not known, or where it has no address left.
     param([string]$Place, [hashtable]$Known)
     if (-not $Known.ContainsKey('pod_cidr')) { return }
     $cidr = $Known.pod_cidr
@@ -68,7 +69,8 @@ function Get-ReservationDifference {
 function Get-StaleEntry {
     # Reservations of pods that are gone: after a hard restart the plug-in is never asked to give addresses back.
     # containerd lists a sandbox seconds after its address is taken (sandbox_run.go: setupPodNetwork, StartSandbox,
-    # sandboxStore.Add), so a reservation of the last ten minutes may be of a pod that is being created.
+    # sandboxStore.Add), so a reservation of the last ten minutes may be of a pod that is being created. Nothing where
+    # there is none.
     param([string]$Store, [string[]]$Cidrs)
     $recent = [DateTime]::UtcNow.AddMinutes(-10)
     $sandboxes = $null

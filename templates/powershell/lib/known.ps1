@@ -74,7 +74,7 @@ function Read-Known {
 }
 
 function Get-EndpointVip {
-    # That of an endpoint which the owner of the network makes.
+    # The address of an endpoint that the owner of the network makes; nothing while there is none.
     param([string]$Place, [hashtable]$Known)
     foreach ($found in Get-HnsObject -Kind endpoints -Name $Place) { return [string]$found.IPAddress }
 }
@@ -113,7 +113,7 @@ function Get-NetworkBase {
 }
 
 function Get-FileAbsence {
-    # A difference where a file is there that must not be; Because says why.
+    # A difference where a file is there that must not be, with the reason in Because; nothing where it is absent.
     param([string]$Path, [string]$Because)
     if ([IO.File]::Exists($Path)) { New-Difference -Key "file:$Path" -What "file ${Path}: $Because" -Is 'present' -Want $null }
 }
@@ -162,7 +162,7 @@ function Test-KnownText {
 }
 
 function Complete-Value {
-    # A text or a list of texts with its places filled for showing; any other value as it is.
+    # A text or a list of texts with its places filled for showing; any other value as it is. Nothing becomes nothing.
     param([object]$Value)
     if ($Value -is [array]) { return , [string[]]@($Value | ForEach-Object { Complete-Text -Text $_ }) }
     if ($Value -is [string]) { return (Complete-Text -Text $Value) }
@@ -178,7 +178,7 @@ function Complete-Text {
 }
 
 function Get-ForeignFile {
-    # The CNI configurations in the folder that are not among Own.
+    # The CNI configurations in the folder that are not among Own. Nothing where there is none.
     param([string]$Folder, [hashtable]$Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {

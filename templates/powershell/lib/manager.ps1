@@ -1,5 +1,6 @@
 function Read-ServiceParameter {
-    # What happens after an exit is the default value of a subkey.
+    # A value below the service's Parameters key; nothing where it is missing, and a list as one object. What NSSM does
+    # after an exit (AppExit) is the default value of a subkey.
     param([string]$Service, [string]$Name)
     $path = (Get-ServicePath -Name $Service) + '\Parameters'
     if ($Name -eq 'AppExit') { return (Read-Registry -Path "$path\AppExit" -Name '') }

@@ -1,7 +1,8 @@
 # The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
 
 function Get-AddressTowardsServer {
-    # The local address from which the API server answers. Clouds drop ICMP.
+    # The local address from which this machine reaches the API server, as text; nothing where it does not. By TCP,
+    # because clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
         if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) {
@@ -26,13 +27,14 @@ function Test-SettledAddress {
 }
 
 function Get-DefaultRoute {
-    # The IPv4 default routes, the best one first.
+    # The IPv4 default routes, the best one first. Nothing where there is none.
     @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
 
 function Get-NodeAddress {
-    # As given, else the one that reaches the API server, else the one on the default route.
+    # The node's address with its interface, as a table; nothing where the machine has none. It is the one given, else
+    # the one that reaches the API server, else the one on the default route.
     $ip = $script:Node.node_ip
     if (-not $ip) { $ip = Get-AddressTowardsServer }
     if (-not $ip) {
@@ -51,8 +53,8 @@ function Get-NodeAddress {
 }
 
 function Get-OwnInterface {
-    # The interfaces that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the host's
-    # endpoint in the pod network.
+    # The interfaces that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the
+    # host's endpoint in the pod network. Nothing while there is none.
     foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
@@ -65,7 +67,7 @@ function Get-OwnInterface {
 }
 
 function Read-InterfaceAddress {
-    # All address objects of one interface.
+    # All address objects of one interface. Nothing where it has none.
     param([int]$Index)
     Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
 }
@@ -127,7 +129,8 @@ function Read-InterfaceIdentity {
 }
 
 function Read-DnsServer {
-    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress mixes the two.
+    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress
+    # mixes the two. Nothing where there are none.
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
         $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
@@ -136,7 +139,7 @@ function Read-DnsServer {
 }
 
 function Find-PhysicalAdapter {
-    # Names of the hardware adapters with this MAC address.
+    # Names of the hardware adapters with this MAC address. Nothing where there is none.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
 }
@@ -151,7 +154,7 @@ function Read-Vlan {
 }
 
 function Read-KeptRoute {
-    # The routes of one interface that somebody set, each as a table.
+    # The routes of one interface that somebody set, each as a table. Nothing where there is none.
     param([int]$Index)
     # A persistent copy of another would outlive who set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
@@ -182,7 +185,8 @@ function Test-PodPrefix {
 }
 
 function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC address over.
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
     param([object]$Was)
     foreach ($address in $Was.addresses) {
         foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
@@ -206,7 +210,7 @@ function Get-BaseName {
 }
 
 function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried.
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
     param([object[]]$Adapters)
     foreach ($was in $Adapters) {
         $index = Find-Successor -Was $was
@@ -226,7 +230,8 @@ function Restore-NetworkSnapshot {
 }
 
 function Restore-Interface {
-    # Addresses first, then the ways out; one setting that cannot be put back does not keep the others from it.
+    # Puts back what one interface lost. Returns nothing. Addresses first, then the ways out; one setting that cannot be
+    # put back does not keep the others from it.
     param([object]$Was, [int]$Index)
     foreach ($address in $Was.addresses) {
         if (Find-Address -Ip $address.ip) { continue }
@@ -274,7 +279,7 @@ function Restore-InterfaceRoute {
 }
 
 function Restore-NameServer {
-    # DNS servers set by hand, also beside DHCP, and the suffix.
+    # Puts back DNS servers that were set by hand, also beside DHCP, and the suffix. Returns nothing.
     param([object]$Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
     $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
@@ -310,7 +315,7 @@ function Restore-Link {
 }
 
 function Restore-InterfaceSetting {
-    # Metric, MTU and the network's category.
+    # Puts back metric, MTU and the network's category. Returns nothing.
     param([object]$Was, [int]$Index)
     $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
     $interface = @(Get-NetIPInterface @ipv4)[0]

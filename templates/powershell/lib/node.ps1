@@ -6,7 +6,9 @@ function Get-NodeObject {
 }
 
 function Read-NodeObject {
-    # One raw request: `kubectl get node` asks for all API groups first and writes a cache into the user's profile.
+    # What is used of the Node object: its pod networks and the UUID of its machine; nothing where the API server or the
+    # kubelet's credentials do not give it. By one raw request: `kubectl get node` asks for all API groups first and
+    # writes a cache into the user's profile.
     if (-not [IO.File]::Exists($script:Node.kubeconfig) -or -not [IO.File]::Exists($script:Node.kubectl)) { return }
     $arguments = @('--kubeconfig', $script:Node.kubeconfig, '--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)")
     $ended = Invoke-Program -Path $script:Node.kubectl -Arguments $arguments -Seconds 30
@@ -43,7 +45,7 @@ function Read-Item {
 }
 
 function Get-PodCidr {
-    # The pod networks of this node, if the cluster has given it any.
+    # The pod networks of this node, if the cluster has given it any. Nothing until then.
     foreach ($node in Get-NodeObject) { $node.PodCidrs }
 }
 

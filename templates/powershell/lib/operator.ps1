@@ -2,8 +2,9 @@
 # says is told, as things of a Group Policy are, and left to its owner.
 
 function Get-OperatorDifference {
-    # Wanted is a table: name, type and vni of the HNS network; endpoint, conf_folder (empty texts where they do not
-    # matter) and plugins, the files without which no pod gets a network; who brings it.
+    # How the network that somebody else makes differs from what the profile expects. Wanted is a table: name, type and
+    # vni of the HNS network; endpoint, conf_folder (empty texts where they do not matter) and plugins, the files
+    # without which no pod gets a network; who brings it.
     param([hashtable]$Wanted)
     $what = "HNS network $($Wanted.name)"
     $networks = @()
@@ -30,7 +31,7 @@ function Get-OperatorDifference {
 }
 
 function Get-ForeignFault {
-    # What differs of a network that somebody else makes.
+    # What differs of a network that somebody else makes. Nothing where all is as expected.
     param([object]$Network, [hashtable]$Wanted, [string]$What)
     if ($Wanted.type -ne '') {
         Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase

@@ -79,7 +79,8 @@ function Wait-ManagementAddress {
 }
 
 function Restart-HnsService {
-    # HNS reads the values below its State key when it starts. Its process may serve others too: it is not waited for.
+    # Restarts HNS, which reads the values below its State key when it starts. Returns nothing. Its process may serve
+    # others too: it is not waited for.
     Restart-Service -Name 'hns' -Force
     Wait-ServiceState -Name 'hns' -State 'Running' -Seconds 60
 }
@@ -112,7 +113,8 @@ function Repair-PodNetwork {
 }
 
 function Invoke-GuardedRepair {
-    # As the detached run does it: what the machine loses by it is put back, or the network goes again.
+    # Makes the network at the start of the machine. Returns nothing. As the detached run does it: what the machine
+    # loses by it is put back, or the network goes again.
     param([hashtable]$Wanted, [object]$Guard)
     $snapshot = Get-CurrentSnapshot
     $snapshot.reached = @()

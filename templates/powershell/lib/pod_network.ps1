@@ -22,7 +22,7 @@ function Get-HnsNetworkDifference {
 }
 
 function Get-NetworkFault {
-    # How a network that is there differs.
+    # How a network that is there differs. Nothing where all is as wanted.
     param([object]$Network, [hashtable]$Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
@@ -62,7 +62,7 @@ function Get-WantedCarrier {
 }
 
 function Get-CarrierName {
-    # The adapter that a network hangs on. Not every build tells it; the management address does then.
+    # The adapter that a network is on. Where a build of Windows does not name it, the management address leads to it.
     param([object]$Network)
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
     if ($told -ne '') { return (ConvertTo-UplinkName -Name $told) }
@@ -99,7 +99,7 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-    # The addresses whose interfaces have to forward packets to the pods.
+    # The addresses whose interfaces have to forward packets to the pods. Nothing where there is none.
     param([hashtable]$Wanted)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
@@ -109,7 +109,7 @@ function Get-ForwardingAddress {
 }
 
 function Find-Interface {
-    # The IP interfaces that have the address.
+    # The IP interfaces that have the address. Nothing where there is none.
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
     foreach ($found in Find-Address -Ip $Address) {
@@ -195,8 +195,9 @@ function Assert-Uplink {
 }
 
 function Assert-SwitchableAdapter {
-    # HNS refuses the interface of a Hyper-V switch (azure-container-networking, network_windows.go: "the hns calls fails if passed a
-    # vSwitch interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
+    # Stops the step where the adapter cannot carry a switch; returns nothing otherwise. HNS refuses the interface of a
+    # Hyper-V switch (azure-container-networking, network_windows.go: "the hns calls fails if passed a vSwitch
+    # interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
     # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
     param([string]$Name)
     if ($Name -like 'vEthernet (*') {
@@ -256,7 +257,7 @@ function Test-WrongNetwork {
 }
 
 function Wait-NodeAddress {
-    # HNS would take an unsettled address for good.
+    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
     $settled = {
         Restore-Uplink
         $address = Get-NodeAddress
@@ -271,7 +272,8 @@ function Wait-NodeAddress {
 }
 
 function Restore-Uplink {
-    # Put back at once, HNS still finds the address.
+    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
+    # address.
     if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
 }
 
@@ -304,7 +306,8 @@ function Assert-Carrier {
 }
 
 function Remove-PodNetwork {
-    # Load balancers go first: 17763.1554 requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
+    # Removes an HNS network with the load balancers on it. Returns nothing. Load balancers go first: 17763.1554
+    # requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
     param([string]$Name)
     $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if (-not $networks) { return }
@@ -315,7 +318,7 @@ function Remove-PodNetwork {
 }
 
 function Get-OwnNetwork {
-    # The names of those networks of the step that are there and were not before winboot.
+    # The names of those networks of the step that are there and were not before winboot. Nothing where there is none.
     param([hashtable]$Wanted)
     $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
     foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {

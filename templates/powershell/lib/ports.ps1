@@ -1,5 +1,5 @@
 function Get-PortRange {
-    # The range of client ports as start+count.
+    # The range of client ports as start+count. Nothing where Windows does not say.
     param([string]$Protocol)
     $settings = if ($Protocol -eq 'tcp') { Get-NetTCPSetting | Where-Object { $_.DynamicPortRangeNumberOfPorts } }
     else { Get-NetUDPSetting }

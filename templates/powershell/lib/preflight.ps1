@@ -1,5 +1,6 @@
 function Assert-Preflight {
-    # Fails by the id of the first; the others travel where a hint would.
+    # Stops the step where there is a fault, by the id of the first; the ids of all travel as the hint. Returns nothing
+    # otherwise.
     param([object[]]$Problems)
     if ($Problems) { Stop-Step -Id $Problems[0].id -Message ($Problems.message -join '; ') -Hint ($Problems.id -join ' ') }
 }

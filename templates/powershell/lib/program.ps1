@@ -1,5 +1,6 @@
 function Join-Argument {
-    # CommandLineToArgvW: backslashes count only before a quotation mark, and are doubled there.
+    # One command line of several arguments, quoted so that a program reads the same ones again. CommandLineToArgvW:
+    # backslashes count only before a quotation mark, and are doubled there.
     param([string[]]$Arguments = @())
     $parts = foreach ($argument in $Arguments) {
         # An empty one is written as "", $null too: left out, it would give the option before it the next word as its value.
@@ -45,7 +46,7 @@ function Invoke-Program {
         [pscustomobject]@{ ExitCode = $code; Output = $output.Result; ErrorOutput = $errorOutput.Result }
     }
     finally {
-        # Also when this script is stopped: nothing goes on behind its back.
+        # Also when this script is stopped: what it started must not outlive it.
         if (-not $over) { Stop-StartedProcess -Process $process }
         $process.Dispose()
     }
@@ -70,8 +71,9 @@ function Stop-StartedProcess {
 }
 
 function Get-ProcessTree {
-    # A process and all below it, as id and start time; the process itself may have ended, then its children are told. A
-    # shim of containerd is left out: it holds a pod, and outlives whoever started it.
+    # A process and all below it, as id and start time. The process itself is listed even when it has ended, so that its
+    # children are found: this never returns nothing. A shim of containerd is left out: it holds a pod, and outlives
+    # whoever started it.
     param([int]$Id)
     $all = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'Name', 'ProcessId', 'ParentProcessId', 'CreationDate')
     $found = @($all | Where-Object { $_.ProcessId -eq $Id } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } })
@@ -89,7 +91,7 @@ function Get-ProcessTree {
 }
 
 function Get-LivingProcess {
-    # Those of a tree (see Get-ProcessTree) that still run.
+    # Those of a tree (see Get-ProcessTree) that still run. Nothing when all have ended.
     param([object[]]$Tree)
     foreach ($one in $Tree) {
         $now = Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$($one.Id)" -Property 'ProcessId', 'CreationDate'
@@ -115,7 +117,8 @@ function Assert-Program {
 }
 
 function Get-SystemProgram {
-    # Never by the search path of a session.
+    # The full path of one of Windows' own programs. Never by the search path of a session: another program of that name
+    # could be found first.
     param([string]$Name)
     "$([Environment]::SystemDirectory)\$Name"
 }

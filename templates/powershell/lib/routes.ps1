@@ -2,7 +2,7 @@
 # the last run; nodes that come later are known from the next one on.
 
 function Read-OtherNode {
-    # The other nodes of the cluster: name, pod networks and addresses.
+    # The other nodes of the cluster: name, pod networks and addresses. Nothing where there is none.
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
     # Its cache of API groups would stay in the user's profile.
@@ -23,7 +23,8 @@ function Read-OtherNode {
 }
 
 function Get-WantedRoute {
-    # One route per pod network of another node: prefix, next hop, and whether that is a neighbour.
+    # One route per pod network of another node: prefix, next hop, and whether that is a neighbour. Nothing where there
+    # is none.
     $subnet = Expand-Known -Text '<<node_subnet>>'
     foreach ($node in Read-OtherNode) {
         foreach ($cidr in $node.cidrs) {
@@ -37,7 +38,7 @@ function Get-WantedRoute {
 }
 
 function Read-PodRoute {
-    # The routes of this machine that lead to networks of pods.
+    # The routes of this machine that lead to networks of pods. Nothing where there is none.
     foreach ($route in Get-NetRoute -ErrorAction SilentlyContinue) {
         if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix -Prefix $route.DestinationPrefix)) { $route }
     }

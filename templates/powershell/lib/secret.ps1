@@ -1,5 +1,5 @@
 function Read-Secret {
-    # For a file with its own access rules, and nothing else.
+    # A secret that was sent, as text. It goes into a file with its own access rules, and nowhere else.
     param([string]$Name)
     $pointer = [Runtime.InteropServices.Marshal]::SecureStringToGlobalAllocUnicode($script:Run.Secrets[$Name])
     try { [Runtime.InteropServices.Marshal]::PtrToStringUni($pointer) }

@@ -44,7 +44,7 @@ function Get-ServiceDifference {
 
 function Test-RestartDisruption {
     # Whether a restart of this service disturbs the network for a moment.
-    # kube-proxy stops with every one of them, and makes all load balancers anew.
+    # kube-proxy depends on the others: it stops with each of them, and programs all load balancers again when it starts.
     param([string]$Name)
     (Get-ServiceState -Name $Name) -eq 'Running' -and (Get-ServiceState -Name 'kube-proxy') -eq 'Running'
 }
@@ -120,9 +120,9 @@ function Set-ServiceDefinition {
     # These take effect without a restart of the service.
     $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
     if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
-    # Else its process goes on.
+    # When NSSM takes over, or no longer runs it, the old process would keep running.
     if ((Test-NssmWanted -Service $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }
-    # Automatic comes last: what is half made is not started at a boot.
+    # The start type comes last: a service that is only half made must not start at a boot.
     $create = if (Test-RegistryKey -Path (Get-ServicePath -Name $name)) { @('config', $name) } else { @('create', $name, 'start=', 'demand') }
     $actions = @($Service.restart_ms | ForEach-Object { "restart/$_" }) -join '/'
     $depends = ConvertTo-DependList -Names $Service.depends
@@ -243,7 +243,8 @@ function Stop-RunningService {
 }
 
 function Stop-OneService {
-    # Stop-Service would wait 30 seconds for a dependent and end by an unnamed time-out.
+    # Stops one service and waits for the end of its processes. Returns nothing. By sc.exe: Stop-Service would wait 30
+    # seconds for a dependent and end by an unnamed time-out.
     param([string]$Name, [int]$Seconds)
     # One that is starting takes no stop (error 1061).
     [void](Wait-Until -Test { (Get-ServiceState -Name $Name) -ne 'StartPending' } -Seconds $Seconds -Pause 500)

@@ -1,6 +1,7 @@
 function Get-SettingDifference {
-    # Registry values, each a hashtable: path, name, value, kind, reboot, reason. What a Group Policy of the domain
-    # may write (below SOFTWARE\Policies) is its own on a domain member: reported, never changed.
+    # A difference for each registry value that is not as wanted. Registry values, each a hashtable: path, name, value,
+    # kind, reboot, reason. What a Group Policy of the domain may write (below SOFTWARE\Policies) is its own on a domain
+    # member: reported, never changed.
     param([hashtable[]]$Settings)
     foreach ($setting in $Settings) {
         $is = Read-Registry -Path $setting.path -Name $setting.name
@@ -32,7 +33,8 @@ function Set-Setting {
 }
 
 function Get-PageFileDifference {
-    # Without any, memory runs out in a crash: Windows has no out-of-memory killer.
+    # A difference where the page file is not as wanted. Without any, memory runs out in a crash: Windows has no
+    # out-of-memory killer.
     param([object]$MiB)
     $is = ConvertTo-Shown -Value (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles')
     if ($MiB -isnot [string]) {
@@ -51,7 +53,7 @@ function Set-PageFile {
 }
 
 function Get-PowerPlan {
-    # The id of the power plan in use.
+    # The id of the power plan in use. Nothing where none was ever chosen.
     Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes' -Name 'ActivePowerScheme'
 }
 
@@ -79,7 +81,8 @@ function Restore-PowerPlan {
 }
 
 function Get-TimeDifference {
-    # Certificates and tokens need the right time. A domain member keeps the source that the domain gives it.
+    # How the source of the time and its service differ from what is wanted. Certificates and tokens need the right
+    # time. A domain member keeps the source that the domain gives it.
     param([string[]]$Servers)
     if ($Servers.Count -eq 0 -or (Get-MachineIdentity).Domain) { return }
     $parameters = 'SYSTEM\CurrentControlSet\Services\W32Time\Parameters'
@@ -92,7 +95,7 @@ function Get-TimeDifference {
 }
 
 function ConvertTo-PeerList {
-    # 0x8: ask as a client does, at the interval of the service.
+    # Time servers as W32Time's NtpServer value has them. 0x8: ask as a client does, at the interval of the service.
     param([string[]]$Servers)
     @($Servers | ForEach-Object { "$_,0x8" }) -join ' '
 }

@@ -29,7 +29,7 @@ function Assert-OwnFolder {
 }
 
 function Remove-StateFolder {
-    # What another program holds open goes when the machine restarts: the work is done, and nobody comes by again.
+    # Deletes the state folder. What another program holds open goes with the next restart: no later run would do it.
     $folder = Get-StatePath
     if (-not [IO.Directory]::Exists($folder)) { return }
     $waiting = @(Get-OldFile | ForEach-Object { $_.Split('|')[0] })
@@ -43,8 +43,9 @@ function Remove-StateFolder {
 }
 
 function Remove-AtRestart {
-    # Windows deletes these files and empty folders before anything opens them, as MoveFileEx arranges it: pairs of a
-    # name and nothing (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+    # Has files and folders deleted at the next start of the machine. Returns nothing. Windows deletes these files and
+    # empty folders before anything opens them, as MoveFileEx arranges it: pairs of a name and nothing
+    # (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
     param([string[]]$Path)
     $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
     $pairs = @(Read-Registry -Path $manager -Name 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
@@ -88,7 +89,7 @@ function Limit-Journal {
 }
 
 function Read-StateJson {
-    # Nothing when it is absent or was cut off in mid-write.
+    # A JSON file of the state folder as an object; nothing when it is absent or was cut off in mid-write.
     param([string]$Name)
     $text = Read-FileText -Path (Get-StatePath -Name $Name)
     if (-not $text) { return }
@@ -177,7 +178,7 @@ function Save-RebootMark {
 }
 
 function Read-DetachedRun {
-    # The notes of detached runs, of one step or of all.
+    # The notes of detached runs, of one step or of all. Nothing where there are none.
     param([string]$Step = '')
     $folder = Get-StatePath -Name 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }

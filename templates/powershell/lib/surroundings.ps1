@@ -35,7 +35,8 @@ function Get-DiskEncryption {
 }
 
 function Get-ScanFilter {
-    # It may hold files of a layer open. Defender's own has a step.
+    # The names of virus scanners' file filters, besides Defender's own, which has a step; nothing where there are none.
+    # Such a filter may hold files of an image layer open.
     $path = 'SYSTEM\CurrentControlSet\Services'
     $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
     foreach ($name in $services.GetSubKeyNames()) {
