@@ -34,8 +34,8 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 	$(BIN)/python -m winboot_lab.conformance $(CASES)
 
 PWSH ?= pwsh
-real: ## the library and the golden scripts on a real PowerShell (PWSH=path; 69 where there is none)
-	@sh tests/real/run.sh $(PWSH)
+real: ## the library and the golden scripts on a real PowerShell (PWSH=path, SCRIPTS=folder of rendered scripts; 69 where there is none)
+	@sh tests/real/run.sh $(PWSH) $(if $(SCRIPTS),-Scripts $(SCRIPTS))
 
 KUBE ?=
 genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd)

@@ -45,11 +45,10 @@ def main() -> NoReturn:
 def _here(command: str, given: bytes) -> int:
     # The engine takes a second to import, which a rehearsal would pay for each script.
     from winboot_lab.console import run_command
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import split_arguments
     from winboot_lab.windows.session import StandardStreams
 
-    machine, words = Machine(), split_arguments(command)
+    machine, words = bare_machine(), split_arguments(command)
     at = next((n for n, word in enumerate(words) if word.lower() == "-file"), len(words)) + 1
     if at < len(words) and Path(words[at]).is_file():
         script = Path(words[at]).resolve()
@@ -58,6 +57,18 @@ def _here(command: str, given: bytes) -> int:
         words[at] = _guest_path(script, folder)
         command = subprocess.list2cmdline(words)
     return run_command(machine, command, StandardStreams(given, _output, _error))
+
+
+def bare_machine() -> Machine:
+    """A machine of nobody's, with the programs that Windows brings."""
+    from winboot_lab.programs import Outside, install_programs
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.programs_api import Programs
+    from winboot_lab.windows.sockets import World
+
+    world, programs = World(), Programs()
+    install_programs(programs, Outside(world))
+    return Machine(world=world, programs=programs)
 
 
 def _bring(machine: Machine, folder: Path) -> None:

@@ -1,15 +1,22 @@
-"""The runner for a real PowerShell, with a lab machine in its place: the same file, the same cases."""
+"""The runner for a real PowerShell, with a lab machine in its place: the same file, the same cases.
+
+The cases are the tests of the library's functions that only compute: here on the lab, by `make real` on a real engine.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import ipaddress
 import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
-import pytest
 from winboot_lab.console import run_command
+from winboot_lab.shell import bare_machine
 from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.processes import split_arguments
 from winboot_lab.windows.session import StandardStreams
 
 from tests.steps.builders import ROOT
@@ -21,7 +28,7 @@ CALL = r"powershell.exe -NoProfile -File C:\w\tests\real\run.ps1 -NoAnalyzer"
 
 def a_machine() -> Machine:
     """A lab machine with the part of the repository that the runner reads."""
-    machine = Machine()
+    machine = bare_machine()
     for folder, pattern in (
         ("templates/powershell/lib", "*.ps1"),
         ("tests/golden", "*.ps1"),
@@ -42,33 +49,109 @@ def run(machine: Machine) -> tuple[int, str, str]:
     return code, output.decode(), errors.decode()
 
 
-def test_every_case_holds_on_the_lab() -> None:
-    code, output, errors = run(a_machine())
+def cases(function: str = "") -> list[dict[str, Any]]:
+    """The cases of all files, or those of one function."""
+    files = sorted((REAL / "cases").glob("*.json"))
+    every = [case for path in files for case in json.loads(path.read_text(encoding="ascii"))]
+    return [case for case in every if function in ("", case["function"])]
 
-    count = sum(len(json.loads(path.read_text())) for path in (REAL / "cases").glob("*.json"))
-    assert (code, errors) == (0, ""), output + errors
-    assert re.search(rf": \d+ scripts read, {count} cases called, 0 left to Windows, 0 differences", output)
 
-
-@pytest.mark.parametrize(
-    ("path", "content", "told"),
-    [
-        (
-            r"C:\w\tests\real\cases\wrong.json",
-            b'[{"name": "n", "function": "Join-Argument", "arguments": {"Arguments": ["a"]}, "expected": ["b"]}]',
-            "differs: n: Join-Argument gave ['a'], expected ['b']",
-        ),
-        (r"C:\w\tests\golden\broken.ps1", b"if (", "does not parse: "),
-    ],
-)
-def test_what_differs_is_told_and_ends_with_1(path: str, content: bytes, told: str) -> None:
+def test_every_case_holds_on_the_lab_and_leaves_nothing_behind() -> None:
     machine = a_machine()
-    machine.files.write(path, content)
+    before = _left(machine)
+
+    code, output, errors = run(machine)
+
+    assert (code, errors) == (0, ""), output + errors
+    assert _left(machine) == before
+    told = rf": 2 scripts read, {len(cases())} cases called, 0 left to Windows PowerShell, 0 differences"
+    assert re.search(told, output)
+
+
+def _left(machine: Machine) -> tuple[object, list[str]]:
+    """What scripts leave on a machine: the registry, with the services in it, and the paths of files and folders."""
+    return machine.registry.tree(), [path for path, _ in machine.files.walk("C:\\")]
+
+
+def test_names_of_cases_are_unique_and_each_says_what_it_expects() -> None:
+    for path in (REAL / "cases").glob("*.json"):
+        found = json.loads(path.read_text(encoding="ascii"))
+        assert len({case["name"] for case in found}) == len(found), path.name
+        assert all(len(case.keys() & {"expected", "like", "error"}) == 1 for case in found), path.name
+
+
+def test_a_joined_command_line_comes_apart_into_the_same_words() -> None:
+    """By the rules of CommandLineToArgvW, which the expectations were not made with."""
+    for case in cases("Join-Argument"):
+        words = ["" if word is None else word for word in case["arguments"]["Arguments"]]
+        assert split_arguments(" ".join(["x.exe", *case["expected"]]))[1:] == words, case["name"]
+
+
+def test_addresses_are_those_that_python_counts() -> None:
+    for case in cases("Get-CidrAddress"):
+        given = case["arguments"]
+        last = ipaddress.ip_network(given["Cidr"], strict=False).broadcast_address
+        first = ipaddress.ip_address(given["Cidr"].partition("/")[0])
+        there = int(first) + given["Offset"] <= int(last)
+        assert case["expected"] == [str(first + given["Offset"]) if there else None], case["name"]
+    for case in cases("Test-CidrMember"):
+        given = case["arguments"]
+        network = ipaddress.ip_network(given["Cidr"], strict=False)
+        assert case["expected"] == [ipaddress.ip_address(given["Address"]) in network], case["name"]
+
+
+def test_hashes_are_those_that_python_makes() -> None:
+    for case in cases("Get-TextHash"):
+        text = case["arguments"]["Text"] or ""
+        assert case["expected"] == [hashlib.sha256(text.encode()).hexdigest()], case["name"]
+
+
+WRONG = [
+    (
+        {"function": "Join-Argument", "arguments": {"Arguments": ["a"]}, "expected": ["b"]},
+        "gave ['a'], expected ['b']",
+    ),
+    (
+        {"function": "Join-Argument", "arguments": {"Arguments": ["a"]}, "like": ["*b*"]},
+        "gave 'a', expected something like *b*",
+    ),
+    (
+        {"function": "Join-Argument", "arguments": {"Arguments": ["a"]}, "error": "X"},
+        "gave ['a'], expected error X",
+    ),
+    (
+        {"function": "Stop-Step", "arguments": {"Id": "A", "Message": "m"}, "expected": []},
+        "gave error winboot.A, expected []",
+    ),
+]
+
+
+def test_what_differs_is_told_and_ends_with_1() -> None:
+    machine = a_machine()
+    for path in (REAL / "cases").glob("*.json"):
+        machine.files.delete(rf"C:\w\tests\real\cases\{path.name}")
+    wrong = [{"name": f"row {at}", **case} for at, (case, _) in enumerate(WRONG)]
+    machine.files.write(r"C:\w\tests\real\cases\wrong.json", json.dumps(wrong).encode())
+    machine.files.write(r"C:\w\tests\golden\broken.ps1", b"if (")
 
     code, output, _ = run(machine)
 
     assert code == 1
-    assert told in output
+    told = [f"differs: row {at}: {case['function']} {said}" for at, (case, said) in enumerate(WRONG)]
+    assert [line for line in output.splitlines() if line.startswith("differs")] == told
+    assert "does not parse: " in output
+    assert f"{len(WRONG)} cases called, 0 left to Windows PowerShell, {len(WRONG) + 1} differences" in output
+
+
+def test_the_arguments_of_a_case_are_parameters_of_its_function() -> None:
+    """A simple function takes any other word without an error, and the case would try nothing."""
+    library = "\n".join(path.read_text() for path in (ROOT / "templates/powershell/lib").glob("*.ps1"))
+    for case in cases():
+        body = re.search(rf"^function {case['function']} \{{(.*?)^\}}", library, re.M | re.S)
+        assert body is not None, case["function"]
+        head = body[1].partition("param(")[2].partition("\n\n")[0]
+        unknown = [name for name in case["arguments"] if not re.search(rf"\${name}\b", head)]
+        assert not unknown, case["name"]
 
 
 def test_without_a_powershell_make_says_how_to_get_one() -> None:

@@ -1,17 +1,29 @@
 <#
-Holds winboot's PowerShell to the PowerShell that runs this file: Windows PowerShell 5.1, or 7 with other words where they differ.
+Holds winboot's PowerShell to the PowerShell that runs this file: Windows PowerShell 5.1, or a later one, with other words where they differ.
 
-  every script under tests/golden is read by the engine's own parser;
+  every script under tests\golden, and in the folder -Scripts, is read by the engine's own parser;
   every case of cases\*.json calls a function of the library and compares what it writes, or the id of its error;
   PSScriptAnalyzer, where it is installed, reads the library with PSScriptAnalyzerSettings.psd1.
 
-Cases that need Windows use a folder and a registry key of their own, which are gone afterwards. What differs is written, and the
-exit code is then 1.
+A case is an object: `name` (a sentence, unique in its file), `function`, `arguments` (by name), and one of `expected` (a list: all
+that the function writes), `like` (a wildcard for each object) and `error` (its FullyQualifiedErrorId). It may have
+`tables` (objects in the arguments are hashtables), `known` (what Get-Known has found out: place to value), `node` (what the script
+knows of its node), `instead` (function to what it writes here; {"by": parameter} takes it from the member that the parameter
+names), `windows` (only there), `desktop` (only with the .NET Framework of Windows PowerShell) and `source` (where the expectation comes from, when it is not in the function's own comment).
+
+Cases that need Windows use a folder, a registry key and a service of their own, which are gone afterwards; they follow one another. What
+differs is written, and the exit code is then 1.
 #>
-param([string]$Root = '', [switch]$NoAnalyzer)
+param([string]$Root = '', [string]$Scripts = '', [switch]$NoAnalyzer)
 
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
+
+function Test-Member {
+    # Whether an object has a member of this name.
+    param($Object, [string]$Name)
+    $null -ne $Object.PSObject.Properties[$Name]
+}
 
 function ConvertTo-CaseText {
     # A value as one text that is alike in all versions: JSON's escapes and number types are not.
@@ -19,6 +31,8 @@ function ConvertTo-CaseText {
     if ($null -eq $Value) { return 'null' }
     if ($Value -is [string]) { return "'$Value'" }
     if ($Value -is [bool]) { return "$Value".ToLowerInvariant() }
+    if ($Value -is [DateTime]) { return "'" + $Value.ToString('yyyy-MM-dd HH:mm:ss', [Globalization.CultureInfo]::InvariantCulture) + "'" }
+    if ($Value -is [Security.Cryptography.X509Certificates.X509Certificate2]) { return "'$($Value.Thumbprint)'" }
     if ($Value -is [Collections.IDictionary]) {
         $parts = foreach ($key in @($Value.Keys) | Sort-Object) { "$key=" + (ConvertTo-CaseText $Value[$key]) }
         return '{' + (@($parts) -join ' ') + '}'
@@ -36,40 +50,75 @@ function ConvertTo-CaseText {
     [string]$Value
 }
 
-function Get-CaseArgument {
-    # The arguments of a case, for splatting, with the scratch folder put in. Objects in them stay objects, unless the case says tables.
-    param($Case, [string]$Folder)
-    $table = @{}
-    foreach ($property in $Case.arguments.PSObject.Properties) {
-        $value = $property.Value
-        if ($value -is [string]) { $value = $value.Replace('<<SCRATCH>>', $Folder) }
-        if (($Case.PSObject.Properties | ForEach-Object { $_.Name }) -contains 'tables') {
-            $inner = @{}
-            foreach ($entry in $value.PSObject.Properties) { $inner[$entry.Name] = $entry.Value }
-            $value = $inner
-        }
-        $table[$property.Name] = $value
+function ConvertTo-CaseValue {
+    # A value of a case as the function gets it: the scratch folder put in, objects as hashtables if the case says tables.
+    param($Value, [string]$Folder, [bool]$Tables)
+    if ($Value -is [string]) { return $Value.Replace('<<SCRATCH>>', $Folder) }
+    if ($Value -is [array]) {
+        $list = @(foreach ($item in $Value) { ConvertTo-CaseValue $item $Folder $Tables })
+        return , $list
     }
+    if (-not $Tables -or $Value -isnot [Management.Automation.PSCustomObject]) { return $Value }
+    $table = @{}
+    foreach ($property in $Value.PSObject.Properties) { $table[$property.Name] = ConvertTo-CaseValue $property.Value $Folder $true }
     $table
 }
 
-function Get-CaseAnswer {
-    # What a case gives, as one text.
+function Get-CaseArgument {
+    # The arguments of a case, for splatting.
     param($Case, [string]$Folder)
-    $arguments = Get-CaseArgument $Case $Folder
-    try {
-        $written = @(& $Case.function @arguments)
-        ConvertTo-CaseText $written
-    }
-    catch { "error $($_.FullyQualifiedErrorId)" }
+    $tables = Test-Member $Case 'tables'
+    $table = @{}
+    foreach ($property in $Case.arguments.PSObject.Properties) { $table[$property.Name] = ConvertTo-CaseValue $property.Value $Folder $tables }
+    $table
 }
 
-function Get-CaseExpected {
-    # What a case is to give, as one text.
-    param($Case)
-    $names = @($Case.PSObject.Properties | ForEach-Object { $_.Name })
-    if ($names -contains 'error') { return "error $($Case.error)" }
-    ConvertTo-CaseText @($Case.expected)
+function Get-InsteadValue {
+    # What a function writes in a case with `instead`: the value, or the member of it that the parameter `by` of the call names;
+    # of a call by position that is the second word.
+    param($Value, $Words)
+    if ($Value -isnot [Management.Automation.PSCustomObject]) { return $Value }
+    $at = [Array]::IndexOf([string[]]$Words, "-$($Value.by)")
+    $name = if ($at -ge 0) { $Words[$at + 1] } else { $Words[1] }
+    $Value.$name
+}
+
+function Get-CaseAnswer {
+    # What a case gives, as one text; of a case with `like`, each object that it writes as one.
+    param($Case, [string]$Folder)
+    $script:Run = @{ Step = 'real'; Cache = @{} }
+    $script:Node = @{}
+    if (Test-Member $Case 'known') { $script:Run.Cache.Known = ConvertTo-CaseValue $Case.known $Folder $true }
+    if (Test-Member $Case 'node') { $script:Node = ConvertTo-CaseValue $Case.node $Folder $true }
+    $instead = @{}
+    if (Test-Member $Case 'instead') {
+        foreach ($property in $Case.instead.PSObject.Properties) {
+            $instead[$property.Name] = $property.Value
+            # In the scope of this function, and so for whatever it calls.
+            . ([scriptblock]::Create("function $($property.Name) { Get-InsteadValue `$instead['$($property.Name)'] `$args }"))
+        }
+    }
+    $arguments = Get-CaseArgument $Case $Folder
+    try { $written = @(& $Case.function @arguments) }
+    catch { return "error $($_.FullyQualifiedErrorId)" }
+    if (Test-Member $Case 'like') { foreach ($one in $written) { ConvertTo-CaseText $one }; return }
+    ConvertTo-CaseText $written
+}
+
+function Test-Case {
+    # What differs in a case, in words; nothing where it gives what is expected.
+    param($Case, [string]$Folder)
+    $answer = @(Get-CaseAnswer $Case $Folder)
+    if (Test-Member $Case 'like') {
+        $wanted = @($Case.like)
+        $same = $answer.Count -eq $wanted.Count
+        for ($at = 0; $same -and $at -lt $wanted.Count; $at++) { $same = $answer[$at] -clike $wanted[$at] }
+        if ($same) { return }
+        return "gave $($answer -join ', '), expected something like $($wanted -join ', ')"
+    }
+    $expected = if (Test-Member $Case 'error') { "error $($Case.error)" } else { ConvertTo-CaseText @($Case.expected) }
+    # Not by -eq, which overlooks characters without width.
+    if (-not $answer[0].Equals($expected)) { "gave $($answer[0]), expected $expected" }
 }
 
 # Not as a default value: Windows PowerShell has no $PSScriptRoot yet when it works those out for -File.
@@ -78,11 +127,11 @@ $library = [IO.Path]::Combine($Root, 'templates', 'powershell', 'lib')
 $golden = [IO.Path]::Combine($Root, 'tests', 'golden')
 $real = [IO.Path]::Combine($Root, 'tests', 'real')
 $differences = 0
-$script:Run = @{}
-$script:Node = @{}
 
 $read = 0
-foreach ($file in [IO.Directory]::GetFiles($golden, '*.ps1')) {
+$folders = @($golden)
+if ($Scripts) { $folders += $Scripts }
+foreach ($file in $folders | ForEach-Object { [IO.Directory]::GetFiles($_, '*.ps1') }) {
     $read++
     try { [void][scriptblock]::Create([IO.File]::ReadAllText($file)) }
     catch {
@@ -95,6 +144,7 @@ $text = foreach ($file in [IO.Directory]::GetFiles($library, '*.ps1') | Sort-Obj
 . ([scriptblock]::Create($text -join "`n"))
 
 $onWindows = $env:OS -eq 'Windows_NT'
+$onDesktop = $PSVersionTable.PSEdition -eq 'Desktop'
 $folder = [IO.Path]::Combine([IO.Path]::GetTempPath(), "winboot-real-$PID")
 [void][IO.Directory]::CreateDirectory($folder)
 $called = 0
@@ -103,21 +153,23 @@ try {
     foreach ($file in [IO.Directory]::GetFiles([IO.Path]::Combine($real, 'cases'), '*.json') | Sort-Object) {
         $list = ConvertFrom-Json -InputObject ([IO.File]::ReadAllText($file))
         foreach ($case in $list) {
-            $names = @($case.PSObject.Properties | ForEach-Object { $_.Name })
-            if (($names -contains 'windows') -and -not $onWindows) { $left++; continue }
+            if (((Test-Member $case 'windows') -and -not $onWindows) -or ((Test-Member $case 'desktop') -and -not $onDesktop)) { $left++; continue }
             $called++
-            $answer = Get-CaseAnswer $case $folder
-            $expected = Get-CaseExpected $case
-            if (-not $answer.Equals($expected)) {
+            $differs = Test-Case $case $folder
+            if ($differs) {
                 $differences++
-                "differs: $($case.name): $($case.function) gave $answer, expected $expected"
+                "differs: $($case.name): $($case.function) $differs"
             }
         }
     }
 }
 finally {
     [IO.Directory]::Delete($folder, $true)
-    if ($onWindows) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree('SOFTWARE\winboot-real', $false) }
+    if ($onWindows) {
+        [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree('SOFTWARE\winboot-real', $false)
+        # The last case deletes it; here it is left only after an error.
+        if (Test-RegistryKey -Path (Get-ServicePath -Name 'winboot-real')) { Invoke-ServiceControl -Arguments @('delete', 'winboot-real') }
+    }
 }
 
 if (-not $NoAnalyzer) {
@@ -131,6 +183,6 @@ if (-not $NoAnalyzer) {
     else { 'PSScriptAnalyzer is not installed: Install-Module -Name PSScriptAnalyzer -Scope CurrentUser' }
 }
 
-"PowerShell $($PSVersionTable.PSVersion): $read scripts read, $called cases called, $left left to Windows, $differences differences"
+"PowerShell $($PSVersionTable.PSVersion): $read scripts read, $called cases called, $left left to Windows PowerShell, $differences differences"
 if ($differences) { exit 1 }
 exit 0
