@@ -1,6 +1,7 @@
 """Library functions, one by one on the lab's engine.
 
-Those that only compute have their cases in tests/real/cases, which a real PowerShell runs, too; here is what needs more of a machine.
+Those that only compute have their cases in tests/real/cases, which a real PowerShell runs, too; here is what needs more
+of a machine.
 """
 
 from typing import Any
