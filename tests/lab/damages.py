@@ -14,6 +14,7 @@ from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.programs.calico import calico_node
 from winboot_lab.programs.kube_proxy import KubeProxy
 from winboot_lab.programs.outside import HostProcess
+from winboot_lab.windows.acl import DELETE_CHILD, WRITE, Rule
 
 from tests.lab import hands
 from tests.lab.hands import (
@@ -141,9 +142,9 @@ def _older_configuration(service: str) -> Hand:
 
 
 def _forget_image(site: Site) -> None:
-    path = r"C:\ProgramData\containerd\root\io.containerd.metadata.v1.bolt\meta.db"
-    data = json.loads(site.machine.files.read(path))
-    write(path, json.dumps({**data, "images": {}}, sort_keys=True))(site)
+    hands.program(
+        site, r"C:\k\crictl.exe", "--config", r"C:\k\crictl.yaml", "rmi", "registry.k8s.io/pause:3.10.1"
+    )
 
 
 def _untrust(site: Site) -> None:
@@ -181,6 +182,50 @@ def _other_command(name: str) -> Hand:
         task = site.machine.tasks.find(name, "\\winboot\\")
         assert task is not None
         task.actions[0].arguments = "-EncodedCommand ZQB4AGkAdAA="
+
+    return hand
+
+
+def _task(name: str, **values: object) -> Hand:
+    """Somebody sets a task otherwise."""
+
+    def hand(site: Site) -> None:
+        task = site.machine.tasks.find(name, "\\winboot\\")
+        assert task is not None
+        for key, value in values.items():
+            setattr(task, key, value)
+
+    return hand
+
+
+def _rights(path: str, rights: int) -> Hand:
+    """Every user gets these rights on a folder itself, not on what is in it."""
+
+    def hand(site: Site) -> None:
+        rules = site.machine.files.need(path)[1].acl.copy()
+        rules.explicit.append(Rule(hands.USERS, rights))
+        site.machine.files.set_acl(path, rules)
+
+    return hand
+
+
+def _owner(path: str) -> Hand:
+    """Somebody who is no administrator owns it."""
+
+    def hand(site: Site) -> None:
+        site.machine.files.need(path)[1].acl.owner = hands.USERS
+
+    return hand
+
+
+def _record(edit: Callable[[dict[str, Any]], object]) -> Hand:
+    """The record of the network settings is of another time."""
+    path = rf"{STATE}\network.json"
+
+    def hand(site: Site) -> None:
+        data = json.loads(site.machine.files.text(path))
+        edit(data)
+        write(path, json.dumps(data))(site)
 
     return hand
 
@@ -234,6 +279,10 @@ def _another_address(hns: object, found: dict[str, object]) -> None:
 
 def _type(found: dict[str, object]) -> None:
     found["Type"] = "L2Tunnel"
+
+
+def _adapter(found: dict[str, object]) -> None:
+    found["NetworkAdapterName"] = "Ethernet 9"
 
 
 def _subnet(found: dict[str, object]) -> None:
@@ -479,6 +528,22 @@ DAMAGES: tuple[Damage, ...] = (
         do=delete_folder(r"C:\etc\cni\net.d"),
     ),
     damage("everybody may read the keys", rf"folder {PKI}: others with rights", do=let_in(PKI)),
+    damage("somebody else owns the private folder", r"folder C:\k: owner", do=_owner(r"C:\k")),
+    damage(
+        "everybody may write to the plugins' folder",
+        r"folder C:\opt\cni\bin: others who may write",
+        do=_rights(r"C:\opt\cni\bin", WRITE),
+    ),
+    damage(
+        "everybody may replace the plugins' folder",
+        r"folder C:\opt: others who may replace what is in it",
+        do=_rights(r"C:\opt", DELETE_CHILD),
+    ),
+    damage(
+        "a file of somebody else is among the plugins",
+        r"folder C:\opt\cni\bin: files of others",
+        do=all_of(write(r"C:\opt\cni\bin\theirs.exe", "x"), _owner(r"C:\opt\cni\bin\theirs.exe")),
+    ),
     # Firewall
     at_once(
         "all rules are deleted",
@@ -507,6 +572,15 @@ DAMAGES: tuple[Damage, ...] = (
     damage("the startup task runs something else", r"task \winboot\boot: command", do=_other_command("boot")),
     damage("the log task is deleted", r"task \winboot\logs: command", do=_unregister("logs")),
     damage("the log task is disabled", r"task \winboot\logs: state", do=_disable_task("logs")),
+    *(
+        damage(
+            f"the {name} task has another {what}",
+            rf"task \winboot\{name}: {what}",
+            do=_task(name, **{what: value}),
+        )
+        for name in ("boot", "logs")
+        for what, value in (("description", "somebody's"), ("priority", 9))
+    ),
     # Programs
     at_once(
         "all programs have other bytes",
@@ -791,6 +865,22 @@ DAMAGES: tuple[Damage, ...] = (
         "node win-1: Ready",
         do=all_of(remove_network(), wait(15)),
     ),
+    damage("the network hangs on another adapter", "HNS network cbr0: adapter", do=network(_adapter)),
+    damage(
+        "flanneld is kept from starting since a rewiring that failed",
+        "service flanneld: kept from starting",
+        do=write(rf"{STATE}\held.json", json.dumps({"agent": "flanneld", "why": "a rewiring is under way"})),
+    ),
+    damage(
+        "the record of the network is gone",
+        "record of the network settings",
+        do=delete(rf"{STATE}\network.json"),
+    ),
+    damage(
+        "the record of the network is of an earlier time",
+        "record of the network settings: •",
+        do=_record(lambda data: data["adapters"][0].update(dns=["10.9.9.9"])),
+    ),
     damage("the network is of another type", "HNS network cbr0: type", do=network(_type)),
     damage("the network has another subnet", "HNS network cbr0: subnets", do=network(_subnet)),
     damage(
@@ -977,7 +1067,11 @@ DAMAGES: tuple[Damage, ...] = (
                 (r"CNI configuration in C:\etc\cni\net.d",),
                 delete(r"C:\etc\cni\net.d\10-calico.conflist"),
             ),
-            ("operator", ("HNS network Calico",), remove_network("Calico")),
+            (
+                "operator",
+                ("HNS network Calico", "node win-1: Ready"),
+                all_of(remove_network("Calico"), wait(15)),
+            ),
             ("installed by hand", (r"file C:\opt\cni\bin\calico.exe",), delete(r"C:\opt\cni\bin\calico.exe")),
             (
                 "installed by hand",
@@ -985,6 +1079,14 @@ DAMAGES: tuple[Damage, ...] = (
                 endpoint(lambda hns, found: hns.remove_endpoint(found), "Calico_ep"),
             ),
         )
+    ),
+    damage(
+        "nobody keeps up the network of a machine whose name servers somebody set",
+        r"CNI configuration in C:\etc\cni\net.d",
+        "guard of the settings of •",
+        do=all_of(_operator(None), delete(r"C:\etc\cni\net.d\10-calico.conflist")),
+        meanwhile=_operator(calico_node),
+        scene="operator by DHCP",
     ),
     damage("an address leaks", "leaked address •", do=_leak("ab" * 32)),
     damage(

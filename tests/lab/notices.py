@@ -10,6 +10,10 @@ from winboot_lab.windows.boot import CBS_PENDING
 from tests.lab.hands import Hand, all_of, regedit
 from tests.lab.site import Site
 
+SERVICING = (
+    r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootInProgress"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -49,6 +53,11 @@ NOTICES: tuple[Notice, ...] = (
         "servicing waits for a restart",
         ("pending restart",),
         lambda site: site.machine.registry.create(CBS_PENDING, volatile=True),
+    ),
+    Notice(
+        "Windows is installing an update",
+        ("servicing in progress",),
+        lambda site: site.machine.registry.create(SERVICING, volatile=True),
     ),
     Notice("Docker is installed", ("competing software: service docker",), _docker),
     Notice("there is Docker's network", ("competing software: HNS network nat",), _nat),

@@ -115,6 +115,17 @@ def _by_hand(site: Site) -> None:
     site.outside.host_processes["calico/node-windows"] = by_hand
 
 
+def _by_dhcp(site: Site) -> None:
+    """The address by DHCP, and name servers that somebody set."""
+    net = site.machine.network
+    uplink = net.management()
+    assert uplink is not None
+    uplink.served = True
+    net.set_dhcp(uplink, True)
+    uplink.dns = ["10.0.0.2"]
+    site.settle(30)
+
+
 EVERYTHING: Final[Mapping[str, Any]] = {
     "windows": {
         "page_file_mib": 4096,
@@ -165,6 +176,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "own overlay": Scene(profile="win-overlay"),
     "azure": Scene(profile="azure"),
     "operator": Scene(profile="calico"),
+    "operator by DHCP": Scene(profile="calico", prepare=_by_dhcp),
     "own calico": Scene(profile="calico-node"),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }
