@@ -87,6 +87,7 @@ TRAP = "function Get-It { if ($args) { 'x' } }\n"
         ("$x = Get-It; [string]$x", (2, 22)),
         ("$x = Get-It; [regex]::Match($x, 'x')", (2, 29)),
         ("$x = Get-It; $x.Trim()", (2, 14)),
+        ("$x = Get-It; if ($x.Trim()) { 'y' }", (2, 18)),
         ("$x = (Get-It)\nif ($y) { $x.Trim() }", (3, 11)),
     ],
 )

@@ -351,8 +351,13 @@ class _Uses:
             tested = isinstance(outer, Binary) and outer.operator in ("and", "or") and here is outer.right
             if tested and isinstance(outer, Binary) and _names(outer.left, key):
                 return True
-            if isinstance(outer, If) and any(_names(test, key) for test, _ in outer.clauses):
-                return True
+            if isinstance(outer, If):
+                tests = [test for test, _ in outer.clauses]
+                # A use within a test is guarded by the tests before it, not by itself.
+                if any(
+                    _names(test, key) for test in (tests[: tests.index(here)] if here in tests else tests)
+                ):
+                    return True
             statements = getattr(outer, "statements", None)
             if statements is not None and here in statements:
                 for before in statements[: statements.index(here)]:
