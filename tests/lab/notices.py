@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from winboot_lab.programs import hcn
 from winboot_lab.windows.boot import CBS_PENDING
 
-from tests.lab.hands import Hand, all_of, regedit
+from tests.lab.hands import STATE, Hand, all_of, boot_id, regedit, write
 from tests.lab.site import Site
 
 SERVICING = (
@@ -44,6 +45,12 @@ def _team(site: Site) -> None:
     uplink.description = "Microsoft Network Adapter Multiplexor Driver"
 
 
+def _slow_start(site: Site) -> None:
+    """As the startup task notes it."""
+    noted = {"boot_id": boot_id(site), "seconds": 45}
+    write(rf"{STATE}\slow-containerd.json", json.dumps(noted))(site)
+
+
 def _nothing(site: Site) -> None:
     """A virtual machine as it is."""
 
@@ -59,6 +66,7 @@ NOTICES: tuple[Notice, ...] = (
         ("servicing in progress",),
         lambda site: site.machine.registry.create(SERVICING, volatile=True),
     ),
+    Notice("containerd came up late", ("service containerd: time to start",), _slow_start),
     Notice("Docker is installed", ("competing software: service docker",), _docker),
     Notice("there is Docker's network", ("competing software: HNS network nat",), _nat),
     Notice("the clock is years late", ("clock",), lambda site: site.machine.faults.skew(-8e7), joined=False),
