@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests.matrix import SAMPLE, note_sample, summary
+
 # The same examples in every run, so that a failure is of the change at hand; `make fuzz` looks for new ones. How long an
 # example takes says nothing on a busy machine.
 settings.register_profile("everyday", deadline=None, derandomize=True)
@@ -14,8 +16,24 @@ settings.register_profile("fuzz", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of a matrix say which case they are (tests/matrix.py)."""
+    note_sample(item)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Figures that tests have measured: `record_property("damage", "78 of 78")`. Workers cannot print them."""
-    for report in terminalreporter.stats.get("passed", []):
-        for name, value in report.user_properties:
+    """Figures that tests have measured: `record_property("damage", "78 of 78")`, and which cases of each matrix have run.
+    Workers cannot print them."""
+    reports = [
+        report
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if getattr(report, "when", "") == "call"
+    ]
+    found = [one for report in reports for one in report.user_properties]
+    for name, value in found:
+        if name != SAMPLE:
             terminalreporter.write_line(f"{name}: {value}")
+    for line in summary(found):
+        terminalreporter.write_line(line)

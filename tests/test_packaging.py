@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -13,6 +16,8 @@ from typing import Any
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+
+from tests.config.scene import GOOD, an_inventory
 
 ROOT = Path(__file__).parent.parent
 TOOL: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -123,3 +128,71 @@ def test_a_distribution_says_its_licence(project: dict[str, Any]) -> None:
     """Without it nobody may use it."""
     assert project["license"] == "Apache-2.0"
     assert project["description"]
+
+
+# What the lab's own distribution would add is refused, as where it is not installed.
+ALONE = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "winboot_lab":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+import winboot
+from winboot.cli import run
+
+assert winboot.__file__.startswith(sys.argv[1]), winboot.__file__
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the tool, built by its own back end without a network, and unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    [wheel] = WheelBuilder(str(ROOT)).build(directory=str(folder / "dist"), versions=["standard"])
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (["--help"], 0, "render"),
+        (["check", "inventory.yaml"], 0, "good"),
+        (["render", "-i", "inventory.yaml", "-l", "win-1"], 0, "#region Steps"),
+        # It goes as far as to the machine, where nothing listens.
+        (["plan", "-i", "inventory.yaml"], 69, "nothing answers"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_the_wheel_works_without_the_lab(
+    command: list[str], code: int, says: str, unpacked: Path, tmp_path: Path
+) -> None:
+    """From the unpacked wheel alone: neither this checkout nor the lab is seen."""
+    an_inventory(
+        tmp_path,
+        "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: {address: 127.0.0.1, "
+        "connection: {port: 1, user: a, password: {env: WINBOOT_TEST_PASSWORD}}}}}}\n",
+        GOOD.replace("kubeconfig: {file: kubeconfig}", "bootstrap_token: {env: WINBOOT_TEST_PASSWORD}"),
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", ALONE, str(unpacked), *command],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(unpacked),
+            "WINBOOT_STATE": str(tmp_path / "state"),
+            "WINBOOT_TEST_PASSWORD": "x",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    assert says in ended.stdout + ended.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -12,6 +11,7 @@ from winboot_lab.windows.network import Address
 
 from tests.lab.site import NodePlan, Site
 from tests.lab.test_networks import BY_NAME, SOLUTIONS, _watch
+from tests.matrix import Matrix
 
 NODE: Final = "10.0.1.11"
 SECOND: Final = "10.0.1.99"
@@ -115,22 +115,15 @@ def rooms() -> list[Room]:
     ]
 
 
-def pairwise(every: list[Room]) -> Iterator[Room]:
-    """A few of them, in which every two values of two properties but the solution's meet that meet anywhere."""
-    left = {pair for room in every for pair in _pairs(room)}
-    while left:
-        # The solutions take turns as far as they add the same.
-        best = max(every, key=lambda room: len(left & _pairs(room)))
-        yield best
-        left -= _pairs(best)
-        every = [room for room in every if room.solution != best.solution] or every
-
-
-def _pairs(room: Room) -> set[tuple[str, object, str, object]]:
-    values: list[tuple[str, object]] = [
-        ("adapters", room.adapters),
-        ("addressing", room.addressing),
-        ("addresses", room.addresses),
-        ("release", room.release),
-    ]
-    return {(a, x, b, y) for (a, x), (b, y) in itertools.combinations(values, 2)}
+# Pairwise but for the solutions, which take turns.
+ROOMS: Final = Matrix(
+    "server rooms",
+    rooms(),
+    lambda room: {
+        "adapters": room.adapters,
+        "addressing": room.addressing,
+        "addresses": room.addresses,
+        "release": room.release,
+    },
+    turns=lambda room: room.solution,
+)

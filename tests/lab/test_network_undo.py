@@ -1,57 +1,13 @@
-"""The script of `remove` takes the networks away that winboot brought, and leaves the machine reachable."""
+"""The script of `remove` on machines where something is in its way; that of every solution: test_networks.py."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lab.site import Direct, Site
-from tests.lab.test_networks import BY_NAME, SOLUTIONS, Solution, a_site, joined
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.steps import STEPS
-
-OURS = [one for one in SOLUTIONS if one.somebody is None and not one.cluster().calico]
-
-
-def undo(site: Site) -> dict[str, str]:
-    """Run the script of `remove` to its end; how each step ended last."""
-    (spec,) = site.specs()
-    text = render(make_plan(spec, STEPS), spec, undo=True).text
-    transport = Direct(site.controller(), spec)
-    states: dict[str, str] = {}
-    for _ in range(8):
-        arguments = {"Mode": "Undo", "RunId": "undo", "Facts": {"Holder": "me"}}
-        events: list[dict[str, Any]] = [json.loads(line) for line in transport.run(text, arguments, {})]
-        states |= {
-            e["step"]: f"{e['state']} {e['problem'] or ''}".strip() for e in events if e["event"] == "step"
-        }
-        match events[-1]["reason"]:
-            case "complete":
-                return states
-            case "reboot":
-                site.machine.reboot()
-        site.settle(200)
-    raise AssertionError(states)
-
-
-@pytest.mark.parametrize("solution", OURS, ids=lambda one: one.name)
-def test_remove_takes_the_network_away_and_keeps_the_machine_reachable(
-    solution: Solution, tmp_path: Path
-) -> None:
-    site = joined(tmp_path, solution)
-
-    states = undo(site)
-
-    assert {step: state for step, state in states.items() if state not in ("ok", "changed")} == {}
-    assert site.machine.hns.networks == {}
-    assert site.machine.reachable()
-    assert [one for one in solution.services if site.machine.services.find(one)] == []
-    assert not site.machine.files.is_directory(r"C:\ProgramData\winboot")
-    assert not site.refusals
+from tests.lab.test_networks import BY_NAME, a_site, joined
+from tests.lab.undoing import undo
 
 
 def test_remove_leaves_no_route_to_pods_and_no_credential_behind(tmp_path: Path) -> None:

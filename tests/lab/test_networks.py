@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,8 @@ from winboot_lab.windows.snapshot import diff
 from winboot_lab.windows.sockets import Listener
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
+from tests.lab.undoing import undo
+from tests.matrix import Matrix
 from winboot.errors import InvalidInput
 from winboot.plan import make_plan
 from winboot.report import Report
@@ -49,6 +51,11 @@ class Solution:
     releases: tuple[str, ...] = RELEASES
     somebody: Callable[[Site], None] | None = None
     services: tuple[str, ...] = ("containerd", "kubelet", "kube-proxy")
+
+    @property
+    def ours(self) -> bool:
+        """Whether winboot, or an agent that it runs, makes the network."""
+        return self.somebody is None and not self.cluster().calico
 
 
 def _dual() -> ClusterPlan:
@@ -256,14 +263,22 @@ def run_pod(site: Site, name: str) -> Any:
     return site.admin("GET", f"{pods}/{name}")["status"]
 
 
-def _combinations() -> Iterator[Any]:
-    for solution in SOLUTIONS:
-        for release in solution.releases:
-            for manager in MANAGERS:
-                yield pytest.param(solution, manager, release, id=f"{solution.name}-{manager}-{release}")
+JOINS: Final = Matrix(
+    "joins of solutions",
+    [
+        (solution, manager, release)
+        for solution in SOLUTIONS
+        for release in solution.releases
+        for manager in MANAGERS
+    ],
+    lambda case: {"solution": case[0].name, "manager": case[1], "release": case[2]},
+)
 
 
-@pytest.mark.parametrize(("solution", "manager", "release"), list(_combinations()))
+@pytest.mark.parametrize(
+    ("solution", "manager", "release"),
+    JOINS.params(lambda case: f"{case[0].name}-{case[1]}-{case[2]}"),
+)
 def test_a_bare_machine_becomes_a_ready_node_and_a_second_run_changes_nothing(
     solution: Solution, manager: str, release: str, tmp_path: Path
 ) -> None:
@@ -298,21 +313,6 @@ def test_the_plan_of_a_bare_machine_is_complete_and_changes_nothing(
     assert not site.refusals
 
 
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
-def test_a_restart_costs_nothing_that_has_to_be_repaired(solution: Solution, tmp_path: Path) -> None:
-    site = joined(tmp_path, solution)
-    run_pod(site, "before")
-
-    site.machine.reboot()
-    site.settle(600)
-    plan = site.plan()
-    pod = run_pod(site, "after")
-
-    assert (differences(plan), problems(plan)) == ({}, [])
-    assert (only(plan).ready, pod["phase"]) == (True, "Running")
-    assert not site.refusals
-
-
 @pytest.mark.parametrize("cni", ["win-overlay", "flannel"])
 def test_an_overlay_carries_no_ipv6(cni: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -342,10 +342,34 @@ def _damage(site: Site) -> set[str]:
     return steps
 
 
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
-def test_a_damaged_node_is_repaired_by_the_same_command(solution: Solution, tmp_path: Path) -> None:
-    site = joined(tmp_path, solution)
+def _restarted(site: Site) -> None:
+    """A restart costs nothing that has to be repaired."""
+    run_pod(site, "before")
 
+    site.machine.reboot()
+    site.settle(600)
+    plan = site.plan()
+    pod = run_pod(site, "after")
+
+    assert (differences(plan), problems(plan)) == ({}, [])
+    assert (only(plan).ready, pod["phase"]) == (True, "Running")
+
+
+@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
+def test_a_node_survives_a_restart_is_repaired_by_the_same_command_and_removed(
+    solution: Solution, tmp_path: Path
+) -> None:
+    """One node for the three: whatever comes before leaves it Ready and without a difference."""
+    site = joined(tmp_path, solution)
+    _restarted(site)
+    _repaired(site)
+    if solution.ours:
+        _removed(site, solution)
+    assert not site.refusals
+
+
+def _repaired(site: Site) -> None:
+    """The same command repairs what is damaged."""
     steps = _damage(site)
     plan = site.plan()
     report = site.join(drain=True)
@@ -355,7 +379,17 @@ def test_a_damaged_node_is_repaired_by_the_same_command(solution: Solution, tmp_
     assert (problems(report), only(report).ready) == ([], True)
     assert differences(site.plan()) == {}
     assert run_pod(site, "web")["phase"] == "Running"
-    assert not site.refusals
+
+
+def _removed(site: Site, solution: Solution) -> None:
+    """`remove` takes the network away that winboot brought, and leaves the machine reachable."""
+    states = undo(site)
+
+    assert {step: state for step, state in states.items() if state not in ("ok", "changed")} == {}
+    assert site.machine.hns.networks == {}
+    assert site.machine.reachable()
+    assert [one for one in solution.services if site.machine.services.find(one)] == []
+    assert not site.machine.files.is_directory(r"C:\ProgramData\winboot")
 
 
 # ---- what is wrong -------------------------------------------------------------------------------------
@@ -635,7 +669,16 @@ def _said(site: Site, report: Report) -> str:
     return "\n".join(told)
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: f"{one.solution}: {one.name}")
+# Every solution and every kind of lie each day. Those of the end come first: flannel's are the dear ones.
+LIES: Final = Matrix(
+    "falsified scripts",
+    reversed(MUTATIONS),
+    lambda one: {"solution": one.solution, "lie": one.name},
+    strength=1,
+)
+
+
+@pytest.mark.parametrize("mutation", LIES.params(lambda one: f"{one.solution}: {one.name}"))
 def test_what_is_wrong_is_told_with_its_true_reason(mutation: Mutation, tmp_path: Path) -> None:
     site = a_site(tmp_path, BY_NAME[mutation.solution])
     controller = site.controller(rewrite=lambda script: _mutated(mutation, script))

@@ -10,11 +10,9 @@ import yaml
 from winboot_lab.programs import hcn
 from winboot_lab.windows.network import Adapter, Route
 
-from tests.lab.server_room import DNS, NODE, SECOND, Room, Watch, pairwise, reached, rooms
+from tests.lab.server_room import DNS, NODE, ROOMS, SECOND, Room, Watch, reached
 from tests.lab.site import Site, differences, only, problems
 from winboot.hints import HINTS
-
-SAMPLE = list(pairwise(rooms()))
 
 
 @pytest.fixture(autouse=True)
@@ -64,15 +62,8 @@ def holds(room: Room, folder: Path) -> None:
     never_cut_off(watch)
 
 
-@pytest.mark.parametrize("room", SAMPLE, ids=str)
-def test_a_sample_of_rooms_in_which_every_two_properties_meet(room: Room, tmp_path: Path) -> None:
-    print(f"of {len(rooms())} rooms this is {room}; `make matrix` runs them all")
-    holds(room, tmp_path)
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("room", [one for one in rooms() if one not in SAMPLE], ids=str)
-def test_every_room(room: Room, tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", ROOMS.params(str))
+def test_a_machine_keeps_its_addresses_in_every_room(room: Room, tmp_path: Path) -> None:
     holds(room, tmp_path)
 
 

@@ -704,10 +704,17 @@ def _new_array(kind: DotNetType, arguments: Sequence[Value]) -> Value:
     total = 1
     for length in lengths:
         total *= length
-    items = [default_of(element) for _ in range(total)]
+    items = _defaults(element, total)
     if kind.rank > 1:
         return MultiArray(element, lengths, items)
     return conversion.new_array(items, element)
+
+
+def _defaults(kind: DotNetType, number: int) -> list[Value]:
+    """So many times default(T). Nothing can change a number, so a buffer of bytes needs one only."""
+    if number and isinstance(first := default_of(kind), int | float):
+        return [first] * number
+    return [default_of(kind) for _ in range(number)]
 
 
 def default_of(kind: DotNetType) -> Value:

@@ -1,0 +1,100 @@
+"""Which cases of a large table run every day: a choice made by code, printed at the end of the run.
+
+A case is a combination of properties (a solution, a release, a manager). The everyday choice has every value of each
+property (`strength` 1), or every two values of two properties that meet anywhere in the table (`strength` 2, pairwise).
+All other cases are marked `matrix`: `make matrix` runs them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+# A value of each of so many properties, which meet in a case.
+Meeting = frozenset[tuple[str, object]]
+SAMPLE = "sample"
+
+
+@dataclass
+class Matrix(Generic[T]):
+    """A table of cases. `properties` gives a case's values by name; `turns`, where given, is what takes turns as far as
+    several cases add the same, so that the choice is spread over it."""
+
+    name: str
+    cases: Iterable[T]
+    properties: Callable[[T], Mapping[str, object]]
+    strength: int = 2
+    turns: Callable[[T], object] = field(default=lambda case: None)
+
+    def __post_init__(self) -> None:
+        self.cases = tuple(self.cases)
+
+    @cached_property
+    def everyday(self) -> tuple[T, ...]:
+        """The chosen cases, greedily: next comes the one that adds most."""
+        return tuple(self._chosen())
+
+    @property
+    def others(self) -> tuple[T, ...]:
+        """What `make matrix` adds."""
+        return tuple(case for case in self.cases if case not in self.everyday)
+
+    def params(self, id: Callable[[T], str]) -> list[Any]:
+        """The cases for `pytest.mark.parametrize`, each with its mark. A case that is a tuple gives several arguments."""
+        return [self._param(case, id(case)) for case in self.cases]
+
+    def meetings(self, case: T) -> set[Meeting]:
+        """The combinations of values that a case has."""
+        return {
+            frozenset(one) for one in itertools.combinations(self.properties(case).items(), self.strength)
+        }
+
+    def _param(self, case: T, id: str) -> Any:
+        arguments = case if isinstance(case, tuple) else (case,)
+        chosen = pytest.mark.sample(self.name, len(tuple(self.cases)))
+        return pytest.param(*arguments, id=id, marks=chosen if case in self.everyday else pytest.mark.matrix)
+
+    def _chosen(self) -> Iterator[T]:
+        every = list(self.cases)
+        left = set().union(*(self.meetings(case) for case in every))
+        candidates = every
+        while left:
+            best = max(candidates, key=lambda case: len(left & self.meetings(case)))
+            if not left & self.meetings(best):
+                candidates = every
+                continue
+            yield best
+            left -= self.meetings(best)
+            turn = self.turns(best)
+            rest = [
+                case for case in candidates if case != best and (turn is None or self.turns(case) != turn)
+            ]
+            candidates = rest or every
+
+
+def note_sample(item: pytest.Item) -> None:
+    """For the end of the run: which matrix a test is of, which case it runs, and how many there are."""
+    for mark in item.iter_markers(SAMPLE):
+        case = item.name.partition("[")[2].removesuffix("]")
+        item.user_properties.append((SAMPLE, [*mark.args, case]))
+
+
+def summary(properties: Iterable[tuple[str, object]]) -> list[str]:
+    """The lines at the end of a run, from what `note_sample` has noted of the tests that ran."""
+    ran: dict[str, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for name, value in properties:
+        if name == SAMPLE and isinstance(value, list):
+            matrix, size, case = value
+            ran.setdefault(matrix, []).append(case)
+            sizes[matrix] = size
+    return [
+        f"matrix of {name}: {len(cases)} of {sizes[name]}, the others by `make matrix`: {', '.join(sorted(cases))}"
+        for name, cases in sorted(ran.items())
+    ]
