@@ -97,7 +97,8 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ConnectionLost: "Run the same command again: it continues where it stopped.",
     Busy: "Run the same command again in a minute; a quota of WinRM may have to be raised.",
     LoginRefused: "Check `user` (local accounts need .\\name) and the reference of the password.",
-    AccessDenied: "Use an administrator, or put the user into Remote Management Users.",
+    AccessDenied: "Use an account of the local group Administrators; one other than Administrator also needs "
+    "LocalAccountTokenFilterPolicy.",
     CertificateNotTrusted: "Name the CA or the fingerprint under `connection` in the inventory.",
     HostKeyNotTrusted: "Compare the fingerprint with the machine's console, then set `host_key` in the inventory.",
     ProtocolError: "Is it WinRM that listens there? A proxy or another service may answer in its place.",
@@ -119,7 +120,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     Superseded: "Let the other run finish; `winboot plan` shows what is left.",
-    BudgetExhausted: "Mend the failed nodes first, then run the same command again.",
+    BudgetExhausted: "Fix the failed nodes first, then run the same command again.",
     ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of how the nodes are now.",
     Interrupted: "Run the same command again: it continues where it stopped.",
     InternalError: "Report it as a bug, with the node's journal.",

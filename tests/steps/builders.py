@@ -28,15 +28,20 @@ def _spec(host: str, inventory: str, texts: tuple[tuple[str, str], ...]) -> Node
         shutil.copytree(ROOT / "profiles", folder / "profiles")
         shutil.copytree(ROOT / "inventories", folder / "inventories")
         shutil.copy(GOLDEN / "ca.crt", folder / "profiles" / "ca.crt")
-        for path in (folder / "profiles").glob("*.yaml"):
-            text = path.read_text(encoding="utf-8")
-            for old, new in texts:
-                text = text.replace(old, new)
-            path.write_text(text, encoding="utf-8")
+        for old, new in texts:
+            assert _replaced(folder / "profiles", old, new), f"in no shipped profile: {old}"
         machine = load_inventory(folder / "inventories" / f"{inventory}.yaml")[host]
         return resolve(machine.profile, machine)
     finally:
         shutil.rmtree(folder)
+
+
+def _replaced(folder: Path, old: str, new: str) -> int:
+    """In how many profiles of the folder a text was replaced."""
+    holders = [path for path in folder.glob("*.yaml") if old in path.read_text(encoding="utf-8")]
+    for path in holders:
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    return len(holders)
 
 
 _INVENTORY = """

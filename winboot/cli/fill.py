@@ -78,7 +78,7 @@ def _find_ca(profile: Profile) -> str:
     from winboot.cluster.discovery import fetch_ca
     from winboot.cluster.kubeconfig import Kubeconfig
     from winboot.errors import InvalidInput
-    from winboot.spec.resolve import check_ca_hash
+    from winboot.spec.authority import check_ca_hash
 
     cluster = profile.cluster
     if cluster.kubeconfig is not None and cluster.kubeconfig.file is not None:

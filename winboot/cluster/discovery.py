@@ -16,7 +16,7 @@ from typing import Any, Final
 from winboot.cluster.kubeconfig import Kubeconfig
 from winboot.errors import ClusterError, ClusterUnreachable, InvalidInput
 from winboot.secret import Secret
-from winboot.spec.resolve import key_hash
+from winboot.spec.authority import key_hash
 
 PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 TIMEOUT_S: Final = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -19,6 +18,7 @@ from winboot.profile import Profile, facts_of
 from winboot.profile.sections import NSSM_ALONE, Vxlan
 from winboot.spec import artifacts as downloads
 from winboot.spec import components
+from winboot.spec.authority import certificate, check_ca_hash
 from winboot.spec.merged import without_nones
 from winboot.spec.node import (
     ClusterSpec,
@@ -124,7 +124,7 @@ def _taint(text: str) -> Taint:
 def _cluster(profile: Profile) -> ClusterSpec:
     section = profile.cluster
     url = urlsplit(section.server)
-    pem = "" if section.ca is None else _certificate(section.ca.read("cluster.ca").reveal(), str(section.ca))
+    pem = "" if section.ca is None else certificate(section.ca.read("cluster.ca").reveal(), str(section.ca))
     if pem and section.ca_hash is not None:
         check_ca_hash(pem, section.ca_hash)
     dns = section.dns_service_ip or tuple(cidr.network_address + 10 for cidr in section.service_cidr[:1])
@@ -142,39 +142,6 @@ def _cluster(profile: Profile) -> ClusterSpec:
         kubeconfig=section.kubeconfig,
         context=section.context,
     )
-
-
-def _certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
-    """PEM text with LF line ends and one at the end, so that its bytes on every node are the same."""
-    pem = "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
-    if "-----BEGIN CERTIFICATE-----" not in pem:
-        raise InvalidInput(f"{owner}: {where} does not contain a certificate", hint="It must be a PEM file.")
-    return pem
-
-
-def check_ca_hash(pem: str, wanted: str) -> None:
-    """Raises InvalidInput unless the certificate's key has this hash."""
-    found = key_hash(pem)
-    if found != wanted:
-        raise InvalidInput(
-            f"cluster.ca: the key of the certificate has the hash {found}, not the one in cluster.ca_hash",
-            hint="One of the two belongs to another cluster.",
-        )
-
-
-def key_hash(pem: str) -> str:
-    """The sha256 (hex) of a certificate's public key, as kubeadm prints it. Raises InvalidInput where it is none."""
-    from cryptography import x509  # heavy, and only needed for profiles that name a hash
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    try:
-        body = pem.split("-----BEGIN CERTIFICATE-----")[1].split("-----END")[0]
-        key = x509.load_der_x509_certificate(base64.b64decode(body)).public_key()
-    except (IndexError, ValueError) as error:
-        raise InvalidInput(
-            "cluster.ca: the certificate cannot be read", hint="It must be a PEM file."
-        ) from error
-    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def _network(
@@ -383,7 +350,7 @@ def _word(name: str, value: Text) -> Text:
 def _trust_roots(profile: Profile) -> Iterator[str]:
     owner = "windows.trust_roots"
     for one in profile.windows.trust_roots:
-        yield _certificate(one.read(owner).reveal(), str(one), owner)
+        yield certificate(one.read(owner).reveal(), str(one), owner)
 
 
 def _fixes(profile: Profile, facts: Compat, solution: Network) -> list[RegistryFix]:
