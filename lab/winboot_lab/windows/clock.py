@@ -22,6 +22,11 @@ START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 # How long (real seconds) a waiter holds lab time back for busy actors before it jumps anyway: a busy actor may
 # itself be waiting for something outside the lab, which must not stop time.
 PATIENCE = 2.0
+# While this process computes, an actor that is busy does so too, however slowly on a loaded machine: patience is renewed,
+# but not for longer than this (real seconds).
+LONGEST_PATIENCE = 60.0
+# The share of a processor above which somebody computes; a waiter that only looks takes less.
+COMPUTES = 0.05
 
 # Real seconds that a lab second costs at least while somebody computes on another machine.
 SLOW = 0.05
@@ -34,6 +39,42 @@ class Waiter:
     target: float
     place: object | None
     woken: bool = False
+
+
+class Patience:
+    """How long one waiter holds lab time back for an actor that is busy, from the moment that it finds it so.
+
+    `clock` gives real seconds, `computed` the seconds that this process has computed.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        computed: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._clock, self._computed_until_now = clock, computed
+        self._began: float | None = None
+        self._renewed = self._computed = 0.0
+
+    def lasts(self, *, busy: bool) -> bool:
+        """Whether to hold time back now. An actor that is not busy any more, if only for a moment, ends the patience with
+        it; the next one gets its own."""
+        if not busy:
+            self._began = None
+            return False
+        now = self._clock()
+        if self._began is None:
+            self._began = now
+            self._renew(now)
+        elif now - self._renewed >= PATIENCE and now - self._began < LONGEST_PATIENCE and self._computes(now):
+            self._renew(now)
+        return now - self._renewed < PATIENCE
+
+    def _renew(self, now: float) -> None:
+        self._renewed, self._computed = now, self._computed_until_now()
+
+    def _computes(self, now: float) -> bool:
+        return self._computed_until_now() - self._computed >= COMPUTES * (now - self._renewed)
 
 
 class LabTime:

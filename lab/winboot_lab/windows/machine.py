@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import time as real_time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from winboot_lab.windows import cmdlets, primitives
 from winboot_lab.windows.accounts import SYSTEM_TOKEN, Accounts, Token
 from winboot_lab.windows.boot import Boot
 from winboot_lab.windows.call import CMDLETS
-from winboot_lab.windows.clock import PATIENCE, SLOW, LabTime, Timer, Timers
+from winboot_lab.windows.clock import SLOW, LabTime, Patience, Timer, Timers
 from winboot_lab.windows.defender import Defender
 from winboot_lab.windows.door import Clock, CommandSignature, MachineStopped, Plain, Result
 from winboot_lab.windows.eventlog import EventLog
@@ -235,7 +234,7 @@ class Machine:
         """
         with self.lock:
             target, boot = self.time.seconds + seconds, self.boot_count
-            patient_until = real_time.monotonic() + PATIENCE
+            patience = Patience()
             with self.time.waiting(target):
                 while True:
                     self.run_due()
@@ -247,7 +246,7 @@ class Machine:
                     now = self.time.seconds
                     if now >= target:
                         return False
-                    if self.time.busy_at(self) and real_time.monotonic() < patient_until:
+                    if patience.lasts(busy=self.time.busy_at(self)):
                         self.lock.wait(0.002)
                     else:
                         self._pass(now, target, pace)
