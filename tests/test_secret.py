@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "winboot"
-# The password of a signing key opens it; transports send it; a CA is public; a kubeconfig is parsed; a token's id is no secret; a journal looks for it to hide it.
+# The password of a signing key opens it; transports send it; a CA is public; a kubeconfig is parsed; a token's id is no
+# secret; a journal looks for it to hide it.
 READERS = {
     "authenticode.py",
     "transport/console.py",
