@@ -112,7 +112,7 @@ BAD: list[tuple[str, str, str]] = [
         "WindowsGracefulNodeShutdown",
     ),
     ("kubelet: {config: {featureGates: {§NodeSwap: true}}}", "warning", "Linux only"),
-    ("kubelet: {config: {featureGates: {§AllAlpha: true}}}", "warning", "nobody tried"),
+    ("kubelet: {config: {featureGates: {§AllAlpha: true}}}", "warning", "untested on Windows"),
     (
         "kubernetes: {version: 1.30.14}\nkubelet: {config: {featureGates: {§WindowsGracefulNodeShutdown: true}}}",
         "error",
