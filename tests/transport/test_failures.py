@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import builtins
 import http.client
 import importlib
@@ -9,16 +10,23 @@ import inspect
 import pkgutil
 import socket
 import ssl
+import struct
 import warnings
 from collections.abc import Iterator
 from itertools import pairwise
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pypsrp
 import pytest
 import requests
 import spnego
 import urllib3
+from pypsrp.encryption import WinRMEncryption
 from pypsrp.exceptions import WinRMTransportError, WSManFaultError
+from pypsrp.messages import Message
+from pypsrp.powershell import Fragment
+from pypsrp.serializer import Serializer
 from spnego.exceptions import FeatureMissingError, SpnegoError
 
 from winboot.errors import (
@@ -34,6 +42,7 @@ from winboot.errors import (
     WinbootError,
 )
 from winboot.transport.failures import LIBRARY_ERRORS, translate
+from winboot.transport.psrp import _last_error, _value
 
 # Command-line tools and plug-ins for other programs, which importing would run or need.
 _NOT_OURS = (
@@ -181,3 +190,55 @@ def wrapped(*errors: Exception) -> Exception:
 def test_the_meaning_is_in_the_class(error: Exception, meaning: type[WinbootError]):
     """Whether to try again, and how to exit, follows from what happened; text is not looked at."""
     assert type(translate(error, "win-a1", "Administrator")) is meaning
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"),
+    [
+        (lambda: ElementTree.fromstring("no answer"), ElementTree.ParseError),
+        (lambda: Fragment.unpack(b"short"), struct.error),
+        (lambda: Serializer().deserialize("<BA>x</BA>"), binascii.Error),
+        (lambda: Serializer().deserialize("<I32>x</I32>"), ValueError),
+        (lambda: Serializer().deserialize("<S>_xD800_</S>"), UnicodeDecodeError),
+        (lambda: Serializer().deserialize(f"<C>{10**20}</C>"), OverflowError),
+        (lambda: Serializer().deserialize('<Ref RefId="9"/>'), KeyError),
+        (lambda: Message.unpack(bytes(48), Serializer()), KeyError),
+        (lambda: WinRMEncryption(None, "").unwrap_message(b"--b\r\nno length--b\r\nbody", "b"), IndexError),
+        (lambda: Serializer().deserialize("<I32/>"), TypeError),
+        (lambda: Serializer().deserialize("<B/>"), AttributeError),
+        (lambda: Serializer().deserialize(_deep()), RecursionError),
+    ],
+    ids=lambda value: value.__name__ if inspect.isclass(value) else "",
+)
+def test_an_answer_in_another_form_is_the_machines_fault(read, kind: type[Exception]):
+    """What the libraries really raise for it: each class that is caught has its proof here."""
+    with pytest.raises(kind) as caught:
+        read()
+
+    assert isinstance(caught.value, LIBRARY_ERRORS)
+    assert type(translate(caught.value, "win-a1", "Administrator")) is ProtocolError
+
+
+def _deep() -> str:
+    return '<Obj RefId="0"><LST>' * 2000 + "</LST></Obj>" * 2000
+
+
+@pytest.mark.parametrize("value", [object(), {"key": object()}])
+def test_a_bug_of_our_own_is_not_called_an_answer(value: object):
+    """The same classes from winboot's own code, with or without Python's library below it, are raised as they are."""
+    with pytest.raises(TypeError) as caught:
+        _value(value)
+
+    with pytest.raises(TypeError) as still:
+        translate(caught.value, "win-a1", "Administrator")
+
+    assert still.value is caught.value
+
+
+@pytest.mark.parametrize("errors", [[], ["a record that pypsrp could not read"]])
+def test_a_failed_script_without_a_reason_is_an_answer_in_another_form(errors: list[str]):
+    """The machine says that the script failed, and sends no record of why, or a damaged one."""
+    pipeline = SimpleNamespace(streams=SimpleNamespace(error=errors))
+
+    with pytest.raises(ProtocolError, match="win-a1: the script failed, and the machine did not say why"):
+        _last_error(pipeline, "win-a1")

@@ -13,6 +13,8 @@ import http.client
 import socket
 import ssl
 import struct
+import sys
+import traceback
 from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree
@@ -50,15 +52,19 @@ _ACCESS_DENIED: Final = 5
 # Too many shells, too many operations of this user, and a service that is shutting down.
 _BUSY: Final = frozenset({2150859173, 2150859174, 995})
 
-# pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these.
+# pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these. Each has its
+# place in pypsrp 0.9; `_raised_here` tells them from a bug of our own, which raises the same classes.
 _MALFORMED: Final = (
-    ElementTree.ParseError,
-    struct.error,
-    binascii.Error,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
+    ElementTree.ParseError,  # wsman.py: ET.fromstring of an answer that is no XML
+    struct.error,  # powershell.py: Fragment.unpack of a piece that is too short
+    binascii.Error,  # shell.py and serializer.py: b64decode of what is no Base64
+    ValueError,  # serializer.py: int, float and UUID of another text; UTF-8 that is none
+    OverflowError,  # serializer.py: chr() of a number that is no character
+    KeyError,  # serializer.py: a reference to an object that was not sent; messages.py: an unknown message type
+    IndexError,  # encryption.py: a sealed part without its length or its body
+    TypeError,  # serializer.py: int(None) and b64decode(None) of an empty element
+    AttributeError,  # serializer.py and powershell.py: an element or a text that is missing (None)
+    RecursionError,  # serializer.py: objects nested deeper than Python's stack
 )
 
 LIBRARY_ERRORS: Final[tuple[type[Exception], ...]] = (
@@ -123,7 +129,8 @@ _CUT_OFF: Final = (
 def translate(error: BaseException, name: str, user: str) -> WinbootError:
     """What `error` means for the machine called `name`, reached as `user`.
 
-    `Unreachable` says that the machine has certainly not seen the request; `ConnectionLost` that it may have.
+    `Unreachable` says that the machine has certainly not seen the request; `ConnectionLost` that it may have. An error
+    that a bug of our own made is raised as it is: no network is to blame for it.
     """
     if isinstance(error, WinbootError):
         return error
@@ -183,11 +190,23 @@ def _general(error: BaseException, name: str) -> WinbootError:
         )
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         return Unreachable(f"{name}: {error}", hint="Is the network of this host up?", node=name)
+    if isinstance(error, _MALFORMED) and _raised_here(error):
+        raise error
     return ProtocolError(
         f"{name}: the answer is not what WinRM says ({type(error).__name__})",
         hint="Is there a proxy, or another service, between here and the machine's WinRM?",
         node=name,
     )
+
+
+def _raised_here(error: BaseException) -> bool:
+    """Whether code of winboot raised it, and not a library that it called. Frames of Python's own library belong to
+    their caller. False for an error that was never raised.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    foreign = [one for one in packages if one not in sys.stdlib_module_names]
+    return foreign[-1:] == ["winboot"]
 
 
 def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:

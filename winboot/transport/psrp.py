@@ -4,11 +4,12 @@ streams.
 What happens to a lost answer is decided by what it was an answer to:
 
     Create, opening      nothing has run: the session is deleted by its id, which we chose, and another one is
-    opened Command              a Receive for its id, which we chose, tells whether the pipeline runs or never
-    arrived Send (not the last)  an incomplete script cannot run: it is terminated and sent again Send (the
-    last)      output proves that it runs; silence proves nothing, so it is stopped: ConnectionLost Receive
-    the same Receive again, on a new connection; the machine repeats its answer Signal, Delete       nothing:
-    a session that we could not end, ends by itself
+                         opened
+    Command              a Receive for its id, which we chose, tells whether the pipeline runs or never arrived
+    Send (not the last)  an incomplete script cannot run: it is terminated and sent again
+    Send (the last)      output proves that it runs; silence proves nothing, so it is stopped: ConnectionLost
+    Receive              the same Receive again, on a new connection; the machine repeats its answer
+    Signal, Delete       nothing: a session that we could not end, ends by itself
 
 Output is numbered by the machine. A number that comes twice is dropped, one that is missing ends the run. So
 a script never runs twice in one `run`, and its output arrives exactly once or not at all.
@@ -25,7 +26,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from xml.etree import ElementTree
 
-from pypsrp.complex_objects import PSInvocationState, RunspacePoolState
+from pypsrp.complex_objects import ErrorRecord, PSInvocationState, RunspacePoolState
 from pypsrp.exceptions import WinRMTransportError, WSManFaultError
 from pypsrp.messages import MessageType
 from pypsrp.powershell import Fragment, PowerShell, RunspacePool
@@ -398,7 +399,7 @@ class PsrpTransport:
             if not said:
                 self.on_quiet()
         if pipeline.state == PSInvocationState.FAILED:
-            raise self._script_failed(pipeline.streams.error[-1])
+            raise self._script_failed(_last_error(pipeline, self._name))
         if pipeline.state != PSInvocationState.COMPLETED:
             raise ConnectionLost(f"{self._name}: the script was stopped there", hint=_AGAIN, node=self._name)
 
@@ -429,7 +430,8 @@ class PsrpTransport:
                 node=self._name,
             )
         info = record.invocation_info
-        position = info.adapted_properties.get("PositionMessage") if info is not None else None
+        # A record that crossed another session has texts here.
+        position = getattr(info, "adapted_properties", {}).get("PositionMessage")
         return ScriptFailed(
             f"{self._name}: {message}",
             node=self._name,
@@ -439,9 +441,7 @@ class PsrpTransport:
         )
 
     def _session(self) -> _Pool:
-        """The open session, or a new one. Opening is tried again while that can help, for `timeouts.open`
-        seconds.
-        """
+        """The open session, or a new one. Opening is tried again while that can help, for `timeouts.open` seconds."""
         if self._pool is not None:
             return self._pool
         self._drop_session()
@@ -527,7 +527,17 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
+def _last_error(pipeline: _Pipeline, name: str) -> ErrorRecord:
+    """What ended a failed pipeline: the machine says it last."""
+    last = pipeline.streams.error[-1] if pipeline.streams.error else None
+    if not isinstance(last, ErrorRecord):
+        raise ProtocolError(f"{name}: the script failed, and the machine did not say why", hint="", node=name)
+    return last
+
+
 def _record(stream: str, record: Any) -> str:
+    if isinstance(record, str):
+        return record  # pypsrp gives the text of a record that it cannot read
     if stream == "error":
         return f"{record} [{record.fq_error}]"
     if stream == "information":
