@@ -17,6 +17,7 @@ from winboot.cloud.base import CloudHost, Provider
 from winboot.cluster.base import Cluster, NodeFacts, Wait
 from winboot.drain import drain
 from winboot.errors import Interrupted, NodeFailed, TransportError, UsageError, WinbootError
+from winboot.retry import again
 from winboot.spec import NodeSpec
 
 Depth = Literal["reimage", "replace"]
@@ -155,24 +156,22 @@ def _protected(one: Recovery) -> bool:
 
 
 def _wait_for(one: Recovery, means: Means) -> None:
-    waited = 0.0
-    while True:
-        try:
-            means.answers(one.spec)
-        except TransportError as error:
-            if not error.worth_retrying or waited >= means.answers_s:
-                raise NodeFailed(
-                    f"{one.name}: reimaged, but it does not answer: {error.problem}",
-                    hint="When it answers, `winboot join` is all that is left to do. " + error.hint,
-                    node=one.name,
-                ) from error
-        else:
-            return
+    def wait(seconds: float) -> None:
         means.say(one.name, "waiting until it answers")
-        if means.wait(ASKS_S):
+        if means.wait(seconds):
             raise Interrupted(
                 f"{one.name}: interrupted: it was reimaged and does not answer yet",
                 hint="When it answers, `winboot join` is all that is left to do.",
                 node=one.name,
             )
-        waited += ASKS_S
+
+    try:
+        for attempt in again(means.answers_s, pause=ASKS_S, sleep=wait):
+            with attempt:
+                means.answers(one.spec)
+    except TransportError as error:
+        raise NodeFailed(
+            f"{one.name}: reimaged, but it does not answer: {error.problem}",
+            hint="When it answers, `winboot join` is all that is left to do. " + error.hint,
+            node=one.name,
+        ) from error
