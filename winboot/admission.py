@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from winboot.cluster.base import Cluster, ExpectedNode, NodeFacts, NodeWish, Wait
-from winboot.cluster.labels import cordoned_by_us
+from winboot.cluster.labels import all_of, cordoned_by_us, identity
 from winboot.cluster.labels import differences as label_differences
 from winboot.errors import ClusterError, NodeFailed
 from winboot.events import Difference, Problem, RunStarted, StepDone
@@ -100,25 +100,20 @@ class Admission:
     def _label_differences(self, node: NodeFacts | None) -> tuple[Difference, ...]:
         if node is not None:
             return label_differences(node, self.wish)
-        labels = [
-            Difference(f"node label {key}", None, value) for key, value in sorted(self.wish.labels.items())
-        ]
-        taints = [
-            Difference(f"node taint {taint.key}:{taint.effect}", None, str(taint))
-            for taint in self.wish.taints
-        ]
-        return (*labels, *taints)
+        return all_of(self.wish)
 
     def _taint_differences(self, node: NodeFacts | None) -> tuple[Difference, ...]:
         taint = self.spec.node.startup_taint
         if node is None:
-            return (Difference(f"node {self.name}: Ready", None, "True"),)
+            return (Difference(f"node {self.name}: Ready", None, "True", key="ready"),)
         if node.has_taint(taint.key):
-            return (Difference(f"node taint {taint.key}", str(taint), None),)
+            return (Difference(f"node taint {taint.key}", str(taint), None, key=f"taint:{identity(taint)}"),)
         if not node.ready:
-            return (Difference(f"node {self.name}: Ready", node.reason or "False", "True"),)
+            return (Difference(f"node {self.name}: Ready", node.reason or "False", "True", key="ready"),)
         # A cordon of ours that an earlier run could not lift.
-        return (Difference(f"node {self.name}: cordon", "by winboot", None),) if cordoned_by_us(node) else ()
+        if not cordoned_by_us(node):
+            return ()
+        return (Difference(f"node {self.name}: cordon", "by winboot", None, key="cordon"),)
 
     def _open_for_pods(self, seen: list[NodeFacts | None]) -> tuple[Difference, ...]:
         """Wait for Ready and lift the startup taint: from here on pods may come. What was seen goes to `seen`."""

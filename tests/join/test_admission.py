@@ -6,9 +6,12 @@ from pathlib import Path
 
 from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Scene, a_node, states
-from winboot.admission import expected_node
+from winboot.admission import Admission, expected_node
+from winboot.cluster.base import NodeFacts, NodeWish
+from winboot.cluster.labels import CORDON, OWNED, all_of, differences
 from winboot.errors import ClusterRefused
 from winboot.events import RunStarted
+from winboot.spec import Taint
 
 SAID = RunStarted("r", "b", "u", "20348.1", "WIN-OLDNAME", 1, node_ip="10.0.1.99")
 
@@ -52,6 +55,47 @@ def test_a_cordon_of_ours_that_was_left_is_lifted(tmp_path: Path) -> None:
     scene.join()
 
     assert "uncordon" in scene.cluster.names
+
+
+def test_each_difference_has_a_key_of_its_own_whether_the_node_exists_or_not(tmp_path: Path) -> None:
+    """Code decides by `key`: the same thing has the same one, before there is a Node, when it differs and when it goes."""
+    taint = Taint("os", "windows", "NoSchedule")
+    wish = NodeWish({"pool": "windows"}, (taint,))
+    ours = '{"labels":["old","pool"],"taints":["os:NoSchedule","was:NoExecute"]}'
+    node = a_node(
+        labels={"pool": "linux", "old": "yes"},
+        taints=(Taint("os", "linux", "NoSchedule"), Taint("was", "", "NoExecute")),
+        annotations={OWNED: ours},
+    )
+
+    assert [one.key for one in all_of(wish)] == ["label:pool", "taint:os:NoSchedule"]
+    assert [one.key for one in differences(node, wish)] == [
+        "label:pool",
+        "label:old",
+        "taint:os:NoSchedule",
+        "taint:was:NoExecute",
+        f"annotation:{OWNED}",
+    ]
+
+
+def test_the_looks_of_the_controller_give_keys(tmp_path: Path) -> None:
+    """A Node that is missing, closed, not ready, or cordoned by us."""
+    shut = a_node(taints=(STARTING,))
+    late = a_node(ready=False, reason="KubeletNotReady")
+    cordoned = a_node(unschedulable=True, annotations={CORDON: "true"})
+
+    assert _keys(tmp_path, None) == ["ready"]
+    assert _keys(tmp_path, shut) == ["taint:winboot.io/starting:NoSchedule"]
+    assert _keys(tmp_path, late) == ["ready"]
+    assert _keys(tmp_path, cordoned) == ["cordon"]
+
+
+def _keys(folder: Path, node: NodeFacts | None) -> list[str]:
+    """Those of the look at startup taint and Ready."""
+    cluster, spec = FakeCluster(node), a_spec(folder)
+    admission = Admission(cluster, spec, ("startup-taint",), 1, lambda seconds: False, str, str)  # type: ignore[arg-type]
+    (done,) = admission.look(node)
+    return [one.key for one in done.differences]
 
 
 def test_a_certificate_may_have_the_address_of_the_inventory_and_no_other(tmp_path: Path) -> None:

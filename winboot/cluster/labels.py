@@ -41,34 +41,50 @@ def cordoned_by_us(facts: NodeFacts) -> bool:
 
 
 def differences(facts: NodeFacts, wish: NodeWish) -> tuple[Difference, ...]:
-    """How labels and taints differ from the wish; empty when they do not."""
+    """How labels and taints differ from the wish; empty when they do not. Keys: `label:<key>`, `taint:<key>:<effect>`
+    and `annotation:<key>`.
+    """
     mine = owned(facts)
     found = [
-        Difference(f"node label {key}", facts.labels.get(key), value)
+        Difference(f"node label {key}", facts.labels.get(key), value, key=f"label:{key}")
         for key, value in wish.labels.items()
         if facts.labels.get(key) != value
     ]
     found += [
-        Difference(f"node label {key}", facts.labels[key], None)
+        Difference(f"node label {key}", facts.labels[key], None, key=f"label:{key}")
         for key in sorted(mine.labels - wish.labels.keys())
         if key in facts.labels
     ]
     wanted = {identity(t): t for t in wish.taints}
     present = {identity(t): t for t in facts.taints}
     found += [
-        Difference(f"node taint {name}", str(present[name]) if name in present else None, str(taint))
+        _taint_difference(name, str(present[name]) if name in present else None, str(taint))
         for name, taint in wanted.items()
         if present.get(name) != taint
     ]
     found += [
-        Difference(f"node taint {name}", str(present[name]), None)
+        _taint_difference(name, str(present[name]), None)
         for name in sorted(mine.taints - wanted.keys())
         if name in present
     ]
     note = _note(wish)
     if facts.annotations.get(OWNED) != note:
-        found.append(Difference(f"node annotation {OWNED}", facts.annotations.get(OWNED), note))
+        held = facts.annotations.get(OWNED)
+        found.append(Difference(f"node annotation {OWNED}", held, note, key=f"annotation:{OWNED}"))
     return tuple(found)
+
+
+def all_of(wish: NodeWish) -> tuple[Difference, ...]:
+    """The differences of a Node that does not exist yet, with the keys they will have then."""
+    labels = [
+        Difference(f"node label {key}", None, value, key=f"label:{key}")
+        for key, value in sorted(wish.labels.items())
+    ]
+    return (*labels, *(_taint_difference(identity(taint), None, str(taint)) for taint in wish.taints))
+
+
+def _taint_difference(name: str, is_: str | None, want: str | None) -> Difference:
+    return Difference(f"node taint {name}", is_, want, key=f"taint:{name}")
 
 
 def patch(facts: NodeFacts, wish: NodeWish) -> dict[str, Any]:
