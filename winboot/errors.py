@@ -31,7 +31,6 @@
         IncompleteRun                exit 1    the script did not tell the outcome of every step once
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
       Superseded                     exit 75   another run has taken over
-      BudgetExhausted                exit 4
       ReportNotWritten               exit 74   the work is done, and its report could not be written
       Interrupted                    exit 130
       InternalError                  exit 1    a bug in winboot itself, kept to the node it happened to
@@ -237,12 +236,6 @@ class Superseded(WinbootError):
     """Another run has taken over this node."""
 
     exit_code = 75
-
-
-class BudgetExhausted(WinbootError):
-    """More nodes failed than allowed; the rest was not touched."""
-
-    exit_code = 4
 
 
 class ReportNotWritten(WinbootError):

@@ -17,11 +17,11 @@ from winboot.hints import hint_for
 
 VERSION: Final = 1
 
-StepState = Literal["ok", "would-change", "changed", "failed", "blocked", "skipped"]
+StepState = Literal["ok", "would-change", "changed", "failed", "blocked"]
 # How a value is shown that exists only on the node, after the join (Get-UnknownText in lib/difference.ps1).
 KNOWN_LATER: Final = "(known after join)"
 
-STEP_STATES: Final[tuple[StepState, ...]] = ("ok", "would-change", "changed", "failed", "blocked", "skipped")
+STEP_STATES: Final[tuple[StepState, ...]] = ("ok", "would-change", "changed", "failed", "blocked")
 
 
 @dataclass(frozen=True, slots=True)

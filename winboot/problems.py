@@ -15,7 +15,6 @@ from typing import Final
 from winboot.errors import (
     AccessDenied,
     BadEvent,
-    BudgetExhausted,
     Busy,
     CertificateNotTrusted,
     CloudError,
@@ -120,7 +119,6 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     Superseded: "Let the other run finish; `winboot plan` shows what is left.",
-    BudgetExhausted: "Fix the failed nodes first, then run the same command again.",
     ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of how the nodes are now.",
     Interrupted: "Run the same command again: it continues where it stopped.",
     InternalError: "Report it as a bug, with the node's journal.",

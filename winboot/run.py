@@ -136,7 +136,7 @@ class Pass:
     @property
     def to_change(self) -> tuple[StepDone, ...]:
         """The steps that are not as wanted."""
-        return tuple(step for step in self.steps if step.state not in ("ok", "skipped"))
+        return tuple(step for step in self.steps if step.state != "ok")
 
 
 @dataclass(slots=True)

@@ -96,7 +96,7 @@ def test_a_difference_reads_like_a_terraform_plan(difference: Difference, line: 
 def _full() -> Report:
     problem = Problem("NotReady", "no <network>", "look & see", "line 3")
     bad = StepReport("cni", "failed", 3, (Difference("f", None, "<b>"),), problem)
-    node = NodeReport("win-1", "10.0.0.1", "2022", (bad, StepReport("x", "skipped")), None, notes=("a note",))
+    node = NodeReport("win-1", "10.0.0.1", "2022", (bad, StepReport("x", "ok")), None, notes=("a note",))
     return a_report(node, a_node(failure=GONE, node="win-2"))
 
 

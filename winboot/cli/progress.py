@@ -28,7 +28,7 @@ class Quiet:
 def describe(event: Event) -> str | None:
     """An event in a few words; None for those that are not shown."""
     match event:
-        case StepDone(step=step, state=state) if state not in ("ok", "skipped", "would-change"):
+        case StepDone(step=step, state=state) if state not in ("ok", "would-change"):
             return f"{step}: {state}" + (f" ({event.problem.message})" if event.problem else "")
         case RebootWanted(steps=steps):
             return f"needs a restart for {', '.join(steps)}"

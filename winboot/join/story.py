@@ -148,9 +148,7 @@ def _admit(run: NodeRun) -> None:
     admission = _admission(run)
     if admission is None:
         return
-    undone = [
-        step.name for step in collect(run.record.steps) if step.state not in ("ok", "changed", "skipped")
-    ]
+    undone = [step.name for step in collect(run.record.steps) if step.state not in ("ok", "changed")]
     if undone:
         for blocked in admission.blocked(undone):
             run.step(blocked)

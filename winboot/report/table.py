@@ -19,7 +19,6 @@ _COLOURS = {
     "blocked": "magenta",
     "failed": "red",
     "interrupted": "red",
-    "skipped": "dim",
 }
 _FLAGS = (
     ("reboot", "reboots"),
