@@ -100,8 +100,7 @@ class Jump(Model):
 class Connection(Model):
     """How to reach one machine. `host` is the address to connect to; the inventory's `address` fills it in.
 
-    WinRM speaks HTTPS unless the port is 5985 (or `scheme` says http): then NTLM or Kerberos seal the
-    messages.
+    WinRM speaks HTTPS unless the port is 5985 (or `scheme` says http): then NTLM or Kerberos seal the messages.
     """
 
     transport: Literal["winrm", "ssh", "local"] = Field(default="winrm", description="winrm | ssh | local")
@@ -240,8 +239,7 @@ class Inventory:
 
 
 def load_inventory(path: Path) -> Inventory:
-    """The machines of a file, each with its profile; InvalidInput with every complaint where something is
-    wrong."""
+    """The machines of a file, each with its profile; InvalidInput with every complaint where something is wrong."""
     return inventory_of(path, read(path))
 
 

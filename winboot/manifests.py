@@ -1,8 +1,7 @@
 """`winboot manifests`: what the cluster needs for these nodes, as YAML to read and to apply.
 
-Nothing is sent anywhere: winboot works on nodes, and what belongs to the cluster is for its owner to apply.
-The texts are made from what the nodes of the inventory are: their builds, taints, networks and runtime
-handlers.
+Nothing is sent anywhere: winboot works on nodes, and what belongs to the cluster is for its owner to apply. The texts
+are made from what the nodes of the inventory are: their builds, taints, networks and runtime handlers.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class Roster:
     def judge(self, request: Request) -> tuple[str, ...] | None:
         """Why a request must not be approved: see `winboot.cluster.requests.Judge`.
 
-        A client certificate is asked for with a bootstrap token that this command knows nothing of: those are the
-        controller-manager's.
+        A client certificate is asked for with a bootstrap token that this command knows nothing of: those
+        are the controller-manager's.
         """
         node = self.node(request)
         return None if node is None or request.kind == "client" else problems(request, node)

@@ -30,8 +30,7 @@ def profile_schema() -> Json:
 
 
 def inventory_schema() -> Json:
-    """The JSON Schema of an inventory: sections of the profile at three places, none of them required
-    there."""
+    """The JSON Schema of an inventory: sections of the profile at three places, none of them required there."""
     profile, host = Profile.model_json_schema(), HostKeys.model_json_schema()
     definitions = {**profile["$defs"], **host["$defs"]}
     for definition in definitions.values():

@@ -64,8 +64,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """One thing that is wrong (or worth knowing): where, what, what was expected, and the likely
-    intention."""
+    """One thing that is wrong (or worth knowing): where, what, what was expected, and the likely intention."""
 
     place: Place | None
     path: str
@@ -236,8 +235,7 @@ def compose(text: str, file: str) -> Table:
 
 
 def merge(low: Node, high: Node) -> Node:
-    """`high` over `low`: maps merge key by key, everything else replaces. A null of `high` stays, so that it
-    removes."""
+    """`high` over `low`: maps merge key by key, everything else replaces. A null of `high` stays, so that it removes."""
     if not (isinstance(low, Table) and isinstance(high, Table)):
         return high
     entries = dict(low.entries)
@@ -283,8 +281,7 @@ def raw(node: Node) -> Any:
 
 
 def typed(value: Any) -> Any:
-    """`Text` as YAML 1.2 understands it: numbers and booleans where they were written plain. For open
-    maps."""
+    """`Text` as YAML 1.2 understands it: numbers and booleans where they were written plain. For open maps."""
     if isinstance(value, dict):
         return {str(key): typed(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -4,8 +4,8 @@ Where `WINBOOT_LAB_CONSOLE` names the address (host:port) of a console that a ru
 lab's machine; else on a bare machine of its own that is gone afterwards. Such a machine has a copy of the folder that
 `WINBOOT_LAB_FOLDER` names (default: the folder of the script after -File): scripts and JSON, nothing hidden.
 
-It is what `transport: local` starts in a rehearsal, and what a real sshd starts: as a forced command it takes the words of
-SSH_ORIGINAL_COMMAND.
+It is what `transport: local` starts in a rehearsal, and what a real sshd starts: as a forced command it takes the
+words of SSH_ORIGINAL_COMMAND.
 """
 
 from __future__ import annotations

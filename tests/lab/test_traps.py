@@ -1,8 +1,7 @@
 """The fifteen traps of a Windows node: a join whose script falls into one fails as it does on a real node.
 
-One thing is falsified in the script that runs, so that winboot believes in it and only the node itself can tell: the
-words of the last column are those of containerd, kubelet, kube-proxy, flanneld, HNS or Windows, or what became of the
-machine.
+One thing is falsified in the script that runs, so that winboot believes in it and only the node itself can tell: the words
+of the last column are those of containerd, kubelet, kube-proxy, flanneld, HNS or Windows, or what became of the machine.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_without_its_network_it_is_not_started_and_the_step_says_whose_that_is(n
     problem = node.change(STEP).problem(STEP)
 
     assert problem.id == "NoHnsNetwork"
-    assert problem.message == "there is no HNS network cbr0, which kube-proxy shall serve"
+    assert problem.message == "there is no HNS network cbr0, which kube-proxy is to serve"
     assert "network solution" in problem.hint
 
 

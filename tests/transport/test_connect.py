@@ -1,6 +1,4 @@
-"""From what an inventory says to a transport: which endpoint, which login, whom to trust, when secrets are
-read.
-"""
+"""From what an inventory says to a transport: which endpoint, which login, whom to trust, when secrets are read."""
 
 from __future__ import annotations
 

@@ -39,9 +39,7 @@ def patient():
 
 @pytest.mark.parametrize("mode", COLD, ids=lambda mode: mode.name)
 def test_a_cold_run_costs_the_floor(farm, mode, patient):
-    """Login, opening, one pipeline, end: 8 requests sealed, 7 with NTLM over TLS, 6 with Basic; one
-    connection.
-    """
+    """Login, opening, one pipeline, end: 8 requests sealed, 7 with NTLM over TLS, 6 with Basic; one connection."""
     machine = node(farm, says("nothing to do"), **patient)
 
     with transport(farm, machine, mode) as wire:

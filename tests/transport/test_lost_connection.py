@@ -100,9 +100,7 @@ def test_a_script_in_several_messages_never_runs_twice(farm, cut):
 
 
 def test_a_restart_in_the_middle_is_a_lost_connection(farm, mode):
-    """The shell dies with the machine, so nobody knows how far the script came; it is not run again by
-    itself.
-    """
+    """The shell dies with the machine, so nobody knows how far the script came; it is not run again by itself."""
     restarted = threading.Event()
 
     def play(script, parameters, emit, cancelled):

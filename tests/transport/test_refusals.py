@@ -1,6 +1,4 @@
-"""Machines that say no, or that are not who they should be: each by its own error, before anything is given
-away.
-"""
+"""Machines that say no, or that are not who they should be: each by its own error, before anything is given away."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ ONCE = dataclasses.replace(FAST, open=0)
 
 
 def fails(wire: PsrpTransport, kind: type[TransportError]) -> TransportError:
-    """Run anything and give the error, which must be exactly of this kind and name the machine and a next
-    step.
-    """
+    """Run anything and give the error, which must be exactly of this kind and name the machine and a next step."""
     with wire, pytest.raises(TransportError) as caught:
         list(wire.run("anything", {}, {}))
     assert type(caught.value) is kind, caught.value

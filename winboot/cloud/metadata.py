@@ -81,8 +81,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """Something that Azure will do to machines. `not_before` is None once it has started; `machines` are names as in
-    `ResourceId.machine_name`."""
+    """Something that Azure will do to machines. `not_before` is None once it has started; `machines` are names
+    as in `ResourceId.machine_name`.
+    """
 
     id: str
     kind: str

@@ -74,8 +74,7 @@ class Compat:
         return version.minor if minor_key(version.minor) <= minor_key(self.newest) else self.newest
 
     def minor(self, version: Version) -> Facts:
-        """What is known about the version's minor; for one newer than the data, what is known of the
-        newest."""
+        """What is known about the version's minor; for one newer than the data, what is known of the newest."""
         known: Mapping[str, Facts] = self.section("minors")
         line = self.line(version)
         return known[line if line in known else self.floor]

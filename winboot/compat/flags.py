@@ -1,5 +1,4 @@
-"""Flags, configuration fields and feature gates of kubelet and kube-proxy: does this version take them on
-Windows?"""
+"""Flags, configuration fields and feature gates of kubelet and kube-proxy: does this version take them on Windows?"""
 
 from __future__ import annotations
 
@@ -168,8 +167,7 @@ def check_gate(
 
 @dataclass(slots=True)
 class Moved:
-    """Flags sorted into what the configuration file can say (`fields`, nested) and what stays on the command
-    line."""
+    """Flags sorted into what the configuration file can say (`fields`, nested) and what stays on the command line."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)

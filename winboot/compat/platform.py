@@ -21,8 +21,7 @@ _OLD_PAUSE: Final = re.compile(r"[012]\.\d+(\.\d+)?|3\.0")
 
 @dataclass(frozen=True, slots=True)
 class UpdateNeed:
-    """A Windows build needs at least this revision (the fourth part of its version) for something the profile
-    wants."""
+    """A Windows build needs at least this revision (the fourth part of its version) for something the profile wants."""
 
     build: int
     revision: int
@@ -65,8 +64,7 @@ def check_kubernetes(
 
 
 def check_build(compat: Compat, version: Version, build: int) -> list[Finding]:
-    """May a machine of this Windows build be a node of this version? Also patches that are bad on this build
-    alone."""
+    """May a machine of this Windows build be a node of this version? Also patches that are bad on this build alone."""
     findings = [finding for finding in [_build_support(compat, version, build)] if finding]
     for patch in compat.section("bad_patches"):
         if build in patch.get("builds", ()):
@@ -187,8 +185,7 @@ def _builds_of(compat: Compat, repository: str, tag: str) -> list[int] | None:
 
 
 def check_feature(compat: Compat, feature: str, version: Version, build: int) -> list[Finding]:
-    """Can this build and version do it (`dsr`, `overlay`, `dual-stack`, …)? Needed updates come from
-    `updates_needed`."""
+    """Can this build and version do it (`dsr`, `overlay`, `dual-stack`, …)? Needed updates come from `updates_needed`."""
     entry: Facts = compat.section("features")[feature]
     about, source = entry["name"], compat.source(entry["source"])
     added = entry.get("added_by_build", {}).get(str(build), entry["added"])
@@ -255,8 +252,7 @@ def has_stable_abi(compat: Compat, containerd: Version) -> bool:
 
 
 def uses_bin_dirs(compat: Compat, containerd: Version) -> bool:
-    """Is the CNI program folder a list (`bin_dirs`, from 2.1) rather than `bin_dir`? Both together are an
-    error."""
+    """Is the CNI program folder a list (`bin_dirs`, from 2.1) rather than `bin_dir`? Both together are an error."""
     entry = compat.section("containerd").get(containerd.minor)
     return containerd.at_least("2.1") if entry is None else bool(entry.get("bin_dirs"))
 

@@ -74,8 +74,7 @@ class Owners:
 
 @dataclass(frozen=True, slots=True)
 class PortRule:
-    """One opening in the firewall. `ports` is `10250` or a range `30000-32767`; `id` is the rule's stable
-    name."""
+    """One opening in the firewall. `ports` is `10250` or a range `30000-32767`; `id` is the rule's stable name."""
 
     id: str
     ports: str

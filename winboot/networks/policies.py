@@ -1,8 +1,7 @@
 """The HNS endpoint policies that several solutions write, in the schema of HNS version 2.
 
-containerd hands a namespace to the plugins that only this schema knows: `apiVersion: 2` and `Type` with
-`Settings`. The older form (`ExceptionList`, `ROUTE`) is read by plugins of the Docker days, by Azure's and by
-Calico's.
+containerd hands a namespace to the plugins that only this schema knows: `apiVersion: 2` and `Type` with `Settings`.
+The older form (`ExceptionList`, `ROUTE`) is read by plugins of the Docker days, by Azure's and by Calico's.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ def _ipv4(cidrs: Sequence[str]) -> list[str]:
 
 
 def overlay_policies(choices: Choices) -> list[Data]:
-    """What a pod on an overlay needs; its node is not among the exceptions, for an overlay cannot reach it
-    anyway."""
+    """What a pod on an overlay needs; its node is not among the exceptions, for an overlay cannot reach it anyway."""
     return [
         outbound_nat(choices.nat_exceptions(OVERLAY_EXCEPTIONS)),
         *(encapsulated_route(cidr) for cidr in choices.service_cidrs),

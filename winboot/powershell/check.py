@@ -16,7 +16,7 @@ findings with a place and with what to write instead; an empty tuple means all i
 | FileEncoding, FileRedirection | writing a file in an encoding that was not chosen |
 | InvokeExpression, PlainTextSecret | code or secrets made of text |
 | UnapprovedVerb, FunctionName | names of functions |
-| MarkerMisplaced | `{{ }}` where no expression may stand |
+| MarkerMisplaced | `{{ }}` where no expression is allowed |
 """
 
 from __future__ import annotations
@@ -474,7 +474,7 @@ _MARK: Final = "\ue000"
 
 
 def check_template(text: str, *, origin: str) -> tuple[Finding, ...]:
-    """Check that each `{{ }}` of a template stands where an expression may stand.
+    """Check that each `{{ }}` of a template is where an expression is allowed.
 
     Each is replaced by a literal of the same length, so places in findings are those of the template. Of an
     `{% if %}` all branches are taken together if that parses, else each in turn.
@@ -563,13 +563,13 @@ def _check_markers(text: str, origin: str) -> Iterator[Finding]:
     for match in re.finditer(f"'[{_MARK}\r\n]*{_MARK}[{_MARK}\r\n]*'", text):
         if match.start() not in standing:
             line, column = tree.extent.source.position(match.start())
-            message = "{{ }} stands where no expression may stand"
+            message = "{{ }} where no expression is allowed"
             instead = "it in a separate statement, and the variable here"
             yield Finding("MarkerMisplaced", message, line, column, instead, origin)
 
 
 def _standing(node: Node) -> Iterator[int]:
-    """Where markers stand as expressions.
+    """Where markers are expressions.
 
     Inside a double-quoted text not even `$( )` is a place for one: a quote or a parenthesis in the value would
     be counted before the code is read. And `Get-Item {{ name }}.txt` would ask the value for a property.

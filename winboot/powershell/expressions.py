@@ -88,7 +88,7 @@ class ExpressionParser(Scanner):
         self.noted: list[Node] = []
         """Nodes that `semantics` looks at when all is read."""
         self.permitted: set[Variable] = set()
-        """Splatted variables that stand where they may."""
+        """Splatted variables that are where they may be."""
 
     # -- what the statement half gives -----------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class ExpressionParser(Scanner):
         return ArrayLiteral(self.extent(first.extent.start, elements[-1].extent.end), tuple(elements))
 
     def unary(self, comma: bool) -> Expression | None:
-        """An operand: a value with what stands before it (operators, casts) and `++` or `--` behind it."""
+        """An operand: a value with what precedes it (operators, casts) and `++` or `--` behind it."""
         kind = self.peek(OPERAND)
         if kind == "[":
             expression = self._cast_or_type(comma)
@@ -466,7 +466,7 @@ class ExpressionParser(Scanner):
                 expression = self._member(expression, operator, mode)
 
     def _member_operator(self, mode: int, bracket: bool = True) -> Literal[".", "::", "["] | None:
-        """Step over `.`, `::` or `[` glued to the value (block comments may stand between)."""
+        """Step over `.`, `::` or `[` glued to the value (block comments may come between)."""
         text = self.text
         at = self.pos
         while text.startswith("<#", at):

@@ -20,7 +20,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def literal(value: object) -> str:
-    """Write plain data as a PowerShell expression that can stand as an argument as well as in an expression.
+    """Write plain data as a PowerShell expression that is valid as an argument as well as in an expression.
 
     Takes None, bool, int, float, str, list or tuple (an array), a mapping with text keys (a hash table; an
     ordered one for an OrderedDict), nested as deep as need be. Raises TypeError for every other type and

@@ -1,7 +1,6 @@
 """What the parser says: PowerShell's error ids and their English wording (`%s` is where an argument goes).
 
-The last group is ours: syntax that newer PowerShells have and Windows PowerShell 5.1 has not, refused by
-name.
+The last group is ours: syntax that newer PowerShells have and Windows PowerShell 5.1 has not, refused by name.
 """
 
 from __future__ import annotations

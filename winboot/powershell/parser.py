@@ -57,7 +57,7 @@ from winboot.powershell.syntax import (
 )
 from winboot.powershell.tokens import COMMAND, EXPRESSION, NEWER_NUMBER
 
-# Where an argument stands decides what a word may be.
+# The position of an argument decides what a word may be.
 _NAME: Final = "name"
 _CALLED: Final = "called"  # after & or .
 _ARGUMENT: Final = "argument"
@@ -114,7 +114,7 @@ class Parser(ExpressionParser):
     # -- script blocks ---------------------------------------------------------------------------------
 
     def script_block(self, opened_at: int | None, is_filter: bool) -> ScriptBlock:
-        """A script (`opened_at` is None) or what stands between braces; the opening one was stepped over."""
+        """A script (`opened_at` is None) or what is between braces; the opening one was stepped over."""
         start = 0 if opened_at is None else opened_at
         self.skip_newlines()
         using = self._using_statements() if opened_at is None else ()

@@ -1,8 +1,7 @@
 """What can be said only about a finished tree: targets of assignments, doubled keys, catch clauses in vain.
 
-These are complaints of PowerShell's own parser; `winboot.powershell.check` has the stricter ones of our
-taste. The parser hands over the nodes in question as it makes them, so nothing has to be walked to find
-them.
+These are complaints of PowerShell's own parser; `winboot.powershell.check` has the stricter ones of our taste. The
+parser hands over the nodes in question as it makes them, so nothing has to be walked to find them.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _CONSTANT_VARIABLES: Final = frozenset(["true", "false", "null"])
 def check(nodes: Iterable[Node], permitted: set[Variable], report: Report) -> None:
     """Complain about the nodes the parser has noted, in the order of the text.
 
-    `permitted` are the splatted variables that stand as arguments of a command.
+    `permitted` are the splatted variables that are arguments of a command.
     """
     for node in sorted(nodes, key=lambda node: node.extent.start):
         match node:
@@ -386,7 +385,7 @@ _NOT_IN_DATA: Final[dict[type[Node], str]] = {
 
 
 def _check_data(node: Data, report: Report) -> None:
-    """Only constants, allowed commands and plain operators may stand in a data section."""
+    """Only constants, allowed commands and plain operators are allowed in a data section."""
     allowed = {"convertfrom-stringdata"}
     allowed |= {command.value.lower() for command in node.commands if isinstance(command, StringConstant)}
     for inner in walk(node.body):

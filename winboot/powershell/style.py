@@ -126,7 +126,7 @@ def _is_read(parameter: Parameter, function: FunctionDefinition) -> bool:
 
 
 def _positional(call: Command, library: Switches) -> list[Expression]:
-    """The arguments that no name stands before.
+    """The arguments without a name before them.
 
     Which parameters of a cmdlet are switches is not known here: what follows one of them counts as its value.
     """

@@ -18,8 +18,7 @@ parser.
       ScriptBlockExpression, Hashtable, StringConstant, ExpandableString, Constant, Variable, Member,
       InvokeMember, Index, TypeExpression
 
-`walk(node)` yields a node and everything below it; `dump(node)` shows a tree as nested tuples, without
-places.
+`walk(node)` yields a node and everything below it; `dump(node)` shows a tree as nested tuples, without places.
 """
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ class Attribute(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatementBlock(Node):
-    """The statements between `{` and `}` of a statement, or inside `$( )` and `@( )`. Traps stand apart."""
+    """The statements between `{` and `}` of a statement, or inside `$( )` and `@( )`. Traps are kept apart."""
 
     statements: tuple[Statement, ...]
     traps: tuple[Trap, ...] = ()
@@ -224,8 +223,7 @@ class StatementBlock(Node):
 class NamedBlock(Node):
     """The statements of one phase of a script block.
 
-    `kind` is 'begin', 'process', 'end' or 'dynamicparam'. `unnamed` is true when the script wrote no block
-    name.
+    `kind` is 'begin', 'process', 'end' or 'dynamicparam'. `unnamed` is true when the script wrote no block name.
     """
 
     kind: Literal["begin", "process", "end", "dynamicparam"]
@@ -285,7 +283,7 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptBlock(Node):
-    """A script, a function's body, or what stands in `{ … }`.
+    """A script, a function's body, or what is inside `{ … }`.
 
     Without block names everything is in `end` (in `process` for a filter), with `unnamed` set. A block that
     was not written is None; `end` of an empty script block is a NamedBlock without statements.
@@ -308,7 +306,7 @@ class ScriptBlock(Node):
 class FunctionDefinition(Statement):
     """`function Name(…) { … }` and `filter`.
 
-    `parameters` is None unless they stand in parentheses after the name.
+    `parameters` is None unless they are in parentheses after the name.
     """
 
     kind: Literal["function", "filter", "workflow"]
@@ -410,7 +408,7 @@ class Try(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trap(Statement):
-    """`trap [Type] { … }`; it stands in the `traps` of its block, wherever it was written there."""
+    """`trap [Type] { … }`; it is in the `traps` of its block, wherever it was written there."""
 
     type: TypeConstraint | None
     body: StatementBlock
@@ -530,8 +528,7 @@ class Command(Statement):
 class Redirection(Node):
     """`2> file`, `*>> file`, `2>&1`.
 
-    `stream` is the number of the stream, 0 for all (`*`). A merge has `merge_into` (always 1) and no
-    `target`.
+    `stream` is the number of the stream, 0 for all (`*`). A merge has `merge_into` (always 1) and no `target`.
     """
 
     stream: int
@@ -662,7 +659,7 @@ class Constant(Expression):
 class Variable(Expression):
     """`$name`, `$scope:name`, `$drive:name`, `${any name}`, `@name` (`splatted`).
 
-    `path` is what stands behind the sigil, braces and escapes resolved. `scope` is 'global', 'local',
+    `path` is what follows the sigil, braces and escapes resolved. `scope` is 'global', 'local',
     'script', 'private' or 'using' (lower case) or None; `drive` is any other qualifier as written (`env`,
     `function`, `variable`) or None; `name` is the rest.
     """

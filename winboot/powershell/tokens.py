@@ -422,7 +422,7 @@ class Scanner:
     # -- strings ---------------------------------------------------------------------------------------
 
     def _escape(self, at: int) -> tuple[str, int]:
-        """What a backtick at `at` stands for, and where the text goes on."""
+        """What a backtick at `at` stands for, and where the text continues."""
         char = self.text[at + 1] if at < self.size else END
         if char == END:
             return "`", at + 1
@@ -479,7 +479,7 @@ class Scanner:
         return expandable
 
     def _double_quoted(self, start: int) -> tuple[list[Piece], int]:
-        """The pieces of a text whose opening quote stands before `start`, and where it ends."""
+        """The pieces of a text whose opening quote is before `start`, and where it ends."""
         text = self.text
         pieces: list[Piece] = []
         at = start
@@ -626,7 +626,7 @@ class Scanner:
                 at += 1
 
     def _bad_here_string(self, start: int, at: int, quote: str) -> str:
-        """Something stands behind the header: give up on this line, as PowerShell does."""
+        """Something follows the header: give up on this line, as PowerShell does."""
         self.value = ""
         if at >= self.size:
             self.report("TerminatorExpectedAtEndOfString", start, quote + "@")

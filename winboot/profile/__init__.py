@@ -73,8 +73,7 @@ def check_profile(path: Path) -> list[Complaint]:
 
 
 def profile_from(node: Table, name: str) -> tuple[Profile | None, list[Complaint]]:
-    """A profile made of (merged) nodes, and all complaints. None where an error makes it unusable as a
-    whole."""
+    """A profile made of (merged) nodes, and all complaints. None where an error makes it unusable as a whole."""
     profile, complaints = build(Profile, node)
     facts, unreadable = _facts(node)
     complaints = in_order([*complaints, *unreadable, *all_complaints(_draft(node, profile, facts))])
@@ -98,8 +97,7 @@ def refuse(profile: Profile | None, complaints: list[Complaint], what: str) -> P
 
 
 def _facts(node: Table) -> tuple[Compat, list[Complaint]]:
-    """The compatibility facts with the profile's overlay; without it, and a complaint, where it cannot be
-    used."""
+    """The compatibility facts with the profile's overlay; without it, and a complaint, where it cannot be used."""
     written = child(node, "kubernetes")
     kubernetes = build(sections.Kubernetes, written[1])[0] if written else None
     if kubernetes is None or kubernetes.overlay is None:

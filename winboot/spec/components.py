@@ -35,8 +35,7 @@ def kubelet_config(
     *,
     provider_id: str | None = None,
 ) -> dict[str, Data]:
-    """The whole KubeletConfiguration: winboot's, without fields this version lacks, and the user's over
-    it."""
+    """The whole KubeletConfiguration: winboot's, without fields this version lacks, and the user's over it."""
     version = profile.kubernetes.version
     own: dict[str, Any] = {
         "authentication": {
@@ -142,8 +141,7 @@ def kube_proxy_arguments(profile: Profile, facts: Compat, manager: Manager, path
 
 
 def wants_dsr(profile: Profile, build: int) -> bool:
-    """Direct server return: as the profile says; auto takes it where version and build bring it by
-    themselves."""
+    """Direct server return: as the profile says; auto takes it where version and build bring it by themselves."""
     if profile.kube_proxy.dsr != "auto":
         return profile.kube_proxy.dsr == "on"
     return profile.kubernetes.version.at_least("1.33") and build >= 20348

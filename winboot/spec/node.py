@@ -232,8 +232,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class NodeObjectSpec:
-    """The Node object: its name, labels and taints (the startup taint is not among them: it is
-    STARTUP_TAINT)."""
+    """The Node object: its name, labels and taints (the startup taint is not among them: it is STARTUP_TAINT)."""
 
     name: str
     labels: Mapping[str, str]

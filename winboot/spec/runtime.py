@@ -132,8 +132,7 @@ def _folder(host: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A TOML string without escapes, in which backslashes stay; with escapes where it holds a quotation
-    mark."""
+    """A TOML string without escapes, in which backslashes stay; with escapes where it holds a quotation mark."""
     if "'" not in text:
         return f"'{text}'"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -22,9 +22,7 @@ _Login: Any = _Untyped
 
 
 class EagerLogin(_Login):  # type: ignore[misc]
-    """pypsrp's login, one request shorter. Falls back to pypsrp's way where the machine does not take the
-    token.
-    """
+    """pypsrp's login, one request shorter. Falls back to pypsrp's way where the machine does not take the token."""
 
     _pending: Any = None
 

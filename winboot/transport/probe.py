@@ -52,9 +52,7 @@ ConvertTo-Json -InputObject $answer -Compress
 
 
 def visible_from_outside(endpoint: Endpoint, name: str) -> Outside:
-    """Which logins the endpoint offers and which certificate it shows, trusted or not. Nothing secret is
-    sent.
-    """
+    """Which logins the endpoint offers and which certificate it shows, trusted or not. Nothing secret is sent."""
     try:
         return _ask(endpoint)
     except LIBRARY_ERRORS as error:

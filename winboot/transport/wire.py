@@ -3,13 +3,13 @@
 All that touches the private parts of pypsrp 0.9 and requests is here and in `psrp`; the version is pinned.
 What changes:
 
-- A message sealed for one connection is never sent on another: pypsrp would, and WinRM would answer 400 for
-  ever.
+- A message sealed for one connection is never sent on another: pypsrp would, and WinRM would answer 400 each
+  time.
 - A request that was certainly not sent is sent again on a new connection. One that may have been handled is
   repeated only if the caller said that repeating is safe: a Receive, whose MessageID makes the machine repeat
   its answer.
-- TLS trusts exactly the given CA or the pinned certificate, on every new connection; the environment has no
-  say.
+- TLS trusts exactly the given CA or the pinned certificate, on every new connection; environment variables
+  change nothing.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def quieten() -> None:
 
 
 class Wire(_TransportHTTP):
-    """The HTTP side of one WSMan connection. `patience` is how long a request that was not sent is tried
-    again.
-    """
+    """The HTTP side of one WSMan connection. `patience` is how long a request that was not sent is tried again."""
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         sealed = endpoint.tls is None and endpoint.auth != "basic"

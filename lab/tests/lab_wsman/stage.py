@@ -87,9 +87,7 @@ MODES = (NTLM, NEGOTIATE, BASIC, NTLM_CA, NEGOTIATE_PINNED, BASIC_CA)
 
 
 def settings(**changes: object) -> Settings:
-    """An endpoint that takes every mode, and waits long for output to be complete so that requests can be
-    counted.
-    """
+    """An endpoint that takes every mode, and waits long for output to be complete so that requests can be counted."""
     given = {"users": {USER: PASSWORD}, "https_port": 0, "basic": True, "allow_unencrypted": True, **changes}
     return Settings(**given)
 

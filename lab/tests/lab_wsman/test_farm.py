@@ -23,9 +23,7 @@ def descriptors() -> int:
 
 
 def test_nothing_is_left_when_a_farm_ends():
-    """Threads, sockets and files, after work in every mode, a script that still runs and a client that still
-    waits.
-    """
+    """Threads, sockets and files, after work in every mode, a script that still runs and a client that still waits."""
     threads_before, files_before = threading.active_count(), descriptors()
     with Farm() as farm:
         folder = farm.folder

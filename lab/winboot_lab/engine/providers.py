@@ -1,7 +1,7 @@
 """Paths of all providers: what exists, what is inside, and which items a pattern means.
 
-A provider answers for one kind of place; `resolve` turns the paths a cmdlet was given into places and reports those that are
-missing.
+A provider answers for one kind of place; `resolve` turns the paths a cmdlet was given into places and reports those
+that are missing.
 """
 
 from __future__ import annotations

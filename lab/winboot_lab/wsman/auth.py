@@ -50,9 +50,7 @@ class LoginExpired(Exception):
 
 
 class Accounts:
-    """The accounts of one machine. Names compare without case; `.\\name` and `COMPUTER\\name` are local
-    names.
-    """
+    """The accounts of one machine. Names compare without case; `.\\name` and `COMPUTER\\name` are local names."""
 
     def __init__(
         self, file: Path, computer_name: str, passwords: Mapping[str, str], keytab: Path | None = None

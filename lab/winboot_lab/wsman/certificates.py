@@ -54,9 +54,7 @@ class Authority:
         self.pem = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
     def issue(self, names: Sequence[str], *, valid: timedelta = _LIFE) -> ServerCertificate:
-        """A certificate for `names` (host names or addresses); a negative `valid` gives one that has run
-        out.
-        """
+        """A certificate for `names` (host names or addresses); a negative `valid` gives one that has run out."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
         builder = _builder(subject, self._name, key.public_key(), valid)

@@ -62,9 +62,7 @@ class Settings:
 
 @dataclass(slots=True)
 class Seen:
-    """One request that came in. `action` stays empty for those that only log in; `status` None was never
-    answered.
-    """
+    """One request that came in. `action` stays empty for those that only log in; `status` None was never answered."""
 
     number: int
     connection: int
@@ -93,9 +91,7 @@ class _Held:
 
 
 class Endpoint:
-    """One machine's WinRM service. Its coroutines belong to the farm's loop; `Farm` wraps them for other
-    threads.
-    """
+    """One machine's WinRM service. Its coroutines belong to the farm's loop; `Farm` wraps them for other threads."""
 
     def __init__(
         self,

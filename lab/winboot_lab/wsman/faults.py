@@ -89,9 +89,7 @@ class Faults:
             self._by_number[number] = misfortune
 
     def on(self, action: str, misfortune: Misfortune, *, times: int = 1, skip: int = 0) -> None:
-        """Let this happen to the next `times` requests of this action (`Create`, `Receive`, …), after `skip`
-        more.
-        """
+        """Let this happen to the next `times` requests of this action (`Create`, `Receive`, …), after `skip` more."""
         with self._lock:
             self._by_action.append(_Plan(action, misfortune, times, skip))
 

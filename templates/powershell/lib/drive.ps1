@@ -163,7 +163,7 @@ function Assert-Dependency {
     if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
         Stop-Step -Id 'NeedsStep' -Message "it builds on a step that did not succeed: $names"
     }
-    Stop-Step -Id 'PendingReboot' -Message "it goes on after the restart of the machine; it builds on $names"
+    Stop-Step -Id 'PendingReboot' -Message "it continues after the restart of the machine; it builds on $names"
 }
 
 function Get-ChangeResult {

@@ -2,7 +2,7 @@ function Assert-Network {
     # Stops the step where HNS does not have exactly one network of that name.
     param([string]$Name)
     if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
-    Stop-Step -Id 'NoHnsNetwork' -Message "there is no HNS network $Name, which kube-proxy shall serve"
+    Stop-Step -Id 'NoHnsNetwork' -Message "there is no HNS network $Name, which kube-proxy is to serve"
 }
 
 function Read-HttpStatus {
