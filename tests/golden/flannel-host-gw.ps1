@@ -544,7 +544,7 @@ function Assert-Dependency {
     if (@($unmet | Where-Object { $script:Run.Unmet[$_] -ne 'PendingReboot' }).Count -gt 0) {
         Stop-Step -Id 'NeedsStep' -Message "it builds on a step that did not succeed: $names"
     }
-    Stop-Step -Id 'PendingReboot' -Message "it goes on after the restart of the machine; it builds on $names"
+    Stop-Step -Id 'PendingReboot' -Message "it continues after the restart of the machine; it builds on $names"
 }
 
 function Receive-Said {
@@ -2879,7 +2879,7 @@ function Assert-Network {
     # Stops the step where HNS does not have exactly one network of that name.
     param([string]$Name)
     if (@(Get-HnsObject -Kind networks -Name $Name).Count -eq 1) { return }
-    Stop-Step -Id 'NoHnsNetwork' -Message "there is no HNS network $Name, which kube-proxy shall serve"
+    Stop-Step -Id 'NoHnsNetwork' -Message "there is no HNS network $Name, which kube-proxy is to serve"
 }
 
 function Read-HttpStatus {
