@@ -364,7 +364,7 @@ def main(arguments: list[str]) -> None:
         tempfile.TemporaryDirectory() as folder,
         mock.patch("winboot.fleet.each", in_this_thread),
         # Nothing here is outside the lab, so its time waits for a busy task however slow this computer is.
-        mock.patch("winboot_lab.windows.machine.PATIENCE", 60.0),
+        mock.patch("winboot_lab.windows.clock.PATIENCE", 60.0),
     ):
         releases = BY_NAME[solution].releases
         release = "2019" if "2019" in releases else releases[0]

@@ -18,7 +18,7 @@ from winboot.hints import HINTS
 @pytest.fixture(autouse=True)
 def time_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here is outside the lab: on a slow computer, too, its time waits for a task that is at work."""
-    monkeypatch.setattr("winboot_lab.windows.machine.PATIENCE", 60.0)
+    monkeypatch.setattr("winboot_lab.windows.clock.PATIENCE", 60.0)
 
 
 def carrier(site: Site, ip: str = NODE) -> Adapter:
