@@ -209,6 +209,18 @@ BAD: list[tuple[str, str, str]] = [
         "IPv4 alone",
     ),
     (
+        "network: {cni: azure}\nartifacts: {azure_cni: 1.6.18}\n"
+        + _cluster(pod_cidr="§[10.244.0.0/16, 'fd00::/56']", service_cidr="[10.96.0.0/12, 'fd01::/112']"),
+        "error",
+        "azure carries IPv4 alone",
+    ),
+    (
+        "network: {cni: azure, mode: tunnel}\nartifacts: {azure_cni: 1.6.18}\n"
+        + _cluster(pod_cidr="§[10.244.0.0/16, 'fd00::/56']", service_cidr="[10.96.0.0/12, 'fd01::/112']"),
+        "error",
+        "azure-tunnel carries IPv4 alone",
+    ),
+    (
         _cluster(pod_cidr="§[10.1.0.0/16, 10.2.0.0/16]"),
         "error",
         "one family",

@@ -10,7 +10,7 @@ import yaml
 from winboot_lab.programs import hcn
 from winboot_lab.windows.network import Adapter, Route
 
-from tests.lab.server_room import DNS, NODE, ROOMS, SECOND, Room, Watch, reached
+from tests.lab.server_room import DNS, NODE, ROOMS, SECOND, Addressing, Room, Watch, reached
 from tests.lab.site import Site, differences, only, problems
 from winboot.hints import HINTS
 
@@ -169,10 +169,20 @@ def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named
     assert reached(site) >= before - {"172.20.0.5"}, "what somebody's own bridge took is theirs"
 
 
-@pytest.mark.parametrize("solution", ["flannel-host-gw", "flannel-vxlan", "calico"])
-def test_a_route_that_somebody_set_outlives_restarts(solution: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("solution", "addressing"),
+    [
+        ("flannel-host-gw", "static"),
+        ("flannel-vxlan", "static"),
+        ("flannel-vxlan", "dhcp"),
+        ("calico", "static"),
+    ],
+)
+def test_a_route_that_somebody_set_outlives_restarts(
+    solution: str, addressing: Addressing, tmp_path: Path
+) -> None:
     """flannel's overlay ends with the boot, and what was on the interface of its switch with it."""
-    site = Room(solution, 1, "static", 1, "2019").site(tmp_path)
+    site = Room(solution, 1, addressing, 1, "2019").site(tmp_path)
     network = site.machine.network
     network.add_route(Route("10.99.0.0/16", "10.0.0.254", carrier(site).index))
     assert problems(site.join()) == []
@@ -187,6 +197,34 @@ def test_a_route_that_somebody_set_outlives_restarts(solution: str, tmp_path: Pa
             True,
             carrier(site).index,
         )
+    assert differences(site.join()) == {}
+
+
+@pytest.mark.parametrize("solution", ["flannel-vxlan", "win-bridge"])
+def test_routes_that_somebody_changes_on_a_node_are_as_the_last_run_saw_them(
+    solution: str, tmp_path: Path
+) -> None:
+    """One is removed and one added after a join: the next join takes note, once, and a restart keeps to it."""
+    site = Room(solution, 1, "static", 1, "2019").site(tmp_path)
+    network = site.machine.network
+    network.add_route(Route("10.98.0.0/16", "10.0.0.254", carrier(site).index))
+    assert problems(site.join()) == []
+    site.settle(300)
+    (gone,) = [one for one in network.routes if one.prefix == "10.98.0.0/16"]
+    network.remove_route(gone)
+    network.add_route(Route("10.99.0.0/16", "10.0.0.254", carrier(site).index))
+
+    assert differences(site.join()) == {
+        "postboot-task": [f"record of the network settings: {carrier(site).name}"]
+    }
+    assert differences(site.join()) == {}
+    site.machine.reboot()
+    site.settle(600)
+
+    assert [one.prefix for one in network.routes if one.prefix in (gone.prefix, "10.99.0.0/16")] == [
+        "10.99.0.0/16"
+    ]
+    assert differences(site.join()) == {}
 
 
 @pytest.mark.parametrize("solution", ["flannel-host-gw", "flannel-vxlan"])

@@ -306,3 +306,73 @@ def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
     bench.machine.settle(30)
 
     assert bench.machine.tasks.find("detached-pod-network-1234", "\\winboot\\") is None
+
+
+def keep(bench: Bench, prefix: str, hop: str = "10.0.0.254", store: str = "") -> None:
+    """Somebody sets a route on the adapter; for good, but for one of the active store."""
+    uplink = bench.machine.network.management()
+    assert uplink is not None
+    asked = {"DestinationPrefix": prefix, "InterfaceIndex": uplink.index, "NextHop": hop, "RouteMetric": 25}
+    bench.machine.console.invoke("New-NetRoute", {**asked, **({"PolicyStore": store} if store else {})})
+
+
+def kept(bench: Bench) -> list[str]:
+    """The routes of the record, without the default one."""
+    routes = bench.state("network.json")["adapters"][0]["routes"]
+    return sorted(one["prefix"] for one in routes if one["prefix"] != "0.0.0.0/0")
+
+
+def test_a_route_that_somebody_sets_or_removes_renews_the_record(bench: Bench) -> None:
+    bench.run(STEP)
+    keep(bench, "10.99.0.0/16")
+    keep(bench, "fd99::/64", "fd00::1")
+
+    assert list(bench.look(STEP).differences(STEP)) == ["record of the network settings: Ethernet"]
+    assert [bench.run(STEP).states[STEP] for _ in range(2)] == ["changed", "ok"]
+    assert kept(bench) == ["10.99.0.0/16", "fd99::/64"]
+
+    bench.machine.console.invoke("Remove-NetRoute", {"DestinationPrefix": "10.99.0.0/16"})
+    assert [bench.run(STEP).states[STEP] for _ in range(2)] == ["changed", "ok"]
+    assert kept(bench) == ["fd99::/64"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "store"),
+    [
+        ("169.254.169.254/32", ""),
+        ("169.254.169.254/32", "ActiveStore"),
+        ("10.244.7.0/24", ""),
+        ("10.99.0.0/16", "ActiveStore"),
+    ],
+)
+def test_a_route_that_comes_and_goes_by_itself_does_not(bench: Bench, prefix: str, store: str) -> None:
+    """A cloud's metadata service, another node's pods, what ends with the boot."""
+    bench.run(STEP)
+    keep(bench, prefix, store=store)
+
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+def test_a_run_that_is_there_before_the_startup_task_keeps_the_routes_that_ended_with_the_start(
+    bench: Bench,
+) -> None:
+    """The interface of flannel's overlay went with its switch; that is nobody's change."""
+    keep(bench, "10.99.0.0/16")
+    bench.run(STEP)
+    task = bench.machine.tasks.find("boot", "\\winboot\\")
+    assert task is not None
+    task.enabled = False
+    bench.reboot()
+    network = bench.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    uplink.guid = uplink.guid.replace(uplink.guid[1:9], "0F0F0F0F")
+    network.publish(uplink)
+    bench.machine.console.invoke("Remove-NetRoute", {"DestinationPrefix": "10.99.0.0/16"})
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert kept(bench) == ["10.99.0.0/16"]
+    assert "10.99.0.0/16" in {one.prefix for one in network.routes}
+    bench.machine.console.invoke("Remove-NetRoute", {"DestinationPrefix": "10.99.0.0/16"})
+    assert [bench.run(STEP).states[STEP] for _ in range(2)] == ["changed", "ok"]
+    assert kept(bench) == []

@@ -23,7 +23,7 @@ function New-BootTask {
 function Set-BootTask {
     # What the task works from comes before the task.
     Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-    Save-NetworkRecord
+    Update-NetworkRecord
     Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
     Set-Task -Name 'boot' -Task (New-BootTask)
     Remove-BootScript -But (Get-BootScriptPath)

@@ -5,7 +5,7 @@ function Get-GuardDifference {
     # settings made by hand, or where nothing of the network is missing.
     param([hashtable]$Wanted)
     $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } |
-            Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })
+            Where-Object { Test-OwnSetting -Interface $_ })
     if ($own.Count -eq 0 -or -not (Test-OperatorAwaited -Wanted $Wanted)) { return }
     $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
     if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
@@ -13,6 +13,19 @@ function Get-GuardDifference {
     $what = "guard of the settings of $($own[0].name)"
     if ($addresses.Count -gt 0) { $what = "guard of the static address $($addresses -join ', ')" }
     New-Difference -Key 'guard' -What $what -Is 'nobody' -Want 'the startup task'
+}
+
+function Test-OwnSetting {
+    # Whether somebody set something on an interface that a switch can take from it.
+    param([object]$Interface)
+    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-LastingRoute -Interface $Interface).Count -gt 0
+}
+
+function Get-LastingRoute {
+    # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
+    # (169.254...) are the image's: it sets them at each start, for that one or for good.
+    param([object]$Interface)
+    $Interface.routes | Where-Object { $_.persistent -and $_.prefix -notlike '169.254.*' }
 }
 
 function Test-OperatorAwaited {
@@ -27,6 +40,14 @@ function Save-NetworkRecord {
     if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
         Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
     }
+}
+
+function Update-NetworkRecord {
+    # The record as somebody's changes have it. A run right after a start may be there before the startup task: what ended with that
+    # start is no change of anybody's, and comes back first. Returns nothing.
+    $known = Read-StateJson -Name 'network.json'
+    if ($known -and (Read-Member -Object $known -Names 'boot_id') -ne (Get-BootId)) { Restore-StartRoute -Ended }
+    Save-NetworkRecord
 }
 
 function Read-NetworkRecord {
@@ -55,7 +76,8 @@ function ConvertTo-InterfaceText {
     # What somebody set on an interface, as one text to compare.
     param([object]$Interface)
     $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
-    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' ')"
+    $routes = @(Get-LastingRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
+    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' '); $($routes -join ', ')"
 }
 
 function Test-CarryingInterface {
@@ -124,11 +146,14 @@ function Restore-BootNetwork {
 function Restore-StartRoute {
     # Routes that end with a start of the machine: that of a cloud's metadata service (169.254.169.254) is in no store, and those of an
     # interface end with its switch where that does not outlive the boot. They come back while the machine has the address they go out by.
+    # With Ended only the latter.
+    param([switch]$Ended)
     foreach ($was in Read-NetworkRecord) {
         $index = Find-Successor -Was $was
         if ($null -eq $index) { continue }
-        $ended = -not (Test-CarryingInterface -Guid $was.guid)
-        $routes = @($was.routes | Where-Object { $ended -or (-not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0])) })
+        $gone = -not (Test-CarryingInterface -Guid $was.guid)
+        if ($Ended -and -not $gone) { continue }
+        $routes = @($was.routes | Where-Object { $gone -or (-not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0])) })
         # Another way out is somebody's choice.
         if (@(Get-DefaultRoute).Count -gt 0) { $routes = @($routes | Where-Object { $_.prefix -ne '0.0.0.0/0' }) }
         $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
@@ -145,7 +170,7 @@ function Protect-Address {
     # on its successor. It goes on until Awaited is false for two minutes, for Seconds at most. Returns nothing.
     param([scriptblock]$Awaited, [int]$Seconds)
     $known = Get-CurrentSnapshot
-    if (-not ($known.adapters | Where-Object { @($_.addresses).Count -gt 0 -or @($_.dns).Count -gt 0 })) { return }
+    if (-not ($known.adapters | Where-Object { Test-OwnSetting -Interface $_ })) { return }
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {

@@ -103,12 +103,11 @@ function Read-InterfaceSnapshot {
     $identity.category = "$($category | Select-Object -First 1)"
     $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
-    $identity.routes = @(Read-KeptRoute -Index $adapter.ifIndex)
     $identity
 }
 
 function Read-InterfaceIdentity {
-    # Which interface it is, and the addresses and DNS servers that somebody set on it.
+    # Which interface it is, and the addresses, DNS servers and routes that somebody set on it.
     param([object]$Own)
     $guid = [string]$Own.adapter.InterfaceGuid
     $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
@@ -125,6 +124,7 @@ function Read-InterfaceIdentity {
                 }
             })
         dns = @(Read-DnsServer -Guid $guid)
+        routes = @(Read-KeptRoute -Index $Own.adapter.ifIndex)
     }
 }
 
