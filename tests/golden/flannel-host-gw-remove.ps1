@@ -1458,27 +1458,6 @@ function Read-DnsServer {
     }
 }
 
-function Read-InterfaceIdentity {
-    # Which interface it is, and the addresses and DNS servers that somebody set on it.
-    param([object]$Own)
-    $guid = [string]$Own.adapter.InterfaceGuid
-    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
-    @{
-        guid = $guid
-        name = [string]$Own.adapter.Name
-        mac = [string]$Own.adapter.MacAddress
-        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
-        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
-        addresses = @($manual | ForEach-Object {
-                @{
-                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
-                    settled = $_.AddressState.ToString() -eq 'Preferred'
-                }
-            })
-        dns = @(Read-DnsServer -Guid $guid)
-    }
-}
-
 function Test-PodPrefix {
     # Whether a prefix lies in the pods' networks.
     param([string]$Prefix)
@@ -1524,6 +1503,28 @@ function Read-KeptRoute {
     }
 }
 
+function Read-InterfaceIdentity {
+    # Which interface it is, and the addresses, DNS servers and routes that somebody set on it.
+    param([object]$Own)
+    $guid = [string]$Own.adapter.InterfaceGuid
+    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
+    @{
+        guid = $guid
+        name = [string]$Own.adapter.Name
+        mac = [string]$Own.adapter.MacAddress
+        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
+        addresses = @($manual | ForEach-Object {
+                @{
+                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
+                    settled = $_.AddressState.ToString() -eq 'Preferred'
+                }
+            })
+        dns = @(Read-DnsServer -Guid $guid)
+        routes = @(Read-KeptRoute -Index $Own.adapter.ifIndex)
+    }
+}
+
 function Read-InterfaceSnapshot {
     # One interface as a table, for JSON.
     param([object]$Own)
@@ -1539,7 +1540,6 @@ function Read-InterfaceSnapshot {
     $identity.category = "$($category | Select-Object -First 1)"
     $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
-    $identity.routes = @(Read-KeptRoute -Index $adapter.ifIndex)
     $identity
 }
 
@@ -2656,6 +2656,61 @@ function Restore-NetworkSnapshot {
     }
 }
 
+# ---- guard.ps1
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
+    $address = Get-NodeAddress
+    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
+        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
+    }
+}
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
+    }
+    $false
+}
+
+function Test-LostInterface {
+    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    param([object]$Was)
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
+    $index = Find-Successor -Was $Was
+    # Another address that works is somebody's choice.
+    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
+}
+
+function Get-MissingAddress {
+    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
+    param([object]$Snapshot)
+    foreach ($was in $Snapshot.adapters) {
+        foreach ($address in $was.addresses) {
+            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
+        }
+        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
+        $index = Find-Successor -Was $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
+            return "the address of $($was.name)"
+        }
+    }
+}
+
 # ---- detached.ps1
 
 function Read-UntoldRun {
@@ -2714,6 +2769,36 @@ function Complete-DetachedRun {
     Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries $Tries
 }
 
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
+}
+
+function Get-MissingLink {
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the
+    # controller came in by. Nothing when nothing is missing.
+    param([object]$Snapshot)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
+    if ($missing) { return $missing }
+    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+    foreach ($end in $Snapshot.reached) {
+        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
+    }
+}
+
+function Wait-Network {
+    # Names what could not be put back.
+    param([object]$Snapshot)
+    $intact = {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        -not (Get-MissingLink -Snapshot $Snapshot)
+    }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot
+    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
+}
+
 function Invoke-RollbackPart {
     # One part that fails or hangs does not keep the others from it.
     param([scriptblock]$Part)
@@ -2769,6 +2854,21 @@ function Undo-Rewiring {
     }
 }
 
+function Invoke-Rescue {
+    # A run that was killed in the middle: back to what it had noted.
+    param([object]$Status)
+    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
+    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
+    $lost = Wait-Network -Snapshot $snapshot
+    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
+    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
+    $after = Wait-Network -Snapshot $snapshot
+    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
+}
+
 function Enable-NetworkAgent {
     # After a guarded run: from now on it starts with the machine, and what depends on it.
     param([string]$Name)
@@ -2781,103 +2881,6 @@ function Enable-NetworkAgent {
         }
     }
     Remove-File -Path (Get-StatePath -Name 'held.json')
-}
-
-# ---- guard.ps1
-# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
-
-function Save-NetworkRecord {
-    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
-    $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
-        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
-    }
-}
-
-function Read-NetworkRecord {
-    # The interfaces of the last record; nothing where there is none that can be read.
-    param([string]$Name = 'network.json')
-    $record = Read-StateJson -Name $Name
-    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
-}
-
-function Test-CarryingInterface {
-    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
-    param([string]$Guid)
-    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-            return $true
-        }
-    }
-    $false
-}
-
-function Test-LostInterface {
-    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
-    param([object]$Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
-    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
-    $index = Find-Successor -Was $Was
-    # Another address that works is somebody's choice.
-    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
-}
-
-function Get-MissingAddress {
-    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
-    param([object]$Snapshot)
-    foreach ($was in $Snapshot.adapters) {
-        foreach ($address in $was.addresses) {
-            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
-        }
-        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
-        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
-        $index = Find-Successor -Was $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
-            return "the address of $($was.name)"
-        }
-    }
-}
-
-# ---- pod_network.ps1
-
-function Stop-PodNetwork {
-    # The detached part of an undo: the agent would only make the network again.
-    param([hashtable]$Wanted)
-    # Disabled first: after a cut it would make the network again at the next start.
-    Disable-NetworkAgent -Name $Wanted.agent -Why 'its network is being removed'
-    foreach ($name in Get-OwnNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $name }
-}
-
-# ---- detached.ps1
-
-function Get-CutRecord {
-    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
-    if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
-}
-
-function Get-MissingLink {
-    # What keeps others from the machine: an address, the default route, or a listener on the address that the
-    # controller came in by. Nothing when nothing is missing.
-    param([object]$Snapshot)
-    $missing = Get-MissingAddress -Snapshot $Snapshot
-    if ($missing) { return $missing }
-    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    foreach ($end in $Snapshot.reached) {
-        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
-    }
-}
-
-function Wait-Network {
-    # Names what could not be put back.
-    param([object]$Snapshot)
-    $intact = {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot)
-    }
-    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink -Snapshot $Snapshot
-    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Complete-Guarded {
@@ -2900,21 +2903,6 @@ function Complete-Guarded {
     }
     Save-NetworkRecord
     @{ State = $state; Message = $message }
-}
-
-function Invoke-Rescue {
-    # A run that was killed in the middle: back to what it had noted.
-    param([object]$Status)
-    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
-    $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
-    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network -Snapshot $snapshot
-    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
-    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
-    $after = Wait-Network -Snapshot $snapshot
-    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
 # ---- guard.ps1
@@ -2993,6 +2981,16 @@ function Invoke-Detached {
     Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
     Remove-Task -Name "detached-$id-rescue"
     Remove-Task -Name "detached-$id"
+}
+
+# ---- pod_network.ps1
+
+function Stop-PodNetwork {
+    # The detached part of an undo: the agent would only make the network again.
+    param([hashtable]$Wanted)
+    # Disabled first: after a cut it would make the network again at the next start.
+    Disable-NetworkAgent -Name $Wanted.agent -Why 'its network is being removed'
+    foreach ($name in Get-OwnNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $name }
 }
 
 #endregion
