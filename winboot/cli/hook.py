@@ -53,7 +53,12 @@ def serve(
         int, typer.Option("--drain-timeout", help="Seconds that pods have to leave.")
     ] = 600,
     every: Annotated[
-        float, typer.Option("--every", min=1.0, help="Azure: seconds between two looks at its machines.")
+        float,
+        typer.Option(
+            "--every",
+            min=1.0,
+            help="Azure and --self-registering: seconds between two looks at the machines.",
+        ),
     ] = 30.0,
     listen: Annotated[str, typer.Option("--listen", help="Address of /metrics and /healthz.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Their port; 0 takes a free one.")] = 9345,
@@ -87,10 +92,15 @@ def serve(
         worker = Worker(
             queue=_queue(pool, queue, work, context, log, every),
             work=work,
-            claimant=Claimant(f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}", time.monotonic),
+            claimant=Claimant(
+                f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}", time.monotonic, run=context.run
+            ),
             leases=lambda target: target.cluster.leases(namespace),
             stop=context.stop,
-            settings=Settings(workers=workers, idle=idle_exit),
+            # Azure's queue looks at all machines by itself.
+            settings=Settings(
+                workers=workers, idle=idle_exit, sweep=every if self_registering and queue else None
+            ),
             log=log,
         )
         with MetricsServer(worker.metrics, lambda: worker.healthy, address=listen, port=port) as server:

@@ -16,7 +16,9 @@ class Right:
     """One call: IAM's `service:Operation`, what it is for, and how far it can be narrowed.
 
     `resource` is `*` for what IAM cannot narrow (Describe calls), `tagged` for what carries the cluster's tag, and
-    `queue` for the hook's queue (service authorization reference of EC2, EC2 Auto Scaling and SQS).
+    `queue` for the hook's queue (service authorization reference of EC2, EC2 Auto Scaling and SQS). Actions on queues
+    know no condition key aws:ResourceTag, so they are bound to the queue's ARN; tests/cloud/test_aws_policy.py has the
+    reference's rows.
     """
 
     action: str

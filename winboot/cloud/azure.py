@@ -338,6 +338,11 @@ class Azure:
         what, vms = f"protect {host.name}", self._client.virtual_machine_scale_set_vms
         with _mapped(what):
             one = vms.get(resource.group, resource.scale_set, resource.name)
+            by_winboot = PROTECTED_TAG in (_at(one, "tags") or {})
+            there = bool(_at(one, "properties", "protectionPolicy", "protectFromScaleIn"))
+            # A person's protection stays as it is, and what is not winboot's is not taken away.
+            if not by_winboot and (there or not protected):
+                return
             one["properties"]["protectionPolicy"] = {
                 "protectFromScaleIn": protected,
                 "protectFromScaleSetActions": protected,

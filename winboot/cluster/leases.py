@@ -17,6 +17,8 @@ from winboot.cluster.failures import status_of, translated
 from winboot.errors import ClusterConflict
 
 _LABELS: Final = {"app.kubernetes.io/managed-by": "winboot", "winboot.io/kind": "claim"}
+_RUN: Final = "winboot.io/run"
+_OURS: Final = "winboot.io/"
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9.-]")
 
 
@@ -67,14 +69,17 @@ class LightkubeLeases:
         metadata = ObjectMeta(
             name=_name(claim.node),
             namespace=self._namespace,
-            labels=_LABELS,
+            labels={**_LABELS, **({_RUN: claim.run} if claim.run else {})},
+            annotations=dict(claim.notes),
             resourceVersion=claim.version or None,
         )
+        now = datetime.now(UTC)
         spec = LeaseSpec(
+            acquireTime=claim.acquired or now,
             holderIdentity=claim.holder,
             leaseDurationSeconds=claim.duration,
             leaseTransitions=claim.transitions,
-            renewTime=datetime.now(UTC),
+            renewTime=now,
         )
         return Lease(metadata=metadata, spec=spec)
 
@@ -84,11 +89,14 @@ def _name(node: str) -> str:
 
 
 def _claim(node: str, lease: Any) -> Claim:
-    spec = lease.spec or LeaseSpec()
+    spec, metadata = lease.spec or LeaseSpec(), lease.metadata
     return Claim(
         node=node,
         holder=spec.holderIdentity or "",
         duration=spec.leaseDurationSeconds or 0,
         transitions=spec.leaseTransitions or 0,
-        version=lease.metadata.resourceVersion or "",
+        version=metadata.resourceVersion or "",
+        run=(metadata.labels or {}).get(_RUN, ""),
+        notes={key: text for key, text in (metadata.annotations or {}).items() if key.startswith(_OURS)},
+        acquired=spec.acquireTime,
     )

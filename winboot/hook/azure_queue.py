@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from winboot.cloud.azure_names import PREFIX, ResourceId
-from winboot.cloud.base import CloudHost, HookAction, Letter, Lifecycle, Wait
+from winboot.cloud.base import CloudHost, HookAction, Letter, Lifecycle, Query, Wait
 from winboot.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events
 from winboot.cluster.base import Cluster, NodeFacts
 from winboot.cluster.labels import OWNED
-from winboot.errors import CloudError, TransportError
+from winboot.errors import CloudError, NoSuchHost, TransportError
 from winboot.hook.metrics import Log
 from winboot.hook.work import NodeWork, Target
 from winboot.spec import NodeSpec
@@ -34,13 +34,16 @@ if TYPE_CHECKING:
 
 _MINUTES: Final = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
 LAUNCH: Final = "launch"
+# A look lasts for two rounds, so that one that comes late or fails does not make each machine's work ask by itself.
+_ROUNDS: Final = 2.0
+_LASTS_S: Final = 30.0
 
 
 class AzureProvider(Protocol):
     """What the queue asks of Azure beside the machines."""
 
-    def host(self, id: str) -> CloudHost | None:
-        """One machine; None where there is none (any more)."""
+    def hosts(self, query: Query) -> Iterator[CloudHost]:
+        """The machines."""
         ...
 
     def lifecycle(self) -> Lifecycle:
@@ -68,6 +71,7 @@ class AzureQueue:
     _hidden: dict[str, float] = field(default_factory=dict)
     _received: dict[str, int] = field(default_factory=dict)
     _resting: dict[str, float] = field(default_factory=dict)
+    _clusters: dict[int, Cluster] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
@@ -106,8 +110,13 @@ class AzureQueue:
 
     def begin(self, action: HookAction) -> None:
         """Keep scale-in and automatic repairs from a machine that is being joined: it does not look healthy meanwhile."""
-        host = self.provider.host(action.instance)
-        if action.kind == LAUNCH and host is not None and _protectable(host):
+        target = self.work.target(action.instance) if action.kind == LAUNCH else None
+        if target is None:
+            return
+        host = target.member.host
+        if host.group:
+            self._scale_set(host)
+        if _protectable(host):
             self.provider.lifecycle().protect(host, protected=True)
 
     def heartbeat(self, action: HookAction) -> None:
@@ -133,17 +142,25 @@ class AzureQueue:
     def _let_in(self, action: HookAction, result: str) -> bool:
         if result != "CONTINUE":
             self._resting[action.instance] = time.monotonic() + self.rest
-        host = self.provider.host(action.instance)
-        # One that a person has protected stays so.
-        if host is not None and host.data.get("protected_by_winboot"):
-            self.provider.lifecycle().protect(host, protected=False)
-        return host is not None
+        target = self.work.target(action.instance)
+        if target is None:
+            return False
+        host = target.member.host
+        # One that a person has protected stays so: `protect` sees by the tag whose it is, and asks for this machine alone.
+        if host.data.get("orchestration") == "uniform":
+            try:
+                self.provider.lifecycle().protect(host, protected=False)
+            except NoSuchHost:
+                return False
+        return True
 
     # What there is.
 
     def _wanted(self) -> Iterator[HookAction]:
-        targets = self.work.targets()
-        nodes = {id(one.cluster): one.cluster.nodes() for one in targets}
+        targets = self.work.look(max(_ROUNDS * self.every, _LASTS_S))
+        # A cluster whose last machine is gone still has that machine's Node.
+        self._clusters |= {id(one.cluster): one.cluster for one in targets}
+        nodes = {key: cluster.nodes() for key, cluster in self._clusters.items()}
         known = {
             one.provider_id.lower(): one for several in nodes.values() for one in several if one.provider_id
         }
@@ -156,8 +173,8 @@ class AzureQueue:
                     yield HookAction("terminate", instance, group, "scheduled event", event.id)
             elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= time.monotonic():
                 yield HookAction("launch", instance, group, "")
-        for cluster in {id(one.cluster): one.cluster for one in targets}.values():
-            self._forget_gone(cluster, nodes[id(cluster)], {one.member.host.id.lower() for one in targets})
+        for key, cluster in self._clusters.items():
+            self._forget_gone(cluster, nodes[key], {one.member.host.id.lower() for one in targets})
 
     def _is_new(self, target: Target, node: NodeFacts | None) -> bool:
         host = target.member.host
@@ -170,15 +187,25 @@ class AzureQueue:
 
     def _forget_gone(self, cluster: Cluster, nodes: Iterable[NodeFacts], listed: set[str]) -> None:
         """Delete the Nodes that winboot made of machines that are gone, where no cloud controller manager does."""
-        for node in nodes:
-            identifier = node.provider_id.removeprefix(PREFIX)
-            ours = node.provider_id.startswith(PREFIX) and OWNED in node.annotations and not node.ready
-            if ours and identifier.lower() not in listed and self.provider.host(identifier) is None:
+        silent = [
+            one
+            for one in nodes
+            if one.provider_id.startswith(PREFIX) and OWNED in one.annotations and not one.ready
+        ]
+        ids = {node.name: node.provider_id.removeprefix(PREFIX) for node in silent}
+        unlisted = tuple(one for one in ids.values() if one.lower() not in listed)
+        if not unlisted:
+            return
+        # Not in the inventory's list, but there? One list answers for all of them.
+        groups = tuple(sorted({ResourceId.parse(one).group for one in unlisted}))
+        there = listed | {one.id.lower() for one in self.provider.hosts(Query(unlisted, scopes=groups))}
+        for node in silent:
+            if ids[node.name].lower() not in there:
                 cluster.delete_node(node.name)
                 self.log("its machine was gone without notice: the Node is deleted", node=node.name)
 
     def _ending(
-        self, targets: list[Target], known: Mapping[str, NodeFacts]
+        self, targets: Sequence[Target], known: Mapping[str, NodeFacts]
     ) -> Iterator[tuple[str, ScheduledEvent]]:
         """Each machine that an event ends."""
         sets: dict[str, list[Target]] = {}
@@ -221,7 +248,9 @@ class AzureQueue:
 
     def _of_set(self, target: Target) -> list[Target]:
         key = _set_key(target.member.host)
-        return [one for one in self.work.targets() if _set_key(one.member.host) == key]
+        known = self.work.seen()
+        there = self.work.targets() if known is None else known
+        return [one for one in there if _set_key(one.member.host) == key]
 
     @staticmethod
     def _askers(members: list[Target]) -> list[Target]:
@@ -240,6 +269,13 @@ class AzureQueue:
 
 def unfit(scale_set: ScaleSet, join_timeout: float) -> Iterator[str]:
     """What of a scale set's settings works against a controller that joins and drains its machines."""
+    if not scale_set.uniform:
+        # learn.microsoft.com/azure/virtual-machine-scale-sets/orchestration-modes-api-comparison: of instance protection,
+        # Flexible sets have an "ARM resource lock" instead.
+        yield (
+            "it is Flexible: its machines are joined and drained, but Azure has no instance protection for them, so that "
+            "a scale-in or a repair can end one that is being joined; `repair --by replace` does not work on them either"
+        )
     if not scale_set.notice:
         yield "it gives no notice before it ends a machine: set scheduledEventsProfile.terminateNotificationProfile"
     grace = seconds_of(scale_set.repairs.grace)

@@ -13,18 +13,23 @@ from winboot.admission import LABELS, STARTUP_TAINT, Admission
 from winboot.cloud.base import CloudHost, same_provider_id
 from winboot.cloud.composing import Member
 from winboot.cloud.pool import ANY_LIVE, Pool
-from winboot.cluster.base import Cluster, NodeFacts
+from winboot.cluster.base import Cluster, NodeFacts, Verdict
+from winboot.cluster.claims import PLAN_DIGEST, PROVIDER_ID
 from winboot.cluster.requests import concerns
 from winboot.errors import InvalidInput, UsageError
-from winboot.events import StepDone
+from winboot.events import Event, StepDone
 from winboot.fleet import Options, RunContext
 from winboot.inventory import Machine
 from winboot.join import join
+from winboot.plan import make_plan
 from winboot.report import NodeReport
 from winboot.roster import Roster
+from winboot.run import Listener
 from winboot.spec import NodeSpec, resolve
+from winboot.steps import STEPS
 
 _AGAIN_S: Final = 15.0
+Heard = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the work ended; `reason` says why it did not end well."""
+    """How the work ended; `reason` says why it did not end well, and `code` the same as a class of error or problem."""
 
     good: bool
     reason: str = ""
+    code: str = ""
 
 
 @dataclass(slots=True)
@@ -59,10 +65,33 @@ class NodeWork:
     drain_timeout: float = 600.0
     again: float = _AGAIN_S
     self_registering: bool = False
+    _look: tuple[float, tuple[Target, ...]] | None = None
 
     def target(self, instance: str) -> Target | None:
         """The machine, where the inventory means it; None for one that is not in it, or one that is gone."""
-        return next(iter(self.targets((instance,))), None)
+        known = self.seen()
+        if known is None:
+            return next(iter(self.targets((instance,))), None)
+        return next((one for one in known if one.member.host.id.lower() == instance.lower()), None)
+
+    def look(self, lasts: float) -> tuple[Target, ...]:
+        """All machines, asked now; for so many seconds `seen` and `target` answer from this list and ask nobody.
+
+        For a cloud whose list of one machine costs as much as that of all.
+        """
+        found = tuple(self.targets())
+        self._look = (time.monotonic() + lasts, found)
+        return found
+
+    def seen(self) -> tuple[Target, ...] | None:
+        """What `look` has found; None where nobody has looked, or too long ago."""
+        look = self._look
+        return look[1] if look is not None and time.monotonic() < look[0] else None
+
+    def notes(self, target: Target) -> dict[str, str]:
+        """What a claim says of the work on a machine."""
+        plan = make_plan(target.spec, STEPS, only=(), skip=())
+        return {PROVIDER_ID: target.member.identity.provider_id, PLAN_DIGEST: f"sha256:{plan.digest}"}
 
     def targets(self, instances: tuple[str, ...] = ()) -> list[Target]:
         """All machines that the inventory means, or those of these ids, as the cloud has them now."""
@@ -84,28 +113,66 @@ class NodeWork:
         """The machine, whoever it belongs to."""
         return self.pool.provider.host(instance)
 
-    def launch(self, target: Target, lost: Callable[[], bool], *, take_over: bool = False) -> Outcome:
-        """Until the Node is Ready. `take_over` raises the machine's fence against a run that another worker left there."""
-        bring = self._finished if self.self_registering else partial(self._joined, take_over=take_over)
+    def launch(
+        self, target: Target, lost: Callable[[], bool], *, take_over: bool = False, heard: Heard | None = None
+    ) -> Outcome:
+        """Until the Node is Ready. `take_over` raises the machine's fence against a run that another worker left there;
+        `heard` is called with the name of each step that has ended well."""
+        joined = partial(self._joined, take_over=take_over, heard=heard or _nothing)
+        bring = self._finished_here if self.self_registering else joined
         deadline = time.monotonic() + self.join_timeout
         while True:
             try:
-                reason = bring(target)
+                outcome = bring(target)
             except InvalidInput as error:
-                return Outcome(False, error.problem)
-            if not reason:
+                return Outcome(False, error.problem, type(error).__name__)
+            if outcome.good:
                 return Outcome(True, "; ".join(self._forwarded(target)))
             if lost():
-                return Outcome(False, f"another worker has taken it over; here it had come to: {reason}")
+                reason = f"another worker has taken it over; here it had come to: {outcome.reason}"
+                return replace(outcome, reason=reason)
             if time.monotonic() >= deadline or self.context.stop.wait(self.again):
-                return Outcome(False, reason)
+                return outcome
 
-    def _joined(self, target: Target, *, take_over: bool) -> str:
-        """One join; why it did not end well, or nothing. A machine that still starts is no error."""
+    def _joined(self, target: Target, *, take_over: bool, heard: Heard) -> Outcome:
+        """One join. A machine that still starts is no error."""
         patience = replace(self.options.patience, poll=target.spec.machine.connection.poll_s)
         options = replace(self.options, patience=patience, take_over=take_over)
-        (report,) = join([target.spec], self.context, options, command="hook").nodes
-        return "" if report.exit_code == 0 else reason_of(report)
+        context = replace(self.context, listener=_Steps(self.context.listener, heard))
+        (report,) = join([target.spec], context, options, command="hook").nodes
+        if report.exit_code == 0:
+            return Outcome(True)
+        return Outcome(False, reason_of(report), code_of(report))
+
+    def settle(self) -> tuple[list[Verdict], list[Target]]:
+        """Judge the certificate requests of all machines that the inventory means; gives what became of them, and the
+        machines whose Node is Ready and still has its startup taint. A cordoned Node is somebody's: it is left out."""
+        clusters: dict[int, list[Target]] = {}
+        for one in self.targets():
+            clusters.setdefault(id(one.cluster), []).append(one)
+        verdicts: list[Verdict] = []
+        open_: list[Target] = []
+        for several in clusters.values():
+            cluster = several[0].cluster
+            verdicts += cluster.judge_requests(Roster.of([one.spec for one in several]).judge)
+            nodes = {one.name: one for one in cluster.nodes() if one.ready and not one.unschedulable}
+            for one in several:
+                node = nodes.get(one.spec.node.name)
+                if node is not None and node.has_taint(one.spec.node.startup_taint.key):
+                    open_.append(one)
+        return verdicts, open_
+
+    def finish(self, target: Target) -> Outcome:
+        """What a machine that joined by itself leaves to us, tried once."""
+        try:
+            outcome = self._finished_here(target)
+            return Outcome(True, "; ".join(self._forwarded(target))) if outcome.good else outcome
+        except InvalidInput as error:
+            return Outcome(False, error.problem, type(error).__name__)
+
+    def _finished_here(self, target: Target) -> Outcome:
+        reason = self._finished(target)
+        return Outcome(not reason, reason, "NotFinished" if reason else "")
 
     def _finished(self, target: Target) -> str:
         """What a machine that joins by itself leaves to us: its serving certificate, labels and taints, and last the
@@ -170,6 +237,31 @@ def _has_serving(target: Target, roster: Roster) -> bool:
 
 def _nothing(text: str) -> None:
     """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """A listener that also tells which steps have ended well."""
+
+    inner: Listener
+    heard: Heard
+
+    def event(self, node: str, event: Event) -> None:
+        """See `Listener`."""
+        self.inner.event(node, event)
+        if isinstance(event, StepDone) and event.state in ("ok", "changed"):
+            self.heard(event.step)
+
+    def say(self, node: str, text: str) -> None:
+        """See `Listener`."""
+        self.inner.say(node, text)
+
+
+def code_of(report: NodeReport) -> str:
+    """Why a node is not done, as the class of its error or the id of its step's problem."""
+    if report.failure is not None:
+        return report.failure.name
+    return next((step.problem.id for step in report.steps if step.problem is not None), "NotReady")
 
 
 def reason_of(report: NodeReport) -> str:

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from winboot.cloud.base import HookAction, HookQueue, Letter
-from winboot.cluster.claims import Claim, Claimant, Leases
+from winboot.cluster.claims import RESULT, STEP, Claim, Claimant, Leases
 from winboot.errors import CloudError, ClusterConflict, ClusterError, WinbootError
 from winboot.hook.message import Nothing, parse
 from winboot.hook.metrics import Log, Metrics
@@ -28,7 +29,10 @@ _WAITS = {"launch": "Pending", "terminate": "Terminating"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Seconds, except `workers` and `gone_after`: deliveries after which an instance that nobody knows is gone."""
+    """Seconds, except `workers` and `gone_after`: deliveries after which an instance that nobody knows is gone.
+
+    `sweep` lies between two looks at machines that join by themselves, also those that no message names: None for none.
+    """
 
     workers: int = 8
     visibility: int = 120
@@ -36,6 +40,7 @@ class Settings:
     pause: float = 5.0
     gone_after: int = 5
     idle: float | None = None
+    sweep: float | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +57,8 @@ class Worker:
     log: Log = field(default_factory=Log)
     _held: set[threading.Thread] = field(default_factory=set)
     _ticked: float = field(default_factory=time.monotonic)
+    _sweep_due: float = 0.0
+    _said: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def healthy(self) -> bool:
@@ -67,6 +74,7 @@ class Worker:
             self._held = {thread for thread in self._held if thread.is_alive()}
             if self._held:
                 quiet = time.monotonic()
+            self._sweep_when_due()
             letters = self._received(self.settings.workers - len(self._held))
             for letter in letters:
                 self._start(letter)
@@ -91,6 +99,46 @@ class Worker:
             self.log("nothing received", problem=error.problem, hint=error.hint)
             self.stop.wait(self.settings.pause)
             return []
+
+    def _sweep_when_due(self) -> None:
+        every = self.settings.sweep
+        if every is None or time.monotonic() < self._sweep_due:
+            return
+        self._sweep_due = time.monotonic() + every
+        try:
+            self.sweep()
+        except WinbootError as error:
+            self.log("nothing swept", problem=error.problem, hint=error.hint)
+
+    def sweep(self) -> None:
+        """Finish what machines that joined by themselves leave to us: certificates that a kubelet asks for later, too, and
+        machines whose group had no hook yet or whose message was lost."""
+        verdicts, waiting = self.work.settle()
+        for one in verdicts:
+            what = "approved" if one.approved else "refused"
+            self._say_once(f"certificate request {what}", one.request, reason="; ".join(one.reasons))
+        for target in waiting:
+            self._finish(target)
+
+    def _finish(self, target: Target) -> None:
+        node, leases = target.spec.node.name, self.leases(target)
+        claim = self.claimant.take(leases, node, self.work.notes(target))
+        if claim is None:
+            return
+        try:
+            outcome = self.work.finish(target)
+            self._say_once("finished" if outcome.good else "not finished", node, reason=outcome.reason)
+        finally:
+            # Only what is still ours is given back.
+            with suppress(ClusterError):
+                leases.renew(claim)
+                leases.delete(node)
+
+    def _say_once(self, message: str, about: str, *, reason: str) -> None:
+        """What a sweep sees again and again is said the first time."""
+        if (message, f"{about} {reason}") not in self._said:
+            self._said.add((message, f"{about} {reason}"))
+            self.log(message, about=about, reason=reason)
 
     def _start(self, letter: Letter) -> None:
         thread = threading.Thread(target=self.handle, args=(letter,), name="hook", daemon=True)
@@ -127,7 +175,7 @@ class Worker:
         if target is None:
             return self._unknown(letter, action, about)
         leases = self.leases(target)
-        claim = self.claimant.take(leases, target.spec.node.name)
+        claim = self.claimant.take(leases, target.spec.node.name, self.work.notes(target))
         if claim is None:
             self.log("left to the worker that holds it", node=target.spec.node.name, **about)
             return "held"
@@ -145,7 +193,12 @@ class Worker:
         self.queue.begin(action)
         if action.kind == "launch":
             # Whoever had it before may be paused, not dead: the node's fence refuses it when it wakes up.
-            return self.work.launch(target, lambda: keeper.lost, take_over=keeper.claim.transitions > 0)
+            return self.work.launch(
+                target,
+                lambda: keeper.lost,
+                take_over=keeper.claim.transitions > 0,
+                heard=partial(keeper.note, STEP),
+            )
         return self.work.terminate(target)
 
     def _answered(
@@ -159,9 +212,12 @@ class Worker:
     ) -> str:
         """The answer to the cloud, then the claim, and last the message."""
         node = target.spec.node.name
+        # An interrupted join is not a failed one.
+        interrupted = not outcome.good and self.stop.requested
+        if not interrupted:
+            keeper.note(RESULT, "ok" if outcome.good else f"failed:{outcome.code}")
         # A worker that was paused learns only now that the machine is another one's: that one answers.
-        if not keeper.holds() or (not outcome.good and self.stop.requested):
-            # An interrupted join is not a failed one.
+        if not keeper.holds() or interrupted:
             keeper.release()
             self.log("left in the queue", reason=outcome.reason, node=node, **about)
             return "left"
@@ -201,7 +257,12 @@ class Keeper:
         self._leases, self.claim = leases, claim
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name=f"keeper-{action.instance}", daemon=True)
+        self._notes: dict[str, str] = {}
         self.lost = False
+
+    def note(self, key: str, text: str) -> None:
+        """What the claim is to say from its next renewal on."""
+        self._notes = {**self._notes, key: text}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -242,7 +303,8 @@ class Keeper:
 
     def _renew(self) -> None:
         try:
-            self.claim = self._leases.renew(self.claim)
+            notes = {**self.claim.notes, **self._notes}
+            self.claim = self._leases.renew(replace(self.claim, notes=notes))
         except ClusterConflict:
             self.lost = True
             self._ended.set()

@@ -8,7 +8,8 @@ terraform {
   required_providers {
     azurerm = {
       source  = "hashicorp/azurerm"
-      version = ">= 4.0, < 5.0"
+      # 4.65 has renamed azurerm_federated_identity_credential's parent_id to user_assigned_identity_id.
+      version = ">= 4.65, < 6.0"
     }
   }
 }
@@ -105,12 +106,11 @@ resource "azurerm_user_assigned_identity" "hook" {
 }
 
 resource "azurerm_federated_identity_credential" "hook" {
-  name                = "winboot-hook"
-  resource_group_name = var.resource_group
-  parent_id           = azurerm_user_assigned_identity.hook.id
-  audience            = ["api://AzureADTokenExchange"]
-  issuer              = var.oidc_issuer
-  subject             = "system:serviceaccount:winboot-system:winboot-hook"
+  name                      = "winboot-hook"
+  user_assigned_identity_id = azurerm_user_assigned_identity.hook.id
+  audience                  = ["api://AzureADTokenExchange"]
+  issuer                    = var.oidc_issuer
+  subject                   = "system:serviceaccount:winboot-system:winboot-hook"
 }
 
 resource "azurerm_role_assignment" "hook" {
