@@ -514,7 +514,8 @@ MUTATIONS: Final = (
         "no overlay",
         "type = 'Overlay'",
         "type = 'L2Bridge'",
-        "network vxlan0 is of an unexpected type: L2Bridge",
+        # Found by the step that comes before any pod: HNS takes this policy for an overlay alone.
+        "host-route failed: HnsRefused: HNS refused to change the network",
     ),
     _anywhere(
         "win-overlay",
