@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
+
+
+def open_to_others(path: Path) -> str:
+    """How a file's mode lets everybody on this computer read or change it ("0644"); empty where it does not, or where
+    files have no modes. A group may: that is how Kubernetes mounts a Secret for one (fsGroup). Raises OSError."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    return f"{mode:04o}" if os.name != "nt" and mode & 0o006 else ""
 
 
 def make_private_folder(folder: Path) -> None:

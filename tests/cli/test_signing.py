@@ -174,6 +174,33 @@ def test_a_locked_key_takes_its_password_from_a_file_or_the_environment(
     assert BEGIN.encode() in rendered(tmp_path, "--sign", str(signer), *options)
 
 
+@pytest.mark.parametrize(
+    ("mode", "warned"), [(0o600, False), (0o640, False), (0o644, True), (0o602, True)], ids=oct
+)
+@pytest.mark.parametrize("option", ["--sign", "--sign-password-file"])
+def test_a_key_or_password_that_everybody_can_read_or_change_is_used_with_a_warning(
+    company: Company,
+    option: str,
+    mode: int,
+    warned: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A group may: Kubernetes mounts a Secret for one."""
+    files = {"--sign": tmp_path / "signer.pfx", "--sign-password-file": tmp_path / "password"}
+    files["--sign"].write_bytes(pfx(company, PASSWORD))
+    files["--sign-password-file"].write_text(PASSWORD, encoding="utf-8")
+    for name, file in files.items():
+        file.chmod(mode if name == option else 0o600)
+
+    assert BEGIN.encode() in rendered(tmp_path, *(str(word) for pair in files.items() for word in pair))
+
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert [(f"{option} {files[option]}: " in line, f"mode {mode:04o}" in line) for line in said] == [
+        (True, True)
+    ] * warned
+
+
 def refused(company: Company) -> dict[str, tuple[bytes, str]]:
     """Files that are no signer: their content, and what is said of it."""
     curve = ec.generate_private_key(ec.SECP256R1())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
-from tests.lab.hands import SERVICES, Hand, delete, replace, sc, write
+from tests.lab.hands import SERVICES, Hand, delete, program, regedit, replace, sc, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 
@@ -68,6 +69,30 @@ def test_a_service_of_before_comes_back_as_it_was(node: Node, reset: str, action
     assert node.registry(key, "Description") == "Runs my containers."
     assert node.registry(key, "FailureActionsOnNonCrashFailures") == 1
     assert node.machine.services.recovery(node.machine.services.need("containerd")) == before
+
+
+def test_under_nssm_a_stop_of_containerd_sends_no_ctrl_c_that_its_shims_would_hear(
+    joined: Callable[[str], Node],
+):
+    """kill_console of NSSM's process.cpp signals every process on the console; the shims hold the pods."""
+    node = joined("own credential")
+    parameters = rf"{SERVICES}\containerd\Parameters"
+    folder = r"C:\Program Files\containerd\bin"
+    processes = node.machine.processes
+    (containerd,) = processes.named("containerd")
+    shim = processes.spawn(
+        f'"{folder}\\containerd-shim-runhcs-v1.exe" -namespace k8s.io -id 1', parent=containerd.pid
+    )
+    assert node.registry(parameters, "AppStopMethodSkip") == 1
+
+    program(node.site, r"C:\k\nssm.exe", "restart", "containerd")
+    node.site.settle(60)
+    assert shim.pid in {one.pid for one in processes.all()}
+
+    regedit(parameters, "AppStopMethodSkip", "DWord", 0)(node.site)
+    (found,) = node.look(STEP).step(STEP)["differences"]
+    assert (found["what"], found["is"], found["want"]) == ("service containerd: AppStopMethodSkip", "0", "1")
+    assert found["disturbs"], "this one stop would still end the pods"
 
 
 def test_a_description_and_values_of_others_stay(node: Node):

@@ -295,17 +295,37 @@ def test_what_a_switch_took_comes_back_unless_its_interface_has_a_good_address(
     assert ("network-restored" in journal, "address 10.0.0.21" in journal) == (len(wanted) == 2,) * 2
 
 
-def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
-    bench.run(STEP)
+def leave_a_task(bench: Bench, name: str) -> None:
+    """A task of ours or of somebody else, with nothing that starts it."""
     task = bench.machine.tasks.find("boot", "\\winboot\\")
     assert task is not None
-    stray = type(task)("detached-pod-network-1234", "\\winboot\\", task.actions, [])
-    bench.machine.tasks.register(stray)
+    bench.machine.tasks.register(type(task)(name, "\\winboot\\", task.actions, []))
+
+
+def tasks(bench: Bench) -> set[str]:
+    """The tasks in our folder."""
+    return {one.name for one in bench.machine.tasks.all() if one.path == "\\winboot\\"}
+
+
+def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
+    bench.run(STEP)
+    leave_a_task(bench, "detached-pod-network-1234")
 
     bench.reboot()
     bench.machine.settle(30)
 
-    assert bench.machine.tasks.find("detached-pod-network-1234", "\\winboot\\") is None
+    assert tasks(bench) == {"boot"}
+
+
+def test_an_undo_leaves_no_task_of_a_detached_run_and_all_of_others(bench: Bench) -> None:
+    """Power cuts between the end of a run and the removal of its task, and of its rescue."""
+    bench.run(STEP)
+    for name in ("detached-pod-network-1234", "detached-pod-network-1234-rescue", "somebody's"):
+        leave_a_task(bench, name)
+
+    assert bench.undo(STEP).states == {STEP: "changed"}
+    assert tasks(bench) == {"somebody's"}
+    assert bench.undo(STEP).states == {STEP: "ok"}
 
 
 def keep(bench: Bench, prefix: str, hop: str = "10.0.0.254", store: str = "") -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from winboot_lab.windows.programs_api import Exit
 
 from tests.steps.bench import Bench
@@ -15,8 +16,6 @@ from winboot.script import library_files
 
 PATH = r"C:\Windows\System32\w32tm.exe"
 WAITS = re.compile(r"\.(?:Wait|WaitForExit|WaitOne|Join)\(([^()]*)\)")
-# Connections to one port: whether somebody listens is known at once, or nobody answers.
-CONNECTS = {("detached.ps1", "3000"), ("network.ps1", "5000")}
 # In the declaration of HNSCall: a request of the network is not left half done; its thread has 60 seconds.
 UNCUT = {("hns.ps1", "seconds * 1000")}
 
@@ -79,9 +78,25 @@ def test_the_tree_of_a_service_is_ended_and_the_shims_of_pods_are_not(bench: Ben
     assert {shim.pid, other.pid} <= running
 
 
+@pytest.mark.parametrize(
+    ("address", "seconds"),
+    [("10.0.0.10", (0.0, 1.0)), ("127.0.0.1", (2.0, 2.6)), ("10.0.0.77", (3.0, 3.6))],
+    ids=["answers", "refuses", "is silent"],
+)
+def test_a_probe_goes_on_over_the_slices_it_is_waited_for_in(
+    bench: Bench, address: str, seconds: tuple[float, float]
+):
+    bench.machine.world.listen("10.0.0.10", 6443)
+    before = bench.machine.time.seconds
+
+    assert call(bench, f"Test-Listener -Ip '{address}' -Port 6443").objects == [address == "10.0.0.10"]
+
+    assert seconds[0] <= bench.machine.time.seconds - before <= seconds[1]
+
+
 def test_no_call_into_dotnet_waits_for_longer_than_a_stop_may_take():
     """PowerShell hears a stop between statements and not within a call: programs and downloads are waited for in slices."""
     found = {(name, wait) for name, text in library_files().items() for wait in WAITS.findall(text)}
 
     assert {name for name, _ in found} >= {"program.ps1", "artifacts.ps1", "state.ps1"}
-    assert {one for one in found - CONNECTS - UNCUT if not one[1].isdigit() or int(one[1]) > 1000} == set()
+    assert {one for one in found - UNCUT if not one[1].isdigit() or int(one[1]) > 1000} == set()

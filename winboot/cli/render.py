@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -86,6 +87,7 @@ def _signing(certificate: Path | None, password_file: Path | None) -> Callable[[
         return lambda text: text.encode()
     from winboot.authenticode import load_signer, sign
 
+    _warn_if_open("--sign", certificate)
     signer = load_signer(certificate, lambda: _password(certificate, password_file))
     return lambda text: sign(text, signer)
 
@@ -95,6 +97,7 @@ def _password(certificate: Path, file: Path | None) -> Secret:
     from winboot.errors import UsageError
 
     if file is not None:
+        _warn_if_open("--sign-password-file", file)
         try:
             return Secret(file.read_text(encoding="utf-8").rstrip("\r\n"))
         except (OSError, UnicodeDecodeError) as error:
@@ -109,6 +112,16 @@ def _password(certificate: Path, file: Path | None) -> Secret:
         f"--sign {certificate}: it has a password, or is no PFX or PEM file with a key and a certificate",
         hint=f"Give the password by --sign-password-file or {PASSWORD_VARIABLE}.",
     )
+
+
+def _warn_if_open(option: str, file: Path) -> None:
+    """A warning, where ssh would refuse: the file variables of CI systems come with a mode that nobody there can choose."""
+    from winboot.private import open_to_others
+
+    with suppress(OSError):  # who reads it next says why it cannot be read
+        if mode := open_to_others(file):
+            said = f"warning: {option} {file}: everybody on this computer can read or change it (mode {mode})"
+            typer.echo(f"{said}; chmod 600 leaves it to you alone.", err=True)
 
 
 def _show(script: bytes) -> None:

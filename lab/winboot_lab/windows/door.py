@@ -170,10 +170,10 @@ network:
       -> Record {address, port, pid}
   dns.resolve  name
       -> str addresses; SocketException 11001
-  socket.connect  host, port, milliseconds=-1
+  socket.connect  host, port, milliseconds=-1, spent=0
       -> Record {handle, local_address, remote_address}; SocketException 10061 refused, 10060 timed out,
          10051 unreachable, 11001 unknown host; exception 'TimeoutException' when `milliseconds` passed
-         first
+         first. spent: milliseconds that this very attempt has been waited for before
   socket.close  handle
       -> nothing
   http.get  url, headers={}, proxy=None, milliseconds=100000, method='GET', body=b''

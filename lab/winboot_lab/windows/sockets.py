@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Windows tries a silent address for about this long.
 SILENCE = 21.0
+# A refusal is told only after further attempts: about this long.
+REFUSAL = 2.0
 
 _CODES = {
     10051: "A socket operation was attempted to an unreachable network",
@@ -295,20 +297,22 @@ class Sockets:
     def _has_dns(self) -> bool:
         return self._machine.network.online() and any(a.dns_servers for a in self._machine.network.adapters)
 
-    def connect(self, host: str, port: int, pid: int, timeout: float = SILENCE) -> tuple[str, str]:
-        """Open a TCP connection: a handle and the remote address."""
+    def connect(
+        self, host: str, port: int, pid: int, timeout: float = SILENCE, spent: float = 0.0
+    ) -> tuple[str, str]:
+        """Open a TCP connection: a handle and the remote address. `spent`: the seconds that this attempt has had before."""
         address = self.resolve(host)[0]
-        self._reach(address, port, timeout)
+        self._reach(address, port, timeout, spent)
         self._numbers += 1
         handle = f"socket-{self._numbers}"
         self._open[handle] = pid
         return handle, address
 
-    def _reach(self, address: str, port: int, timeout: float) -> None:
+    def _reach(self, address: str, port: int, timeout: float, spent: float = 0.0) -> None:
         machine = self._machine
         if self._is_own(address):
             if not any(n.protocol == "tcp" and n.takes(address, port) for n in self.listeners):
-                machine.wait(min(2.0, timeout))
+                self._await(REFUSAL - spent, timeout)
                 raise _socket_failure(10061, port=f"{address}:{port}")
             return
         if not machine.network.reaches(address):
@@ -316,12 +320,16 @@ class Sockets:
         if (address, port) in machine.world.servers:
             return
         if machine.world.knows(address):
-            machine.wait(min(2.0, timeout))
+            self._await(REFUSAL - spent, timeout)
             raise _socket_failure(10061, port=f"{address}:{port}")
-        machine.wait(min(SILENCE, timeout))
-        if timeout < SILENCE:
-            raise failure("System.TimeoutException", "The operation has timed out.", hresult=0x80131505)
+        self._await(SILENCE - spent, timeout)
         raise _socket_failure(10060, port=f"{address}:{port}")
+
+    def _await(self, needed: float, timeout: float) -> None:
+        """Wait for what takes `needed` seconds, or end by TimeoutException when the time is over before."""
+        self._machine.wait(max(0.0, min(needed, timeout)))
+        if timeout < needed:
+            raise failure("System.TimeoutException", "The operation has timed out.", hresult=0x80131505)
 
     def _is_own(self, address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback or self._machine.network.holder(address) is not None

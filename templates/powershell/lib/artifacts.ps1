@@ -160,11 +160,19 @@ function Save-Body {
 }
 
 function Wait-Task {
-    # The result of a .NET task. It is waited for in slices: a stop of this script is not heard within a call into .NET.
+    # The result of a .NET task, or a TimeoutException.
+    param([object]$Task, [int]$Seconds)
+    if (-not (Test-TaskEnd -Task $Task -Seconds $Seconds)) { throw [TimeoutException]::new("no answer within $Seconds seconds") }
+    $Task.Result
+}
+
+function Test-TaskEnd {
+    # Whether a .NET task ends within Seconds; one that fails throws. It is waited for in slices: a stop of this script is
+    # not heard within a call into .NET.
     param([object]$Task, [int]$Seconds)
     $watch = [Diagnostics.Stopwatch]::StartNew()
     while (-not $Task.Wait(500)) {
-        if ($watch.Elapsed.TotalSeconds -gt $Seconds) { throw [TimeoutException]::new("no answer within $Seconds seconds") }
+        if ($watch.Elapsed.TotalSeconds -ge $Seconds) { return $false }
     }
-    $Task.Result
+    $true
 }

@@ -248,7 +248,7 @@ function Test-Listener {
     # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
     param([string]$Ip, [int]$Port)
     $client = [Net.Sockets.TcpClient]::new()
-    try { $client.ConnectAsync($Ip, $Port).Wait(3000) }
+    try { Test-TaskEnd -Task $client.ConnectAsync($Ip, $Port) -Seconds 3 }
     catch [AggregateException] { $false }
     finally { $client.Close() }
 }

@@ -5,7 +5,7 @@ function Get-AddressTowardsServer {
     # because clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
-        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) {
+        if (Test-TaskEnd -Task $client.ConnectAsync($script:Node.server_host, $script:Node.server_port) -Seconds 5) {
             $client.Client.LocalEndPoint.Address.ToString()
         }
     }

@@ -47,6 +47,13 @@ function Set-RegistryValue {
     Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
 }
 
+function ConvertTo-SignedNumber {
+    # A number of 32 bits as .NET reads and writes a DWord, which is signed: 0xFFFFFFFF is -1.
+    param([object]$Value)
+    if ([long]$Value -lt 0) { return [int]$Value }
+    [BitConverter]::ToInt32([BitConverter]::GetBytes([uint32]$Value), 0)
+}
+
 function Write-Registry {
     # Writes a value and makes its key where it is missing; $null deletes the value. Returns nothing. The kind is always
     # given: left to itself .NET stores a long as a String, and never an ExpandString (RegistryKey.CalculateValueKind).
@@ -60,7 +67,7 @@ function Write-Registry {
     switch ($Kind) {
         'MultiString' { $typed = [string[]]@($Value) }
         { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
-        'DWord' { $typed = [int]$Value }
+        'DWord' { $typed = ConvertTo-SignedNumber -Value $Value }
         'QWord' { $typed = [long]$Value }
         default { $typed = [string]$Value }
     }

@@ -5,10 +5,17 @@ function Get-SettingDifference {
     param([hashtable[]]$Settings)
     foreach ($setting in $Settings) {
         $is = Read-Registry -Path $setting.path -Name $setting.name
-        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value)) { continue }
-        New-Difference -Key "registry:$($setting.path)\$($setting.name)" -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $setting.value `
+        $want = Get-WantedValue -Setting $setting
+        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $want)) { continue }
+        New-Difference -Key "registry:$($setting.path)\$($setting.name)" -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $want `
             -Reboot:$setting.reboot -Policy:(Test-PolicyOwned -Path $setting.path)
     }
+}
+
+function Get-WantedValue {
+    # The value of a setting in the form in which the registry gives it back.
+    param([hashtable]$Setting)
+    if ($Setting.kind -eq 'DWord') { ConvertTo-SignedNumber -Value $Setting.value } else { $Setting.value }
 }
 
 function Test-PolicyOwned {
@@ -23,7 +30,7 @@ function Set-Setting {
     $reboot = $false
     foreach ($setting in $Settings) {
         $is = Read-Registry -Path $setting.path -Name $setting.name
-        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $setting.value) -or (Test-PolicyOwned -Path $setting.path)) {
+        if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value (Get-WantedValue -Setting $setting)) -or (Test-PolicyOwned -Path $setting.path)) {
             continue
         }
         Set-RegistryValue -Path $setting.path -Name $setting.name -Value $setting.value -Kind $setting.kind

@@ -30,12 +30,13 @@ class Socket(Instance):
 
 
 class Connecting(Instance):
-    """The task of ConnectAsync: it connects when somebody waits for it."""
+    """The task of ConnectAsync: it connects while somebody waits for it, in one wait or in several."""
 
     def __init__(self, client: TcpClient, host: str, port: int) -> None:
         self.client = client
         self.host = host
         self.port = port
+        self.spent = 0
 
 
 CLIENT = dotnet("System.Net.Sockets.TcpClient", TcpClient, base=OBJECT)
@@ -45,12 +46,14 @@ TASK = dotnet("System.Threading.Tasks.Task+Connect", Connecting, base=OBJECT)
 CLIENT.constructor("")(TcpClient)
 
 
-def _connect(runtime: Runtime, client: TcpClient, host: str, port: int, milliseconds: int) -> bool:
-    """Connect; false when it took longer than `milliseconds`. Raises what the socket says."""
+def _connect(
+    runtime: Runtime, client: TcpClient, host: str, port: int, milliseconds: int, spent: int = 0
+) -> bool:
+    """Connect; false when it took longer than `milliseconds`, after `spent` of before. Raises what the socket says."""
     if client.disposed:
         raise ObjectDisposedException("System.Net.Sockets.TcpClient", "Cannot access a disposed object.")
     result = runtime.machine.invoke(
-        "socket.connect", {"host": host, "port": port, "milliseconds": milliseconds}
+        "socket.connect", {"host": host, "port": port, "milliseconds": milliseconds, "spent": spent}
     )
     if result.errors:
         if result.errors[0].exception.endswith("TimeoutException"):
@@ -85,10 +88,14 @@ CLIENT.refuses(
 
 @TASK.method("Wait(int millisecondsTimeout)", effect=True)
 def _wait(runtime: Runtime, self: Connecting, milliseconds: int) -> bool:
+    if self.client.record is not None:
+        return True
     try:
-        return _connect(runtime, self.client, self.host, self.port, milliseconds)
+        connected = _connect(runtime, self.client, self.host, self.port, milliseconds, self.spent)
     except DotNetException as failure:
         raise AggregateException("One or more errors occurred.", failure) from failure
+    self.spent += milliseconds
+    return connected
 
 
 TASK.method("void Wait()", effect=True)(lambda runtime, self: _wait(runtime, self, -1))

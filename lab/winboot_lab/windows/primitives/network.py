@@ -68,10 +68,10 @@ def resolve(session: Session, name: str) -> Objects:
 
 
 @primitive("socket.connect")
-def connect(session: Session, host: str, port: int, milliseconds: int = -1) -> Objects:
-    """Open a TCP connection."""
+def connect(session: Session, host: str, port: int, milliseconds: int = -1, spent: int = 0) -> Objects:
+    """Open a TCP connection, or go on with an attempt that has taken `spent` milliseconds."""
     timeout = SILENCE if milliseconds < 0 else milliseconds / 1000
-    handle, address = session.machine.sockets.connect(host, port, session.process.pid, timeout)
+    handle, address = session.machine.sockets.connect(host, port, session.process.pid, timeout, spent / 1000)
     own = session.machine.network.source(address)
     return (Record("socket", {"handle": handle, "local_address": own, "remote_address": address}),)
 
