@@ -498,94 +498,6 @@ function ConvertTo-AsciiJson {
     [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
-# ---- network.ps1
-# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
-
-function Get-AddressTowardsServer {
-    # The local address from which this machine reaches the API server, as text; nothing where it does not. By TCP,
-    # because clouds drop ICMP.
-    $client = [Net.Sockets.TcpClient]::new()
-    try {
-        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) {
-            $client.Client.LocalEndPoint.Address.ToString()
-        }
-    }
-    catch [AggregateException] { return }
-    finally { $client.Close() }
-}
-
-function Find-Address {
-    # The objects of one IP address; nothing where no interface has it.
-    param([string]$Ip)
-    if ($Ip -eq '') { return }
-    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
-}
-
-function Test-SettledAddress {
-    # Whether an interface has this address and uses it.
-    param([string]$Ip)
-    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
-}
-
-function Get-DefaultRoute {
-    # The IPv4 default routes, the best one first. Nothing where there is none.
-    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
-}
-
-function Get-NodeAddress {
-    # The node's address with its interface, as a table; nothing where the machine has none. It is the one given, else
-    # the one that reaches the API server, else the one on the default route.
-    $ip = $script:Node.node_ip
-    if (-not $ip) { $ip = Get-AddressTowardsServer }
-    if (-not $ip) {
-        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
-                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
-                ForEach-Object { $_.IPAddress })[0]
-        if (-not $ip) { return }
-    }
-    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
-        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-        [pscustomobject]@{
-            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
-            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
-        }
-    }
-}
-
-function Read-InterfaceAddress {
-    # All address objects of one interface. Nothing where it has none.
-    param([int]$Index)
-    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
-}
-
-function Test-UsableAddress {
-    # Whether an address object is one that others can reach the machine at.
-    param([object]$Address)
-    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
-}
-
-function Find-PhysicalAdapter {
-    # Names of the hardware adapters with this MAC address. Nothing where there is none.
-    param([string]$Mac)
-    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
-}
-
-function Read-Vlan {
-    # The VLAN id that the driver tags with, as text; empty where it has none.
-    param([string[]]$Names)
-    if (-not $Names) { return '' }
-    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-    if (-not $found) { return '' }
-    [string]@($found[0].RegistryValue)[0]
-}
-
-function Get-BaseName {
-    # The name that an adapter and the interface of the switch on it share, as text.
-    param([string]$Name)
-    $Name -replace '^vEthernet \((.+)\)$', '$1'
-}
-
 # ---- service.ps1
 # Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
@@ -651,6 +563,61 @@ function Test-AccountKnown {
     $Account -eq '' -or $Account -eq 'LocalSystem' -or $Account -like 'NT *'
 }
 
+# ---- network.ps1
+# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
+
+function Find-Address {
+    # The objects of one IP address; nothing where no interface has it.
+    param([string]$Ip)
+    if ($Ip -eq '') { return }
+    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+}
+
+function Test-SettledAddress {
+    # Whether an interface has this address and uses it.
+    param([string]$Ip)
+    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+}
+
+function Get-DefaultRoute {
+    # The IPv4 default routes, the best one first. Nothing where there is none.
+    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+}
+
+function Read-InterfaceAddress {
+    # All address objects of one interface. Nothing where it has none.
+    param([int]$Index)
+    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
+}
+
+function Test-UsableAddress {
+    # Whether an address object is one that others can reach the machine at.
+    param([object]$Address)
+    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
+}
+
+function Find-PhysicalAdapter {
+    # Names of the hardware adapters with this MAC address. Nothing where there is none.
+    param([string]$Mac)
+    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
+function Read-Vlan {
+    # The VLAN id that the driver tags with, as text; empty where it has none.
+    param([string[]]$Names)
+    if (-not $Names) { return '' }
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+    if (-not $found) { return '' }
+    [string]@($found[0].RegistryValue)[0]
+}
+
+function Get-BaseName {
+    # The name that an adapter and the interface of the switch on it share, as text.
+    param([string]$Name)
+    $Name -replace '^vEthernet \((.+)\)$', '$1'
+}
+
 # ---- known.ps1
 # What only the node knows fills the places <<name>> of texts.
 
@@ -703,44 +670,63 @@ function Get-CidrAddress {
     $address
 }
 
-# ---- pod_network.ps1
+# ---- registry.ps1
+# Below HKEY_LOCAL_MACHINE.
 
-function Get-AddressFamily {
-    # IPv4 or IPv6.
-    param([string]$Address)
-    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
-}
-
-function Find-Interface {
-    # The IP interfaces that have the address. Nothing where there is none.
-    param([string]$Address)
-    $family = Get-AddressFamily -Address $Address
-    foreach ($found in Find-Address -Ip $Address) {
-        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+function Read-Registry {
+    # A value as it is stored, with its %names% not expanded: what is put back has to be what was there. Nothing where
+    # the key or the value is missing; a list comes as one object.
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
+    try {
+        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+        # An empty list must not look absent.
+        if ($value -is [array]) { return , $value }
+        $value
     }
+    finally { $key.Dispose() }
 }
 
-function Restore-Forwarding {
-    # Turns forwarding off again.
-    param([object]$Former)
-    foreach ($interface in Find-Interface -Address $Former.address) {
-        Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
+function Test-RegistryKey {
+    # Whether the key is there.
+    param([string]$Path)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($key) { $key.Dispose() }
+    $null -ne $key
+}
+
+function ConvertTo-SignedNumber {
+    # A number of 32 bits as .NET reads and writes a DWord, which is signed: 0xFFFFFFFF is -1.
+    param([object]$Value)
+    if ([long]$Value -lt 0) { return [int]$Value }
+    [BitConverter]::ToInt32([BitConverter]::GetBytes([uint32]$Value), 0)
+}
+
+function Write-Registry {
+    # Writes a value and makes its key where it is missing; $null deletes the value. Returns nothing. The kind is always
+    # given: left to itself .NET stores a long as a String, and never an ExpandString (RegistryKey.CalculateValueKind).
+    param([string]$Path, [string]$Name, [object]$Value, [string]$Kind)
+    if ($null -eq $Value) {
+        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+        if (-not $key) { return }
+        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+        return
     }
+    switch ($Kind) {
+        'MultiString' { $typed = [string[]]@($Value) }
+        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
+        'DWord' { $typed = ConvertTo-SignedNumber -Value $Value }
+        'QWord' { $typed = [long]$Value }
+        default { $typed = [string]$Value }
+    }
+    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
-# ---- folders.ps1
-# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
-# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
-
-function Restore-Folder {
-    # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
+function Restore-Registry {
+    # Puts a former value back, or deletes one that was not there. Returns nothing.
     param([object]$Former)
-    if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
-    $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
-    if (-not $empty -and -not $Former.ours) { return }
-    # Links are removed here, not followed.
-    try { [IO.Directory]::Delete($Former.path, $true) }
-    catch { Stop-Step -Id 'FolderLeft' -Message "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
+    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
 }
 
 # ---- program.ps1
@@ -755,6 +741,16 @@ function Join-Argument {
         '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
     }
     $parts -join ' '
+}
+
+function Get-ProgramEncoding {
+    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
+    param([string]$Path)
+    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
+        return [Text.Encoding]::GetEncoding([int]$page)
+    }
+    [Text.UTF8Encoding]::new($false)
 }
 
 function Get-ProcessTree {
@@ -798,183 +794,6 @@ function Stop-StartedProcess {
     $tree = @(Get-ProcessTree -Id $Process.Id)
     if (-not $Process.HasExited) { $Process.Kill() }
     Stop-ProcessTree -Tree $tree
-}
-
-function Get-SystemProgram {
-    # The full path of one of Windows' own programs. Never by the search path of a session: another program of that name
-    # could be found first.
-    param([string]$Name)
-    "$([Environment]::SystemDirectory)\$Name"
-}
-
-# ---- task.ps1
-# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
-
-function Test-SignaturePolicy {
-    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
-    # The scopes of a session and of its user do not reach a task.
-    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
-        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
-        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
-    }
-    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
-    $false
-}
-
-function ConvertTo-ScriptFile {
-    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
-    param([string]$Text)
-    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
-}
-
-function New-ScriptLoader {
-    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
-    # could not be read, for five seconds; a scanner may hold it.
-    param([string]$Path, [string]$Text, [string]$Arguments)
-    @(
-        "`$ErrorActionPreference = 'Stop'"
-        "`$bytes = `$null"
-        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
-        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
-        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
-        '}'
-        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
-        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
-    ) -join "`n"
-}
-
-function Get-TaskArgument {
-    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
-    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
-    param([string]$Path, [string]$Text, [string]$Arguments)
-    $common = '-NoLogo -NoProfile -NonInteractive'
-    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
-    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
-    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
-}
-
-function New-SystemTask {
-    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
-    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
-    $parts = @{
-        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
-            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
-        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
-            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-        Description = $Description
-    }
-    if ($Trigger) { $parts.Trigger = $Trigger }
-    $task = New-ScheduledTask @parts
-    # No cmdlet has a parameter for it.
-    $task.Author = 'winboot'
-    $task
-}
-
-function Set-Task {
-    # Registers the task, in the place of one of that name.
-    param([string]$Name, [object]$Task)
-    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
-}
-
-function Remove-Task {
-    # Removes the task if it is there.
-    param([string]$Name)
-    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-    }
-}
-
-# ---- registry.ps1
-# Below HKEY_LOCAL_MACHINE.
-
-function Read-Registry {
-    # A value as it is stored, with its %names% not expanded: what is put back has to be what was there. Nothing where
-    # the key or the value is missing; a list comes as one object.
-    param([string]$Path, [string]$Name)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if (-not $key) { return }
-    try {
-        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-        # An empty list must not look absent.
-        if ($value -is [array]) { return , $value }
-        $value
-    }
-    finally { $key.Dispose() }
-}
-
-function Test-RegistryKey {
-    # Whether the key is there.
-    param([string]$Path)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($key) { $key.Dispose() }
-    $null -ne $key
-}
-
-function Write-Registry {
-    # Writes a value and makes its key where it is missing; $null deletes the value. Returns nothing. The kind is always
-    # given: left to itself .NET stores a long as a String, and never an ExpandString (RegistryKey.CalculateValueKind).
-    param([string]$Path, [string]$Name, [object]$Value, [string]$Kind)
-    if ($null -eq $Value) {
-        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-        if (-not $key) { return }
-        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
-        return
-    }
-    switch ($Kind) {
-        'MultiString' { $typed = [string[]]@($Value) }
-        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
-        'DWord' { $typed = [int]$Value }
-        'QWord' { $typed = [long]$Value }
-        default { $typed = [string]$Value }
-    }
-    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
-}
-
-function Restore-Registry {
-    # Puts a former value back, or deletes one that was not there. Returns nothing.
-    param([object]$Former)
-    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
-}
-
-# ---- manager.ps1
-
-function Read-ServiceParameter {
-    # A value below the service's Parameters key; nothing where it is missing, and a list as one object. What NSSM does
-    # after an exit (AppExit) is the default value of a subkey.
-    param([string]$Service, [string]$Name)
-    $path = (Get-ServicePath -Name $Service) + '\Parameters'
-    if ($Name -eq 'AppExit') { return (Read-Registry -Path "$path\AppExit" -Name '') }
-    , (Read-Registry -Path $path -Name $Name)
-}
-
-function Test-NssmService {
-    # Whether NSSM runs the service now. Its Application value is the program that NSSM starts.
-    param([string]$Name)
-    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
-}
-
-function Restore-ServiceParameter {
-    # Puts back the values below the service's Parameters key. Returns nothing. Other services keep values of their own
-    # there, so the key is deleted only where it is NSSM's.
-    param([object]$Former)
-    $path = (Get-ServicePath -Name $Former.name) + '\Parameters'
-    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
-    foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
-}
-
-# ---- program.ps1
-
-function Get-ProgramEncoding {
-    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
-    param([string]$Path)
-    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
-    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
-        return [Text.Encoding]::GetEncoding([int]$page)
-    }
-    [Text.UTF8Encoding]::new($false)
 }
 
 function Invoke-Program {
@@ -1028,6 +847,39 @@ function Assert-Program {
     $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
     if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
     Stop-Step -Id 'ProgramFailed' -Message "$Path ended with code $($ended.ExitCode): $said"
+}
+
+function Get-SystemProgram {
+    # The full path of one of Windows' own programs. Never by the search path of a session: another program of that name
+    # could be found first.
+    param([string]$Name)
+    "$([Environment]::SystemDirectory)\$Name"
+}
+
+# ---- manager.ps1
+
+function Read-ServiceParameter {
+    # A value below the service's Parameters key; nothing where it is missing, and a list as one object. What NSSM does
+    # after an exit (AppExit) is the default value of a subkey.
+    param([string]$Service, [string]$Name)
+    $path = (Get-ServicePath -Name $Service) + '\Parameters'
+    if ($Name -eq 'AppExit') { return (Read-Registry -Path "$path\AppExit" -Name '') }
+    , (Read-Registry -Path $path -Name $Name)
+}
+
+function Test-NssmService {
+    # Whether NSSM runs the service now. Its Application value is the program that NSSM starts.
+    param([string]$Name)
+    $null -ne (Read-ServiceParameter -Service $Name -Name 'Application')
+}
+
+function Restore-ServiceParameter {
+    # Puts back the values below the service's Parameters key. Returns nothing. Other services keep values of their own
+    # there, so the key is deleted only where it is NSSM's.
+    param([object]$Former)
+    $path = (Get-ServicePath -Name $Former.name) + '\Parameters'
+    if (Test-NssmService -Name $Former.name) { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree($path, $false) }
+    foreach ($one in $Former.parameters) { Write-Registry -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
 }
 
 # ---- service.ps1
@@ -1352,6 +1204,95 @@ function Open-RunMutex {
     New-PrivateMutex -Name "Global\winboot-$(Get-MutexSuffix)"
 }
 
+# ---- certificate.ps1
+
+function Restore-KubeletKey {
+    # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
+    param([object]$Former)
+    if (-not [IO.Directory]::Exists($Former.path)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File -Path $path }
+}
+
+# ---- task.ps1
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function Test-SignaturePolicy {
+    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+    # The scopes of a session and of its user do not reach a task.
+    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+    }
+    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+    $false
+}
+
+function ConvertTo-ScriptFile {
+    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+    param([string]$Text)
+    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader {
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
+    # could not be read, for five seconds; a scanner may hold it.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    @(
+        "`$ErrorActionPreference = 'Stop'"
+        "`$bytes = `$null"
+        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
+        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
+        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
+        '}'
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
+        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+    ) -join "`n"
+}
+
+function Get-TaskArgument {
+    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    $common = '-NoLogo -NoProfile -NonInteractive'
+    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function New-SystemTask {
+    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
+    $parts = @{
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
+            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+        Description = $Description
+    }
+    if ($Trigger) { $parts.Trigger = $Trigger }
+    $task = New-ScheduledTask @parts
+    # No cmdlet has a parameter for it.
+    $task.Author = 'winboot'
+    $task
+}
+
+function Set-Task {
+    # Registers the task, in the place of one of that name.
+    param([string]$Name, [object]$Task)
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task {
+    # Removes the task if it is there.
+    param([string]$Name)
+    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
 # ---- containerd.ps1
 
 function Invoke-Crictl {
@@ -1363,87 +1304,19 @@ function Invoke-Crictl {
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
 
-# ---- detached.ps1
-# Work that may cut its session: a task that puts back what the network lost.
-# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
-#   120 + 120 + 360 + 120 = 720
+# ---- folders.ps1
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
 
-function Test-OuterAddress {
-    # Whether an address is one of the machine's, and not the loopback.
-    param([string]$Ip)
-    $Ip -ne '' -and $Ip -notlike '127.*' -and $Ip -ne '::1' -and $null -ne (Find-Address -Ip $Ip)
-}
-
-function Test-StepStanding {
-    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
-    # while it is away.
-    param([hashtable]$Step)
-    $script:Run.Cache = @{}
-    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
-}
-
-function Remove-StrayTask {
-    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
-    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } |
-            ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
-    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
-    }
-}
-
-function Test-Listener {
-    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
-    param([string]$Ip, [int]$Port)
-    $client = [Net.Sockets.TcpClient]::new()
-    try { $client.ConnectAsync($Ip, $Port).Wait(3000) }
-    catch [AggregateException] { $false }
-    finally { $client.Close() }
-}
-
-function Test-ReachedEndpoint {
-    # Whether others reach the machine at this address and port.
-    param([string]$Ip, [int]$Port)
-    (Test-OuterAddress -Ip $Ip) -and (Test-Listener -Ip $Ip -Port $Port)
-}
-
-function Get-ReachedEndpoint {
-    # Where the controller comes in: own addresses, each with a port that something listens on now; nothing for port 0 (winboot runs
-    # on the machine itself). Behind NAT, a tunnel or a jump host the address or port that was dialled is none of the machine's: what
-    # did not answer before the rewiring is not asked for after it.
-    param([int]$Port)
-    if ($Port -eq 0) { return }
-    # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
-    $words = "$($env:SSH_CONNECTION)".Split(' ')
-    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
-        return @{ ip = $words[2]; port = [int]$words[3] }
-    }
-    $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
-    if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
-    foreach ($ip in $own) {
-        # A port that is forwarded leads to one of WinRM's own.
-        foreach ($one in @($Port, 5986, 5985)) {
-            if (Test-Listener -Ip $ip -Port $one) { @{ ip = $ip; port = $one }; break }
-        }
-    }
-}
-
-# ---- boot.ps1
-# The task at each start of the machine.
-
-function Remove-BootScript {
-    # Stored scripts of the startup, all but one.
-    param([string]$But = '')
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
-        if ($path -ne $But) { Remove-File -Path $path }
-    }
-}
-
-function Restore-BootTask {
-    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
+function Restore-Folder {
+    # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
     param([object]$Former)
-    Remove-Task -Name $Former.name
-    Remove-BootScript
-    Remove-StrayTask
+    if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
+    $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
+    if (-not $empty -and -not $Former.ours) { return }
+    # Links are removed here, not followed.
+    try { [IO.Directory]::Delete($Former.path, $true) }
+    catch { Stop-Step -Id 'FolderLeft' -Message "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
 }
 
 # ---- network.ps1
@@ -1543,6 +1416,41 @@ function Read-InterfaceSnapshot {
     $identity
 }
 
+# ---- pod_network.ps1
+
+function Get-AddressFamily {
+    # IPv4 or IPv6.
+    param([string]$Address)
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
+}
+
+function Find-Interface {
+    # The IP interfaces that have the address. Nothing where there is none.
+    param([string]$Address)
+    $family = Get-AddressFamily -Address $Address
+    foreach ($found in Find-Address -Ip $Address) {
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+    }
+}
+
+function Restore-Forwarding {
+    # Turns forwarding off again.
+    param([object]$Former)
+    foreach ($interface in Find-Interface -Address $Former.address) {
+        Set-NetIPInterface -InterfaceIndex $interface.InterfaceIndex -AddressFamily $interface.AddressFamily -Forwarding Disabled
+    }
+}
+
+# ---- settings.ps1
+
+function Restore-PowerPlan {
+    # Puts the former power plan back.
+    param([object]$Former)
+    if ($Former.plan) {
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan))
+    }
+}
+
 # ---- state.ps1
 
 function Remove-StateFolder {
@@ -1614,6 +1522,256 @@ function Wait-Mutex {
         # Another account's, while it is held.
         catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
     } while ([DateTime]::UtcNow -lt $until)
+}
+
+# ---- boot.ps1
+# The task at each start of the machine.
+
+function Remove-BootScript {
+    # Stored scripts of the startup, all but one.
+    param([string]$But = '')
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
+        if ($path -ne $But) { Remove-File -Path $path }
+    }
+}
+
+# ---- detached.ps1
+# Work that may cut its session: a task that puts back what the network lost.
+# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
+#   120 + 120 + 360 + 120 = 720
+
+function Test-OuterAddress {
+    # Whether an address is one of the machine's, and not the loopback.
+    param([string]$Ip)
+    $Ip -ne '' -and $Ip -notlike '127.*' -and $Ip -ne '::1' -and $null -ne (Find-Address -Ip $Ip)
+}
+
+function Read-UntoldRun {
+    # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
+    # is the mode that started it.
+    param([string]$Step, [string[]]$Purpose)
+    foreach ($status in Read-DetachedRun -Step "$Step-") {
+        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
+        $status.told = $true
+        Write-StateJson -Name "detached\$($status.id).json" -Value $status
+        $status
+    }
+}
+
+function Complete-DetachedRun {
+    # Notes how a run ended, once.
+    param([object]$Status, [object]$Ended, [int]$Tries = 9)
+    $Status.state = $Ended.State
+    $Status.message = $Ended.Message
+    $Status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries $Tries
+}
+
+function Test-StepStanding {
+    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
+    # while it is away.
+    param([hashtable]$Step)
+    $script:Run.Cache = @{}
+    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+}
+
+function Remove-StrayTask {
+    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
+    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } |
+            ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
+    }
+}
+
+# ---- drive.ps1
+
+function New-EventLine {
+    # An event as one line of JSON, which is also kept in the journal unless this is a look.
+    # ASCII only: no code page on the way can change it.
+    param([hashtable]$Fields)
+    $script:Run.Sequence++
+    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
+    $line = ConvertTo-AsciiJson -Value $all
+    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
+    $line
+}
+
+function New-StepEvent {
+    # The line of a step's event, with its differences and its problem.
+    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+    New-EventLine -Fields @{
+        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+        differences = [object[]]@($Result.Differences); problem = $Result.Problem
+    }
+}
+
+function New-EndEvent {
+    # The line of the last event, with the reason why this run ends.
+    param([string]$Reason, [string]$Message = '')
+    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
+}
+
+function New-DetachedEvent {
+    # The two lines that end this session while a detached run goes on.
+    param([object]$Run, [string]$Step)
+    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent -Reason 'detached'
+}
+
+# ---- artifacts.ps1
+
+function Test-TaskEnd {
+    # Whether a .NET task ends within Seconds; one that fails throws. It is waited for in slices: a stop of this script is
+    # not heard within a call into .NET.
+    param([object]$Task, [int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    while (-not $Task.Wait(500)) {
+        if ($watch.Elapsed.TotalSeconds -ge $Seconds) { return $false }
+    }
+    $true
+}
+
+# ---- network.ps1
+
+function Get-AddressTowardsServer {
+    # The local address from which this machine reaches the API server, as text; nothing where it does not. By TCP,
+    # because clouds drop ICMP.
+    $client = [Net.Sockets.TcpClient]::new()
+    try {
+        if (Test-TaskEnd -Task $client.ConnectAsync($script:Node.server_host, $script:Node.server_port) -Seconds 5) {
+            $client.Client.LocalEndPoint.Address.ToString()
+        }
+    }
+    catch [AggregateException] { return }
+    finally { $client.Close() }
+}
+
+function Get-NodeAddress {
+    # The node's address with its interface, as a table; nothing where the machine has none. It is the one given, else
+    # the one that reaches the API server, else the one on the default route.
+    $ip = $script:Node.node_ip
+    if (-not $ip) { $ip = Get-AddressTowardsServer }
+    if (-not $ip) {
+        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+                ForEach-Object { $_.IPAddress })[0]
+        if (-not $ip) { return }
+    }
+    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        [pscustomobject]@{
+            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+        }
+    }
+}
+
+function Invoke-Restore {
+    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
+    param([string]$What, [int]$Index, [scriptblock]$Write)
+    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
+    try { & $Write }
+    catch {
+        $told.problem = $_.Exception.GetBaseException().Message
+        $script:Run['Trouble'] = "${What}: $($told.problem)"
+    }
+    # It is tried again every few seconds: only what is new is told.
+    $key = "restore $What $($told.problem)"
+    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
+    $script:Run[$key] = $true
+    [void](New-EventLine -Fields $told)
+}
+
+function Restore-InterfaceRoute {
+    # Routes that are nowhere any more.
+    param([object]$Was, [int]$Index)
+    foreach ($route in $Was.routes) {
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) {
+            continue
+        }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
+    }
+}
+
+function Restore-NameServer {
+    # Puts back DNS servers that were set by hand, also beside DHCP, and the suffix. Returns nothing.
+    param([object]$Was, [int]$Index)
+    $at = @{ InterfaceIndex = $Index }
+    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
+    $is = @(Read-DnsServer -Guid $guid) -join ' '
+    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
+        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write {
+            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
+        }
+    }
+    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
+        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
+    }
+}
+
+function Restore-Link {
+    # The VLAN tag of the driver, and whether IPv6 is bound.
+    param([object]$Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
+        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write {
+            Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan
+        }
+    }
+    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
+        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
+            if ([bool]$binding.Enabled -ne $Was.ipv6) {
+                Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }
+            }
+        }
+    }
+}
+
+function Restore-InterfaceSetting {
+    # Puts back metric, MTU and the network's category. Returns nothing.
+    param([object]$Was, [int]$Index)
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
+        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+    }
+    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
+    if ([int]$interface.NlMtu -ne $Was.mtu) {
+        Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu }
+    }
+    if (@('Public', 'Private') -notcontains $Was.category) { return }
+    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
+        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write {
+            Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category
+        }
+    }
+}
+
+function Restore-Interface {
+    # Puts back what one interface lost. Returns nothing. Addresses first, then the ways out; one setting that cannot be
+    # put back does not keep the others from it.
+    param([object]$Was, [int]$Index)
+    foreach ($address in $Was.addresses) {
+        if (Find-Address -Ip $address.ip) { continue }
+        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
+            $wanted = @{
+                InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length
+                SkipAsSource = $address.skip_as_source
+            }
+            [void](New-NetIPAddress @wanted)
+        }
+    }
+    Restore-InterfaceRoute -Was $Was -Index $Index
+    Restore-NameServer -Was $Was -Index $Index
+    Restore-Link -Was $Was -Index $Index
+    Restore-InterfaceSetting -Was $Was -Index $Index
 }
 
 # ---- firewall.ps1
@@ -1969,6 +2127,8 @@ function Get-MachineIdentity {
         $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
         $script:Run.Identity = @{
             BootId = Get-BootId
+            # Kubelets before 1.31 (1.28.13, 1.29.8, 1.30.4) report this very value as systemUUID. Later ones read LastConfig of
+            # SYSTEM\HardwareConfig, the UUID that Windows took from the same firmware table (kubernetes pull request 126012).
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
             Build  = "$(Read-Registry -Path $version -Name 'CurrentBuildNumber').$(Read-Registry -Path $version -Name 'UBR')"
             Name   = [Environment]::MachineName
@@ -2122,6 +2282,57 @@ function Get-RunningDetached {
     }
 }
 
+# ---- network.ps1
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address.
+    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
+    }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+}
+
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
+    param([object]$Snapshot)
+    $script:Run['Trouble'] = ''
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
 # ---- roots.ps1
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
@@ -2271,87 +2482,26 @@ function Complete-Service {
     $complete
 }
 
-# ---- routes.ps1
-# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
-# the last run; nodes that come later are known from the next one on.
-
-function Restore-PodRoute {
-    # Takes winboot's route of a prefix away, and sets the one that was there before where there was one.
-    param([object]$Former)
-    foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
-        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
-        Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
-    }
-    $hop = Read-Member -Object $Former -Names 'hop'
-    if (-not $hop) { return }
-    # The adapter may have another name by now; then the route is on the one that has the node's address.
-    $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
-    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) {
-        $index = $adapter.ifIndex
-    }
-    [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
-}
-
-# ---- certificate.ps1
-
-function Restore-KubeletKey {
-    # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
-    param([object]$Former)
-    if (-not [IO.Directory]::Exists($Former.path)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File -Path $path }
-}
-
-# ---- settings.ps1
-
-function Restore-PowerPlan {
-    # Puts the former power plan back.
-    param([object]$Former)
-    if ($Former.plan) {
-        [void](Assert-Program -Path (Get-SystemProgram -Name 'powercfg.exe') -Arguments @('/setactive', $Former.plan))
-    }
-}
-
-# ---- pod_network.ps1
-
-function Remove-PodNetwork {
-    # Removes an HNS network with the load balancers on it. Returns nothing. Load balancers go first: 17763.1554
-    # requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
-    param([string]$Name)
-    $networks = @(Get-HnsObject -Kind networks -Name $Name)
-    if (-not $networks) { return }
-    # kube-proxy writes its rules again only when it starts.
-    Save-RestartNeed -Name 'kube-proxy'
-    foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
-    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
-}
-
-function Get-OwnNetwork {
-    # The names of those networks of the step that are there and were not before winboot. Nothing where there is none.
-    param([hashtable]$Wanted)
-    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
-    foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
-        if ($notes -contains $one.name -and @(Get-HnsObject -Kind networks -Name $one.name).Count -gt 0) { $one.name }
-    }
-}
-
-function Restore-PodNetwork {
-    # The network went with the detached run before; one that was there before winboot stays.
-    param([object]$Former)
-    if ($Former.existed) { return }
-    if (-not (Get-HnsObject -Kind networks -Name $Former.name)) { return }
-    Stop-Step -Id 'NetworkLeft' -Message "the HNS network $($Former.name) is still there"
-}
-
-# ---- calico.ps1
-# The network that Calico's agent makes, and the host's endpoint in it.
-
-function Restore-CalicoNetwork {
-    # The service is gone by now, and the switch below stays.
-    param([object]$Former)
-    if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
-}
-
 # ---- drive.ps1
+
+function Invoke-Step {
+    # Runs Drive for one step after the other and returns the lines of their events. At the end it asks for one restart
+    # for all steps that need it. A run that took the machine over meanwhile ends this one before its next step.
+    param([hashtable[]]$Steps, [scriptblock]$Drive)
+    $rebooting = @()
+    foreach ($step in $Steps) {
+        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = & $Drive $step
+        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
+        if ($result.Reboot) { $rebooting += $step.Name }
+        New-StepEvent -Step $step -Result $result -Watch $watch
+    }
+    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
+    Save-RebootMark -Steps $rebooting
+    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
+}
 
 function Get-ForgottenStep {
     # Steps that an older profile had and that left former values here. Nothing where there are none.
@@ -2397,16 +2547,15 @@ function Get-UndoResult {
     $result
 }
 
-function New-EventLine {
-    # An event as one line of JSON, which is also kept in the journal unless this is a look.
-    # ASCII only: no code page on the way can change it.
-    param([hashtable]$Fields)
-    $script:Run.Sequence++
-    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson -Value $all
-    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
-    $line
+function Invoke-Undo {
+    # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
+    $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
+    [array]::Reverse($steps)
+    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
+    if ([IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl').Count -eq 0) {
+        Clear-OldFile
+        Remove-StateFolder
+    }
 }
 
 function New-RunEvent {
@@ -2425,28 +2574,6 @@ function New-FailedEnd {
     if ($script:Run.Sequence -eq 0) { New-RunEvent }
     $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed'
     New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = $problem }
-}
-
-function New-StepEvent {
-    # The line of a step's event, with its differences and its problem.
-    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine -Fields @{
-        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
-        differences = [object[]]@($Result.Differences); problem = $Result.Problem
-    }
-}
-
-function New-EndEvent {
-    # The line of the last event, with the reason why this run ends.
-    param([string]$Reason, [string]$Message = '')
-    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
-}
-
-function New-DetachedEvent {
-    # The two lines that end this session while a detached run goes on.
-    param([object]$Run, [string]$Step)
-    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-    New-EndEvent -Reason 'detached'
 }
 
 function Invoke-Locked {
@@ -2469,191 +2596,65 @@ function Invoke-Locked {
     finally { if ($lock) { Exit-Run -Lock $lock } }
 }
 
-function Invoke-Step {
-    # Runs Drive for one step after the other and returns the lines of their events. At the end it asks for one restart
-    # for all steps that need it. A run that took the machine over meanwhile ends this one before its next step.
-    param([hashtable[]]$Steps, [scriptblock]$Drive)
-    $rebooting = @()
-    foreach ($step in $Steps) {
-        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = & $Drive $step
-        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
-        if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent -Step $step -Result $result -Watch $watch
+# ---- routes.ps1
+# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
+# the last run; nodes that come later are known from the next one on.
+
+function Restore-PodRoute {
+    # Takes winboot's route of a prefix away, and sets the one that was there before where there was one.
+    param([object]$Former)
+    foreach ($route in Get-NetRoute -DestinationPrefix $Former.prefix -ErrorAction SilentlyContinue) {
+        if (@('0.0.0.0', '::') -contains $route.NextHop) { continue }
+        Remove-NetRoute -DestinationPrefix $route.DestinationPrefix -NextHop $route.NextHop -Confirm:$false
     }
-    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
-    Save-RebootMark -Steps $rebooting
-    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent -Reason 'reboot'
+    $hop = Read-Member -Object $Former -Names 'hop'
+    if (-not $hop) { return }
+    # The adapter may have another name by now; then the route is on the one that has the node's address.
+    $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
+    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) {
+        $index = $adapter.ifIndex
+    }
+    [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
 }
 
-function Invoke-Undo {
-    # Puts back what was before, last step first, and leaves no trace of winboot when everything is back.
-    $steps = @($script:Run.Steps) + @(Get-ForgottenStep)
-    [array]::Reverse($steps)
-    Invoke-Step -Steps $steps -Drive { param($Step) Get-UndoResult -Step $Step }
-    if ([IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl').Count -eq 0) {
-        Clear-OldFile
-        Remove-StateFolder
-    }
+# ---- pod_network.ps1
+
+function Remove-PodNetwork {
+    # Removes an HNS network with the load balancers on it. Returns nothing. Load balancers go first: 17763.1554
+    # requires it (AgentBaker, cleanupnetwork.ps1), and some builds hang the other way round.
+    param([string]$Name)
+    $networks = @(Get-HnsObject -Kind networks -Name $Name)
+    if (-not $networks) { return }
+    # kube-proxy writes its rules again only when it starts.
+    Save-RestartNeed -Name 'kube-proxy'
+    foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
-# ---- network.ps1
-
-function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address.
-    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
-    foreach ($one in $adapters) {
-        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
-    }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
-}
-
-function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
-    param([object]$Was)
-    foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
-    }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
-    # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
-    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
-            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-        })
-    $base = Get-BaseName -Name $Was.name
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
-    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
-}
-
-function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
-    param([object[]]$Adapters)
-    foreach ($was in $Adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+function Get-OwnNetwork {
+    # The names of those networks of the step that are there and were not before winboot. Nothing where there is none.
+    param([hashtable]$Wanted)
+    $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
+    foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {
+        if ($notes -contains $one.name -and @(Get-HnsObject -Kind networks -Name $one.name).Count -gt 0) { $one.name }
     }
 }
 
-function Invoke-Restore {
-    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
-    param([string]$What, [int]$Index, [scriptblock]$Write)
-    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
-    try { & $Write }
-    catch {
-        $told.problem = $_.Exception.GetBaseException().Message
-        $script:Run['Trouble'] = "${What}: $($told.problem)"
-    }
-    # It is tried again every few seconds: only what is new is told.
-    $key = "restore $What $($told.problem)"
-    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
-    $script:Run[$key] = $true
-    [void](New-EventLine -Fields $told)
+function Restore-PodNetwork {
+    # The network went with the detached run before; one that was there before winboot stays.
+    param([object]$Former)
+    if ($Former.existed) { return }
+    if (-not (Get-HnsObject -Kind networks -Name $Former.name)) { return }
+    Stop-Step -Id 'NetworkLeft' -Message "the HNS network $($Former.name) is still there"
 }
 
-function Restore-InterfaceRoute {
-    # Routes that are nowhere any more.
-    param([object]$Was, [int]$Index)
-    foreach ($route in $Was.routes) {
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) {
-            continue
-        }
-        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
-    }
-}
+# ---- calico.ps1
+# The network that Calico's agent makes, and the host's endpoint in it.
 
-function Restore-NameServer {
-    # Puts back DNS servers that were set by hand, also beside DHCP, and the suffix. Returns nothing.
-    param([object]$Was, [int]$Index)
-    $at = @{ InterfaceIndex = $Index }
-    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
-    $is = @(Read-DnsServer -Guid $guid) -join ' '
-    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
-        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write {
-            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
-        }
-    }
-    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
-    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
-        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
-    }
-}
-
-function Restore-Link {
-    # The VLAN tag of the driver, and whether IPv6 is bound.
-    param([object]$Was, [int]$Index)
-    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
-    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
-        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write {
-            Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan
-        }
-    }
-    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
-        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) {
-                Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }
-            }
-        }
-    }
-}
-
-function Restore-InterfaceSetting {
-    # Puts back metric, MTU and the network's category. Returns nothing.
-    param([object]$Was, [int]$Index)
-    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-    $interface = @(Get-NetIPInterface @ipv4)[0]
-    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
-        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
-    }
-    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) {
-        Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu }
-    }
-    if (@('Public', 'Private') -notcontains $Was.category) { return }
-    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
-        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
-        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write {
-            Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category
-        }
-    }
-}
-
-function Restore-Interface {
-    # Puts back what one interface lost. Returns nothing. Addresses first, then the ways out; one setting that cannot be
-    # put back does not keep the others from it.
-    param([object]$Was, [int]$Index)
-    foreach ($address in $Was.addresses) {
-        if (Find-Address -Ip $address.ip) { continue }
-        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
-            $wanted = @{
-                InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length
-                SkipAsSource = $address.skip_as_source
-            }
-            [void](New-NetIPAddress @wanted)
-        }
-    }
-    Restore-InterfaceRoute -Was $Was -Index $Index
-    Restore-NameServer -Was $Was -Index $Index
-    Restore-Link -Was $Was -Index $Index
-    Restore-InterfaceSetting -Was $Was -Index $Index
-}
-
-function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
-    # Windows moves an address succeeds a moment later.
-    param([object]$Snapshot)
-    $script:Run['Trouble'] = ''
-    foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
-    }
+function Restore-CalicoNetwork {
+    # The service is gone by now, and the switch below stays.
+    param([object]$Former)
+    if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
 }
 
 # ---- guard.ps1
@@ -2713,18 +2714,6 @@ function Get-MissingAddress {
 
 # ---- detached.ps1
 
-function Read-UntoldRun {
-    # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
-    # is the mode that started it.
-    param([string]$Step, [string[]]$Purpose)
-    foreach ($status in Read-DetachedRun -Step "$Step-") {
-        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
-        $status.told = $true
-        Write-StateJson -Name "detached\$($status.id).json" -Value $status
-        $status
-    }
-}
-
 function Assert-NoFailure {
     # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
     foreach ($status in Read-UntoldRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
@@ -2732,6 +2721,48 @@ function Assert-NoFailure {
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+    }
+}
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
+}
+
+function Test-Listener {
+    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
+    param([string]$Ip, [int]$Port)
+    $client = [Net.Sockets.TcpClient]::new()
+    try { Test-TaskEnd -Task $client.ConnectAsync($Ip, $Port) -Seconds 3 }
+    catch [AggregateException] { $false }
+    finally { $client.Close() }
+}
+
+function Test-ReachedEndpoint {
+    # Whether others reach the machine at this address and port.
+    param([string]$Ip, [int]$Port)
+    (Test-OuterAddress -Ip $Ip) -and (Test-Listener -Ip $Ip -Port $Port)
+}
+
+function Get-ReachedEndpoint {
+    # Where the controller comes in: own addresses, each with a port that something listens on now; nothing for port 0 (winboot runs
+    # on the machine itself). Behind NAT, a tunnel or a jump host the address or port that was dialled is none of the machine's: what
+    # did not answer before the rewiring is not asked for after it.
+    param([int]$Port)
+    if ($Port -eq 0) { return }
+    # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
+    $words = "$($env:SSH_CONNECTION)".Split(' ')
+    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
+        return @{ ip = $words[2]; port = [int]$words[3] }
+    }
+    $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
+    if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
+    foreach ($ip in $own) {
+        # A port that is forwarded leads to one of WinRM's own.
+        foreach ($one in @($Port, 5986, 5985)) {
+            if (Test-Listener -Ip $ip -Port $one) { @{ ip = $ip; port = $one }; break }
+        }
     }
 }
 
@@ -2758,21 +2789,6 @@ function Start-DetachedRun {
             -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
-}
-
-function Complete-DetachedRun {
-    # Notes how a run ended, once.
-    param([object]$Status, [object]$Ended, [int]$Tries = 9)
-    $Status.state = $Ended.State
-    $Status.message = $Ended.Message
-    $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries $Tries
-}
-
-function Get-CutRecord {
-    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
-    if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Get-MissingLink {
@@ -2903,6 +2919,16 @@ function Complete-Guarded {
     }
     Save-NetworkRecord
     @{ State = $state; Message = $message }
+}
+
+# ---- boot.ps1
+
+function Restore-BootTask {
+    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
+    param([object]$Former)
+    Remove-Task -Name $Former.name
+    Remove-BootScript
+    Remove-StrayTask
 }
 
 # ---- guard.ps1

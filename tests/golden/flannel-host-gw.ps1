@@ -626,94 +626,6 @@ function ConvertTo-AsciiJson {
     [regex]::Replace($json, '[^\x20-\x7e]', { param($match) '\u{0:x4}' -f [int][char]$match.Value })
 }
 
-# ---- network.ps1
-# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
-
-function Get-AddressTowardsServer {
-    # The local address from which this machine reaches the API server, as text; nothing where it does not. By TCP,
-    # because clouds drop ICMP.
-    $client = [Net.Sockets.TcpClient]::new()
-    try {
-        if ($client.ConnectAsync($script:Node.server_host, $script:Node.server_port).Wait(5000)) {
-            $client.Client.LocalEndPoint.Address.ToString()
-        }
-    }
-    catch [AggregateException] { return }
-    finally { $client.Close() }
-}
-
-function Find-Address {
-    # The objects of one IP address; nothing where no interface has it.
-    param([string]$Ip)
-    if ($Ip -eq '') { return }
-    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
-}
-
-function Test-SettledAddress {
-    # Whether an interface has this address and uses it.
-    param([string]$Ip)
-    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
-}
-
-function Get-DefaultRoute {
-    # The IPv4 default routes, the best one first. Nothing where there is none.
-    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
-            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
-}
-
-function Get-NodeAddress {
-    # The node's address with its interface, as a table; nothing where the machine has none. It is the one given, else
-    # the one that reaches the API server, else the one on the default route.
-    $ip = $script:Node.node_ip
-    if (-not $ip) { $ip = Get-AddressTowardsServer }
-    if (-not $ip) {
-        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
-                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
-                ForEach-Object { $_.IPAddress })[0]
-        if (-not $ip) { return }
-    }
-    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
-        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-        [pscustomobject]@{
-            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
-            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
-        }
-    }
-}
-
-function Read-InterfaceAddress {
-    # All address objects of one interface. Nothing where it has none.
-    param([int]$Index)
-    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
-}
-
-function Test-UsableAddress {
-    # Whether an address object is one that others can reach the machine at.
-    param([object]$Address)
-    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
-}
-
-function Find-PhysicalAdapter {
-    # Names of the hardware adapters with this MAC address. Nothing where there is none.
-    param([string]$Mac)
-    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
-}
-
-function Read-Vlan {
-    # The VLAN id that the driver tags with, as text; empty where it has none.
-    param([string[]]$Names)
-    if (-not $Names) { return '' }
-    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
-    if (-not $found) { return '' }
-    [string]@($found[0].RegistryValue)[0]
-}
-
-function Get-BaseName {
-    # The name that an adapter and the interface of the switch on it share, as text.
-    param([string]$Name)
-    $Name -replace '^vEthernet \((.+)\)$', '$1'
-}
-
 # ---- service.ps1
 # Read from the registry, written by sc.exe: the control manager keeps its own copy.
 
@@ -786,6 +698,61 @@ function Wait-ServiceState {
     Stop-Step -Id 'ServiceState' -Message "service $Name is $is and not $State after $Seconds seconds"
 }
 
+# ---- network.ps1
+# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
+
+function Find-Address {
+    # The objects of one IP address; nothing where no interface has it.
+    param([string]$Ip)
+    if ($Ip -eq '') { return }
+    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+}
+
+function Test-SettledAddress {
+    # Whether an interface has this address and uses it.
+    param([string]$Ip)
+    @(Find-Address -Ip $Ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' }).Count -gt 0
+}
+
+function Get-DefaultRoute {
+    # The IPv4 default routes, the best one first. Nothing where there is none.
+    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+            Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+}
+
+function Read-InterfaceAddress {
+    # All address objects of one interface. Nothing where it has none.
+    param([int]$Index)
+    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
+}
+
+function Test-UsableAddress {
+    # Whether an address object is one that others can reach the machine at.
+    param([object]$Address)
+    $Address.AddressFamily.ToString() -eq 'IPv4' -and $Address.AddressState.ToString() -eq 'Preferred' -and $Address.IPAddress -notlike '169.254.*'
+}
+
+function Find-PhysicalAdapter {
+    # Names of the hardware adapters with this MAC address. Nothing where there is none.
+    param([string]$Mac)
+    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+}
+
+function Read-Vlan {
+    # The VLAN id that the driver tags with, as text; empty where it has none.
+    param([string[]]$Names)
+    if (-not $Names) { return '' }
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
+    if (-not $found) { return '' }
+    [string]@($found[0].RegistryValue)[0]
+}
+
+function Get-BaseName {
+    # The name that an adapter and the interface of the switch on it share, as text.
+    param([string]$Name)
+    $Name -replace '^vEthernet \((.+)\)$', '$1'
+}
+
 # ---- known.ps1
 # What only the node knows fills the places <<name>> of texts.
 
@@ -853,193 +820,74 @@ function Get-ForeignFile {
     }
 }
 
-# ---- pod_network.ps1
+# ---- registry.ps1
+# Below HKEY_LOCAL_MACHINE.
 
-function Get-AddressFamily {
-    # IPv4 or IPv6.
-    param([string]$Address)
-    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
-}
-
-function Find-Interface {
-    # The IP interfaces that have the address. Nothing where there is none.
-    param([string]$Address)
-    $family = Get-AddressFamily -Address $Address
-    foreach ($found in Find-Address -Ip $Address) {
-        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
-    }
-}
-
-function Assert-SwitchableAdapter {
-    # Stops the step where the adapter cannot carry a switch; returns nothing otherwise. HNS refuses the interface of a
-    # Hyper-V switch (azure-container-networking, network_windows.go: "the hns calls fails if passed a vSwitch
-    # interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
-    # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
-    param([string]$Name)
-    if ($Name -like 'vEthernet (*') {
-        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
-    }
-    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue |
-            Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
-    if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
-        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
-    }
-}
-
-function ConvertTo-UplinkName {
-    # A switch's interface is named after the adapter below it.
-    param([string]$Name)
-    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) {
-        return $Matches[1]
-    }
-    $Name
-}
-
-function Get-UplinkName {
-    # The adapter that an address is on, or that is below the switch it is on.
-    param([object]$Address)
-    ConvertTo-UplinkName -Name $Address.alias
-}
-
-function Get-WantedCarrier {
-    # The adapter that the node's address is on, below a switch if there is one.
-    foreach ($address in Get-NodeAddress) { return (Get-UplinkName -Address $address) }
-    # While Windows moves the address it is nowhere.
-    if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
-    Get-UnknownText
-}
-
-# ---- certificate.ps1
-
-function ConvertFrom-Pem {
-    # The first certificate of a PEM text; $null when there is none, or one that is damaged.
-    param([string]$Text)
-    $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
-    if (-not $match.Success) { return $null }
+function Read-Registry {
+    # A value as it is stored, with its %names% not expanded: what is put back has to be what was there. Nothing where
+    # the key or the value is missing; a list comes as one object.
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
     try {
-        $bytes = [Convert]::FromBase64String($match.Groups[1].Value)
-        # Of no bytes at all .NET makes an object without a certificate in it.
-        if ($bytes.Length -eq 0) { return $null }
-        [Security.Cryptography.X509Certificates.X509Certificate2]::new($bytes)
+        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
+        # An empty list must not look absent.
+        if ($value -is [array]) { return , $value }
+        $value
     }
-    catch [FormatException], [Security.Cryptography.CryptographicException] { return $null }
+    finally { $key.Dispose() }
 }
 
-function Read-PemCertificate {
-    # The first certificate of a PEM file; nothing where the file is missing, $null where it holds no certificate.
+function Test-RegistryKey {
+    # Whether the key is there.
     param([string]$Path)
-    $text = Read-FileText -Path $Path
-    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if ($key) { $key.Dispose() }
+    $null -ne $key
 }
 
-function Test-CurrentCertificate {
-    # Whether the file holds a certificate that has not expired. NotAfter is local time, and is compared with local
-    # time.
-    param([string]$Path)
-    $certificate = Read-PemCertificate -Path $Path
-    $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
+function Read-RegistryKind {
+    # The kind of a value (DWord, String and so on); nothing where the key or the value is missing.
+    param([string]$Path, [string]$Name)
+    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
+    if (-not $key) { return }
+    try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
+    finally { $key.Dispose() }
 }
 
-function Read-KubeconfigServer {
-    # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
-    param([string]$Path)
-    [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+function Read-RegistryNote {
+    # A value as a note keeps it: path, name, value (bytes as numbers) and kind; value and kind are null when it is absent.
+    param([string]$Path, [string]$Name)
+    $value = Read-Registry -Path $Path -Name $Name
+    if ($value -is [byte[]]) { $value = [int[]]$value }
+    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind -Path $Path -Name $Name) }
 }
 
-function Get-CredentialFault {
-    # Why the kubelet cannot use the client certificate it has, in words; nothing where it can. The kubelet itself looks
-    # at no more than the expiry before it leaves the bootstrap token alone (isClientConfigStillValid in its
-    # certificate/bootstrap/bootstrap.go).
-    param([hashtable]$Credential)
-    $kubeconfig = Read-FileText -Path $Credential.kubeconfig
-    if ($null -eq $kubeconfig) { return 'no kubeconfig' }
-    if ((Read-KubeconfigServer -Path $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
-    # Same server, other CA: the cluster was created again.
-    $ca = Get-PathHash -Path $Credential.ca_path
-    if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
-    $certificate = Read-PemCertificate -Path $Credential.certificate
-    if (-not $certificate) { return 'no client certificate' }
-    $name = $certificate.GetNameInfo('SimpleName', $false)
-    if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
-    if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
+function ConvertTo-SignedNumber {
+    # A number of 32 bits as .NET reads and writes a DWord, which is signed: 0xFFFFFFFF is -1.
+    param([object]$Value)
+    if ([long]$Value -lt 0) { return [int]$Value }
+    [BitConverter]::ToInt32([BitConverter]::GetBytes([uint32]$Value), 0)
 }
 
-function Get-CredentialDifference {
-    # A difference where the kubelet's client certificate cannot be used; nothing where it can.
-    # A bootstrap file of this very run is enough.
-    param([hashtable]$Credential)
-    $fault = Get-CredentialFault -Credential $Credential
-    if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
-    $want = "system:node:$($Credential.node), for $($Credential.server)"
-    New-Difference -Key 'kubelet:client-certificate' -What 'kubelet client certificate' -Is $fault -Want $want
-}
-
-# ---- folders.ps1
-# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
-# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
-
-function Get-FolderAbove {
-    # The folders above these, outermost first, without those that are in the list themselves. Nothing where there are
-    # none.
-    param([string[]]$Paths)
-    $above = @($Paths | ForEach-Object { Get-ParentPath -Path $_ } | Sort-Object -Unique)
-    $above | Where-Object { $Paths -notcontains $_ }
-}
-
-function Get-StrangeReplacer {
-    # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
-    # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
-    param([string]$Path)
-    Get-StrangeWriter -Path $Path -Rights 0x100d0040 -Itself
-}
-
-function Get-StrangeEntry {
-    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is
-    # a link. Nothing where there is none.
-    param([string]$Path)
-    if (-not [IO.Directory]::Exists($Path)) { return }
-    foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link -Path $entry) {
-            Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none"
-        }
-        $who = Get-StrangeWriter -Path $entry
-        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
-        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
+function Write-Registry {
+    # Writes a value and makes its key where it is missing; $null deletes the value. Returns nothing. The kind is always
+    # given: left to itself .NET stores a long as a String, and never an ExpandString (RegistryKey.CalculateValueKind).
+    param([string]$Path, [string]$Name, [object]$Value, [string]$Kind)
+    if ($null -eq $Value) {
+        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
+        if (-not $key) { return }
+        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
+        return
     }
-}
-
-function Get-FolderDifference {
-    # How the folders, those above them and what is in the watched ones differ from what is wanted.
-    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
-    foreach ($path in $Private + $Readable) {
-        Assert-NoLink -Path $path
-        if (-not [IO.Directory]::Exists($path)) { New-Difference -Key "folder:$path" -What "folder $path" -Is $null -Want 'present' }
-        elseif ($Private -contains $path) {
-            Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
-            Compare-Wanted -Key "owner:$path" -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
-        }
-        else {
-            $writers = Get-StrangeWriter -Path $path
-            Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is $writers -Want $null
-        }
+    switch ($Kind) {
+        'MultiString' { $typed = [string[]]@($Value) }
+        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
+        'DWord' { $typed = ConvertTo-SignedNumber -Value $Value }
+        'QWord' { $typed = [long]$Value }
+        default { $typed = [string]$Value }
     }
-    foreach ($path in Get-FolderAbove -Paths ($Private + $Readable)) {
-        if (-not [IO.Directory]::Exists($path)) { continue }
-        $what = "folder ${path}: others who may replace what is in it"
-        Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-StrangeReplacer -Path $path) -Want $null
-    }
-    foreach ($path in $Watched) {
-        $strange = @(Get-StrangeEntry -Path $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
-        if ($strange) { New-Difference -Key "strange-files:$path" -What "folder ${path}: files of others" -Is $strange -Want $null }
-    }
-}
-
-function Test-FolderOpen {
-    # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
-    param([string]$Path, [switch]$Private, [switch]$Above)
-    if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
-    if ($Private) { return $null -ne (Get-Stranger -Path $Path) -or $null -ne (Get-StrangeOwner -Path $Path) }
-    $null -ne (Get-StrangeWriter -Path $Path)
+    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
 # ---- program.ps1
@@ -1054,6 +902,16 @@ function Join-Argument {
         '"' + ($argument -replace '(\\*)"', '$1$1\"' -replace '(\\+)$', '$1$1') + '"'
     }
     $parts -join ' '
+}
+
+function Get-ProgramEncoding {
+    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
+    param([string]$Path)
+    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
+    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
+        return [Text.Encoding]::GetEncoding([int]$page)
+    }
+    [Text.UTF8Encoding]::new($false)
 }
 
 function Get-ProcessTree {
@@ -1099,154 +957,64 @@ function Stop-StartedProcess {
     Stop-ProcessTree -Tree $tree
 }
 
+function Invoke-Program {
+    # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
+    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
+    # call into .NET.
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
+        UseShellExecute = $false; CreateNoWindow = $true
+        StandardOutputEncoding = (Get-ProgramEncoding -Path $Path); StandardErrorEncoding = (Get-ProgramEncoding -Path $Path)
+    }
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $process = [Diagnostics.Process]::Start($start)
+    $over = $false
+    try {
+        # Both at once: a program that fills one while we read the other would hang.
+        $output = $process.StandardOutput.ReadToEndAsync()
+        $errorOutput = $process.StandardError.ReadToEndAsync()
+        $process.StandardInput.Close()
+        while (-not $process.WaitForExit(500)) {
+            if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds"
+            }
+        }
+        $code = $process.ExitCode
+        foreach ($reading in @($output, $errorOutput)) {
+            while (-not $reading.Wait(500)) {
+                if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
+                    Stop-Step -Id 'ProgramHangs' -Message "$Path ended, but what it started kept its output open for $Seconds seconds"
+                }
+            }
+        }
+        $over = $true
+        [pscustomobject]@{ ExitCode = $code; Output = $output.Result; ErrorOutput = $errorOutput.Result }
+    }
+    finally {
+        # Also when this script is stopped: what it started must not outlive it.
+        if (-not $over) { Stop-StartedProcess -Process $process }
+        $process.Dispose()
+    }
+}
+
+function Assert-Program {
+    # Runs a program and returns its output, or stops the step where it ends with another code than 0. The message has
+    # 400 characters of what the program said at most: some print their whole help.
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
+    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
+    if ($ended.ExitCode -eq 0) { return $ended.Output }
+    $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
+    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
+    Stop-Step -Id 'ProgramFailed' -Message "$Path ended with code $($ended.ExitCode): $said"
+}
+
 function Get-SystemProgram {
     # The full path of one of Windows' own programs. Never by the search path of a session: another program of that name
     # could be found first.
     param([string]$Name)
     "$([Environment]::SystemDirectory)\$Name"
-}
-
-# ---- task.ps1
-# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
-
-function Test-SignaturePolicy {
-    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
-    # The scopes of a session and of its user do not reach a task.
-    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
-        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
-        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
-    }
-    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
-    $false
-}
-
-function ConvertTo-ScriptFile {
-    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
-    param([string]$Text)
-    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
-}
-
-function New-ScriptLoader {
-    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
-    # could not be read, for five seconds; a scanner may hold it.
-    param([string]$Path, [string]$Text, [string]$Arguments)
-    @(
-        "`$ErrorActionPreference = 'Stop'"
-        "`$bytes = `$null"
-        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
-        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
-        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
-        '}'
-        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
-        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
-        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
-    ) -join "`n"
-}
-
-function Get-TaskArgument {
-    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
-    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
-    param([string]$Path, [string]$Text, [string]$Arguments)
-    $common = '-NoLogo -NoProfile -NonInteractive'
-    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
-    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
-    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
-}
-
-function New-SystemTask {
-    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
-    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
-    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
-    $parts = @{
-        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
-            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
-        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
-        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
-            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
-        Description = $Description
-    }
-    if ($Trigger) { $parts.Trigger = $Trigger }
-    $task = New-ScheduledTask @parts
-    # No cmdlet has a parameter for it.
-    $task.Author = 'winboot'
-    $task
-}
-
-function Set-Task {
-    # Registers the task, in the place of one of that name.
-    param([string]$Name, [object]$Task)
-    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
-}
-
-function Remove-Task {
-    # Removes the task if it is there.
-    param([string]$Name)
-    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
-    }
-}
-
-# ---- registry.ps1
-# Below HKEY_LOCAL_MACHINE.
-
-function Read-Registry {
-    # A value as it is stored, with its %names% not expanded: what is put back has to be what was there. Nothing where
-    # the key or the value is missing; a list comes as one object.
-    param([string]$Path, [string]$Name)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if (-not $key) { return }
-    try {
-        $value = $key.GetValue($Name, $null, [Microsoft.Win32.RegistryValueOptions]::DoNotExpandEnvironmentNames)
-        # An empty list must not look absent.
-        if ($value -is [array]) { return , $value }
-        $value
-    }
-    finally { $key.Dispose() }
-}
-
-function Test-RegistryKey {
-    # Whether the key is there.
-    param([string]$Path)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if ($key) { $key.Dispose() }
-    $null -ne $key
-}
-
-function Read-RegistryKind {
-    # The kind of a value (DWord, String and so on); nothing where the key or the value is missing.
-    param([string]$Path, [string]$Name)
-    $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
-    if (-not $key) { return }
-    try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
-    finally { $key.Dispose() }
-}
-
-function Read-RegistryNote {
-    # A value as a note keeps it: path, name, value (bytes as numbers) and kind; value and kind are null when it is absent.
-    param([string]$Path, [string]$Name)
-    $value = Read-Registry -Path $Path -Name $Name
-    if ($value -is [byte[]]) { $value = [int[]]$value }
-    @{ path = $Path; name = $Name; value = $value; kind = (Read-RegistryKind -Path $Path -Name $Name) }
-}
-
-function Write-Registry {
-    # Writes a value and makes its key where it is missing; $null deletes the value. Returns nothing. The kind is always
-    # given: left to itself .NET stores a long as a String, and never an ExpandString (RegistryKey.CalculateValueKind).
-    param([string]$Path, [string]$Name, [object]$Value, [string]$Kind)
-    if ($null -eq $Value) {
-        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path, $true)
-        if (-not $key) { return }
-        try { $key.DeleteValue($Name, $false) } finally { $key.Dispose() }
-        return
-    }
-    switch ($Kind) {
-        'MultiString' { $typed = [string[]]@($Value) }
-        { @('Binary', 'None', 'Unknown') -contains $_ } { $typed = [byte[]]@($Value) }
-        'DWord' { $typed = [int]$Value }
-        'QWord' { $typed = [long]$Value }
-        default { $typed = [string]$Value }
-    }
-    [Microsoft.Win32.Registry]::SetValue("HKEY_LOCAL_MACHINE\$Path", $Name, $typed, $Kind)
 }
 
 # ---- manager.ps1
@@ -1304,71 +1072,6 @@ function Read-ParameterTree {
     finally { $key.Dispose() }
 }
 
-# ---- program.ps1
-
-function Get-ProgramEncoding {
-    # What a program writes: Windows' own the code page of its consoles, all others UTF-8.
-    param([string]$Path)
-    $page = "$(Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Nls\CodePage' -Name 'OEMCP')"
-    if ($page -match '^\d+$' -and $Path -like "$([Environment]::SystemDirectory)\*") {
-        return [Text.Encoding]::GetEncoding([int]$page)
-    }
-    [Text.UTF8Encoding]::new($false)
-}
-
-function Invoke-Program {
-    # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
-    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
-    # call into .NET.
-    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
-        RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
-        UseShellExecute = $false; CreateNoWindow = $true
-        StandardOutputEncoding = (Get-ProgramEncoding -Path $Path); StandardErrorEncoding = (Get-ProgramEncoding -Path $Path)
-    }
-    $watch = [Diagnostics.Stopwatch]::StartNew()
-    $process = [Diagnostics.Process]::Start($start)
-    $over = $false
-    try {
-        # Both at once: a program that fills one while we read the other would hang.
-        $output = $process.StandardOutput.ReadToEndAsync()
-        $errorOutput = $process.StandardError.ReadToEndAsync()
-        $process.StandardInput.Close()
-        while (-not $process.WaitForExit(500)) {
-            if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
-                Stop-Step -Id 'ProgramHangs' -Message "$Path did not end within $Seconds seconds"
-            }
-        }
-        $code = $process.ExitCode
-        foreach ($reading in @($output, $errorOutput)) {
-            while (-not $reading.Wait(500)) {
-                if ($watch.Elapsed.TotalSeconds -gt $Seconds) {
-                    Stop-Step -Id 'ProgramHangs' -Message "$Path ended, but what it started kept its output open for $Seconds seconds"
-                }
-            }
-        }
-        $over = $true
-        [pscustomobject]@{ ExitCode = $code; Output = $output.Result; ErrorOutput = $errorOutput.Result }
-    }
-    finally {
-        # Also when this script is stopped: what it started must not outlive it.
-        if (-not $over) { Stop-StartedProcess -Process $process }
-        $process.Dispose()
-    }
-}
-
-function Assert-Program {
-    # Runs a program and returns its output, or stops the step where it ends with another code than 0. The message has
-    # 400 characters of what the program said at most: some print their whole help.
-    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $ended = Invoke-Program -Path $Path -Arguments $Arguments -Seconds $Seconds
-    if ($ended.ExitCode -eq 0) { return $ended.Output }
-    $said = "$($ended.ErrorOutput) $($ended.Output)".Trim()
-    if ($said.Length -gt 400) { $said = $said.Substring(0, 400) }
-    Stop-Step -Id 'ProgramFailed' -Message "$Path ended with code $($ended.ExitCode): $said"
-}
-
 # ---- preflight.ps1
 
 function Assert-Preflight {
@@ -1414,24 +1117,6 @@ function Test-Space {
     $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
     $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
     if ($free -lt $FreeGib) { New-Fault -Id 'DiskSpace' -Message "$($drive.Name) has $free GiB free, $FreeGib are needed" }
-}
-
-function Test-Addressing {
-    # Faults of the machine's addresses and of its way to the API server.
-    $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) {
-        New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters"
-    }
-    $address = Get-NodeAddress
-    if (-not $address) {
-        New-Fault -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address'
-        return
-    }
-    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
-        New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
-    }
-    if (Get-AddressTowardsServer) { return }
-    New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
 
 function Get-ServicingState {
@@ -1765,6 +1450,151 @@ function Open-RunMutex {
     New-PrivateMutex -Name "Global\winboot-$(Get-MutexSuffix)"
 }
 
+# ---- certificate.ps1
+
+function ConvertFrom-Pem {
+    # The first certificate of a PEM text; $null when there is none, or one that is damaged.
+    param([string]$Text)
+    $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
+    if (-not $match.Success) { return $null }
+    try {
+        $bytes = [Convert]::FromBase64String($match.Groups[1].Value)
+        # Of no bytes at all .NET makes an object without a certificate in it.
+        if ($bytes.Length -eq 0) { return $null }
+        [Security.Cryptography.X509Certificates.X509Certificate2]::new($bytes)
+    }
+    catch [FormatException], [Security.Cryptography.CryptographicException] { return $null }
+}
+
+function Read-PemCertificate {
+    # The first certificate of a PEM file; nothing where the file is missing, $null where it holds no certificate.
+    param([string]$Path)
+    $text = Read-FileText -Path $Path
+    if ($null -ne $text) { ConvertFrom-Pem -Text $text }
+}
+
+function Test-CurrentCertificate {
+    # Whether the file holds a certificate that has not expired. NotAfter is local time, and is compared with local
+    # time.
+    param([string]$Path)
+    $certificate = Read-PemCertificate -Path $Path
+    $null -ne $certificate -and $certificate.NotAfter -gt [DateTime]::Now
+}
+
+function Read-KubeconfigServer {
+    # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
+    param([string]$Path)
+    [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
+}
+
+function Get-CredentialFault {
+    # Why the kubelet cannot use the client certificate it has, in words; nothing where it can. The kubelet itself looks
+    # at no more than the expiry before it leaves the bootstrap token alone (isClientConfigStillValid in its
+    # certificate/bootstrap/bootstrap.go).
+    param([hashtable]$Credential)
+    $kubeconfig = Read-FileText -Path $Credential.kubeconfig
+    if ($null -eq $kubeconfig) { return 'no kubeconfig' }
+    if ((Read-KubeconfigServer -Path $Credential.kubeconfig) -cne $Credential.server) { return 'kubeconfig of another cluster' }
+    # Same server, other CA: the cluster was created again.
+    $ca = Get-PathHash -Path $Credential.ca_path
+    if ($ca -and $ca -ne $Credential.ca_sha256) { return 'issued below another CA' }
+    $certificate = Read-PemCertificate -Path $Credential.certificate
+    if (-not $certificate) { return 'no client certificate' }
+    $name = $certificate.GetNameInfo('SimpleName', $false)
+    if ($name -cne "system:node:$($Credential.node)") { return "client certificate of $name" }
+    if ($certificate.NotAfter -le [DateTime]::Now) { return 'client certificate has expired' }
+}
+
+function Get-CredentialDifference {
+    # A difference where the kubelet's client certificate cannot be used; nothing where it can.
+    # A bootstrap file of this very run is enough.
+    param([hashtable]$Credential)
+    $fault = Get-CredentialFault -Credential $Credential
+    if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
+    $want = "system:node:$($Credential.node), for $($Credential.server)"
+    New-Difference -Key 'kubelet:client-certificate' -What 'kubelet client certificate' -Is $fault -Want $want
+}
+
+# ---- task.ps1
+# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+
+function Test-SignaturePolicy {
+    # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
+    # The scopes of a session and of its user do not reach a task.
+    foreach ($scope in @('MachinePolicy', 'LocalMachine')) {
+        $policy = "$(Get-ExecutionPolicy -Scope $scope)"
+        if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
+    }
+    # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
+    $false
+}
+
+function ConvertTo-ScriptFile {
+    # The text of a script file: with a byte order mark where Windows PowerShell would else read it in the ANSI code page.
+    param([string]$Text)
+    if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
+}
+
+function New-ScriptLoader {
+    # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
+    # could not be read, for five seconds; a scanner may hold it.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    @(
+        "`$ErrorActionPreference = 'Stop'"
+        "`$bytes = `$null"
+        "for (`$try = 1; `$null -eq `$bytes; `$try++) {"
+        "    try { `$bytes = [IO.File]::ReadAllBytes('$($Path.Replace("'", "''"))') }"
+        "    catch [IO.IOException], [UnauthorizedAccessException] { if (`$try -ge 10) { exit 66 }; Start-Sleep -Milliseconds 500 }"
+        '}'
+        '$hash = [BitConverter]::ToString([Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace(''-'', '''')'
+        "if (`$hash -ne '$(Get-TextHash -Text (ConvertTo-ScriptFile -Text $Text))') { exit 65 }"
+        "& ([scriptblock]::Create([Text.Encoding]::UTF8.GetString(`$bytes).TrimStart([char]0xfeff))) $Arguments"
+    ) -join "`n"
+}
+
+function Get-TaskArgument {
+    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+    # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
+    param([string]$Path, [string]$Text, [string]$Arguments)
+    $common = '-NoLogo -NoProfile -NonInteractive'
+    if (-not (Test-SignaturePolicy)) { return "$common -File `"$Path`" $Arguments".TrimEnd() }
+    $loader = New-ScriptLoader -Path $Path -Text $Text -Arguments $Arguments
+    "$common -EncodedCommand $([Convert]::ToBase64String([Text.Encoding]::Unicode.GetBytes($loader)))"
+}
+
+function New-SystemTask {
+    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+    # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
+    param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
+    $parts = @{
+        Action      = New-ScheduledTaskAction -Execute (Get-SystemProgram -Name 'WindowsPowerShell\v1.0\powershell.exe') `
+            -Argument (Get-TaskArgument -Path $Path -Text $Text -Arguments $Arguments)
+        Principal   = New-ScheduledTaskPrincipal -UserId 'S-1-5-18' -LogonType ServiceAccount -RunLevel Highest
+        Settings    = New-ScheduledTaskSettingsSet -AllowStartIfOnBatteries -DontStopIfGoingOnBatteries -Priority $Priority `
+            -ExecutionTimeLimit ([TimeSpan]::FromSeconds($Seconds))
+        Description = $Description
+    }
+    if ($Trigger) { $parts.Trigger = $Trigger }
+    $task = New-ScheduledTask @parts
+    # No cmdlet has a parameter for it.
+    $task.Author = 'winboot'
+    $task
+}
+
+function Set-Task {
+    # Registers the task, in the place of one of that name.
+    param([string]$Name, [object]$Task)
+    [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
+}
+
+function Remove-Task {
+    # Removes the task if it is there.
+    param([string]$Name)
+    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
+    }
+}
+
 # ---- containerd.ps1
 
 function Invoke-Crictl {
@@ -1801,110 +1631,72 @@ function Wait-Containerd {
     Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds'
 }
 
-# ---- detached.ps1
-# Work that may cut its session: a task that puts back what the network lost.
-# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
-#   120 + 120 + 360 + 120 = 720
+# ---- folders.ps1
+# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
 
-function Test-OuterAddress {
-    # Whether an address is one of the machine's, and not the loopback.
-    param([string]$Ip)
-    $Ip -ne '' -and $Ip -notlike '127.*' -and $Ip -ne '::1' -and $null -ne (Find-Address -Ip $Ip)
+function Get-FolderAbove {
+    # The folders above these, outermost first, without those that are in the list themselves. Nothing where there are
+    # none.
+    param([string[]]$Paths)
+    $above = @($Paths | ForEach-Object { Get-ParentPath -Path $_ } | Sort-Object -Unique)
+    $above | Where-Object { $Paths -notcontains $_ }
 }
 
-function Test-StepStanding {
-    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
-    # while it is away.
-    param([hashtable]$Step)
-    $script:Run.Cache = @{}
-    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+function Get-StrangeReplacer {
+    # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
+    # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
+    param([string]$Path)
+    Get-StrangeWriter -Path $Path -Rights 0x100d0040 -Itself
 }
 
-function Remove-StrayTask {
-    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
-    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } |
-            ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
-    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
+function Get-StrangeEntry {
+    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is
+    # a link. Nothing where there is none.
+    param([string]$Path)
+    if (-not [IO.Directory]::Exists($Path)) { return }
+    foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
+        if (Test-Link -Path $entry) {
+            Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none"
+        }
+        $who = Get-StrangeWriter -Path $entry
+        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
+        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
     }
 }
 
-function Test-Listener {
-    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
-    param([string]$Ip, [int]$Port)
-    $client = [Net.Sockets.TcpClient]::new()
-    try { $client.ConnectAsync($Ip, $Port).Wait(3000) }
-    catch [AggregateException] { $false }
-    finally { $client.Close() }
-}
-
-function Test-ReachedEndpoint {
-    # Whether others reach the machine at this address and port.
-    param([string]$Ip, [int]$Port)
-    (Test-OuterAddress -Ip $Ip) -and (Test-Listener -Ip $Ip -Port $Port)
-}
-
-function Get-ReachedEndpoint {
-    # Where the controller comes in: own addresses, each with a port that something listens on now; nothing for port 0 (winboot runs
-    # on the machine itself). Behind NAT, a tunnel or a jump host the address or port that was dialled is none of the machine's: what
-    # did not answer before the rewiring is not asked for after it.
-    param([int]$Port)
-    if ($Port -eq 0) { return }
-    # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
-    $words = "$($env:SSH_CONNECTION)".Split(' ')
-    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
-        return @{ ip = $words[2]; port = [int]$words[3] }
-    }
-    $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
-    if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
-    foreach ($ip in $own) {
-        # A port that is forwarded leads to one of WinRM's own.
-        foreach ($one in @($Port, 5986, 5985)) {
-            if (Test-Listener -Ip $ip -Port $one) { @{ ip = $ip; port = $one }; break }
+function Get-FolderDifference {
+    # How the folders, those above them and what is in the watched ones differ from what is wanted.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
+    foreach ($path in $Private + $Readable) {
+        Assert-NoLink -Path $path
+        if (-not [IO.Directory]::Exists($path)) { New-Difference -Key "folder:$path" -What "folder $path" -Is $null -Want 'present' }
+        elseif ($Private -contains $path) {
+            Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
+            Compare-Wanted -Key "owner:$path" -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
+        }
+        else {
+            $writers = Get-StrangeWriter -Path $path
+            Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is $writers -Want $null
         }
     }
-}
-
-# ---- boot.ps1
-# The task at each start of the machine.
-
-function Get-BootScriptPath {
-    # Where the script of the startup task is stored. Its name comes from its content: a cut between script and task
-    # leaves the older pair, which still fits together.
-    Get-StatePath -Name "boot-$((Get-TextHash -Text $script:Run.Text).Substring(0, 16)).ps1"
-}
-
-function New-BootTask {
-    # The startup task, as an object that Set-Task registers. It has to be registered before an address can be lost.
-    New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 2400 -Priority 4 `
-        -Trigger (New-ScheduledTaskTrigger -AtStartup) `
-        -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
-}
-
-function Remove-BootScript {
-    # Stored scripts of the startup, all but one.
-    param([string]$But = '')
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
-        if ($path -ne $But) { Remove-File -Path $path }
+    foreach ($path in Get-FolderAbove -Paths ($Private + $Readable)) {
+        if (-not [IO.Directory]::Exists($path)) { continue }
+        $what = "folder ${path}: others who may replace what is in it"
+        Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-StrangeReplacer -Path $path) -Want $null
+    }
+    foreach ($path in $Watched) {
+        $strange = @(Get-StrangeEntry -Path $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+        if ($strange) { New-Difference -Key "strange-files:$path" -What "folder ${path}: files of others" -Is $strange -Want $null }
     }
 }
 
-function Start-Unawaited {
-    # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
-    param([string]$Path, [string[]]$Arguments)
-    $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); UseShellExecute = $false; CreateNoWindow = $true
-    }
-    [Diagnostics.Process]::Start($start).Dispose()
-}
-
-function Test-ServiceFallen {
-    # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
-    # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
-    param([string]$Name)
-    if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
-    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
-    $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
+function Test-FolderOpen {
+    # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
+    param([string]$Path, [switch]$Private, [switch]$Above)
+    if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
+    if ($Private) { return $null -ne (Get-Stranger -Path $Path) -or $null -ne (Get-StrangeOwner -Path $Path) }
+    $null -ne (Get-StrangeWriter -Path $Path)
 }
 
 # ---- network.ps1
@@ -2004,6 +1796,67 @@ function Read-InterfaceSnapshot {
     $identity
 }
 
+# ---- pod_network.ps1
+
+function Get-AddressFamily {
+    # IPv4 or IPv6.
+    param([string]$Address)
+    if ($Address.Contains(':')) { 'IPv6' } else { 'IPv4' }
+}
+
+function Find-Interface {
+    # The IP interfaces that have the address. Nothing where there is none.
+    param([string]$Address)
+    $family = Get-AddressFamily -Address $Address
+    foreach ($found in Find-Address -Ip $Address) {
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+    }
+}
+
+function Assert-SwitchableAdapter {
+    # Stops the step where the adapter cannot carry a switch; returns nothing otherwise. HNS refuses the interface of a
+    # Hyper-V switch (azure-container-networking, network_windows.go: "the hns calls fails if passed a vSwitch
+    # interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
+    # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
+    param([string]$Name)
+    if ($Name -like 'vEthernet (*') {
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
+    }
+    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue |
+            Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
+    if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
+        Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
+    }
+}
+
+function ConvertTo-UplinkName {
+    # A switch's interface is named after the adapter below it.
+    param([string]$Name)
+    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) {
+        return $Matches[1]
+    }
+    $Name
+}
+
+function Get-UplinkName {
+    # The adapter that an address is on, or that is below the switch it is on.
+    param([object]$Address)
+    ConvertTo-UplinkName -Name $Address.alias
+}
+
+# ---- settings.ps1
+
+function Get-PageFileDifference {
+    # A difference where the page file is not as wanted. Without any, memory runs out in a crash: Windows has no
+    # out-of-memory killer.
+    param([object]$MiB)
+    $is = ConvertTo-Shown -Value (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles')
+    if ($MiB -isnot [string]) {
+        Compare-Wanted -Key 'page-file' -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
+    }
+    elseif (-not $is) { New-Difference -Key 'page-file' -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
+}
+
 # ---- state.ps1
 
 function Limit-Journal {
@@ -2061,6 +1914,399 @@ function Wait-Mutex {
         # Another account's, while it is held.
         catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
     } while ([DateTime]::UtcNow -lt $until)
+}
+
+# ---- boot.ps1
+# The task at each start of the machine.
+
+function Get-BootScriptPath {
+    # Where the script of the startup task is stored. Its name comes from its content: a cut between script and task
+    # leaves the older pair, which still fits together.
+    Get-StatePath -Name "boot-$((Get-TextHash -Text $script:Run.Text).Substring(0, 16)).ps1"
+}
+
+function New-BootTask {
+    # The startup task, as an object that Set-Task registers. It has to be registered before an address can be lost.
+    New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Boot' -Seconds 2400 -Priority 4 `
+        -Trigger (New-ScheduledTaskTrigger -AtStartup) `
+        -Description 'winboot: after each start of this machine puts back what a Kubernetes node loses with it.'
+}
+
+function Remove-BootScript {
+    # Stored scripts of the startup, all but one.
+    param([string]$But = '')
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
+        if ($path -ne $But) { Remove-File -Path $path }
+    }
+}
+
+function Start-Unawaited {
+    # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
+    param([string]$Path, [string[]]$Arguments)
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); UseShellExecute = $false; CreateNoWindow = $true
+    }
+    [Diagnostics.Process]::Start($start).Dispose()
+}
+
+function Test-ServiceFallen {
+    # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
+    # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
+    param([string]$Name)
+    if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
+    $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
+}
+
+# ---- detached.ps1
+# Work that may cut its session: a task that puts back what the network lost.
+# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
+#   120 + 120 + 360 + 120 = 720
+
+function Test-OuterAddress {
+    # Whether an address is one of the machine's, and not the loopback.
+    param([string]$Ip)
+    $Ip -ne '' -and $Ip -notlike '127.*' -and $Ip -ne '::1' -and $null -ne (Find-Address -Ip $Ip)
+}
+
+function Read-UntoldRun {
+    # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
+    # is the mode that started it.
+    param([string]$Step, [string[]]$Purpose)
+    foreach ($status in Read-DetachedRun -Step "$Step-") {
+        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
+        $status.told = $true
+        Write-StateJson -Name "detached\$($status.id).json" -Value $status
+        $status
+    }
+}
+
+function Complete-DetachedRun {
+    # Notes how a run ended, once.
+    param([object]$Status, [object]$Ended, [int]$Tries = 9)
+    $Status.state = $Ended.State
+    $Status.message = $Ended.Message
+    $Status.ended = [DateTime]::UtcNow.Ticks
+    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries $Tries
+}
+
+function Test-StepStanding {
+    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
+    # while it is away.
+    param([hashtable]$Step)
+    $script:Run.Cache = @{}
+    @(Read-Difference -Step $Step | Where-Object { $_.disrupts -and -not $_.unknown }).Count -eq 0
+}
+
+function Remove-StrayTask {
+    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
+    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } |
+            ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
+    }
+}
+
+# ---- drive.ps1
+
+function Get-ChangeResult {
+    # The result of changing a step where its look finds a difference, as a table; where it finds none, the result of
+    # the look.
+    param([hashtable]$Step)
+    $result = Get-LookResult -Step $Step
+    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) {
+        [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo'))
+    }
+    if ($result.State -ne 'would-change') { return $result }
+    try {
+        Assert-Allowed -Step $Step -Differences $result.Differences
+        Complete-Change -Step $Step -Result $result
+        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
+    }
+    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
+    $result
+}
+
+function New-EventLine {
+    # An event as one line of JSON, which is also kept in the journal unless this is a look.
+    # ASCII only: no code page on the way can change it.
+    param([hashtable]$Fields)
+    $script:Run.Sequence++
+    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
+    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
+    $line = ConvertTo-AsciiJson -Value $all
+    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
+    $line
+}
+
+function New-StepEvent {
+    # The line of a step's event, with its differences and its problem.
+    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
+    New-EventLine -Fields @{
+        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
+        differences = [object[]]@($Result.Differences); problem = $Result.Problem
+    }
+}
+
+function New-EndEvent {
+    # The line of the last event, with the reason why this run ends.
+    param([string]$Reason, [string]$Message = '')
+    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
+}
+
+function New-DetachedEvent {
+    # The two lines that end this session while a detached run goes on.
+    param([object]$Run, [string]$Step)
+    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
+    New-EndEvent -Reason 'detached'
+}
+
+# ---- artifacts.ps1
+
+function Read-PlacedHash {
+    # The hashes that were noted when the files of an artifact were placed, as a table of path and sha256. It is empty
+    # where they came from another archive, so that a new version is never taken for the old one.
+    param([hashtable]$Artifact)
+    $hashes = @{}
+    $noted = Read-StateJson -Name "placed-$($Artifact.name).json"
+    if ($noted -and $noted.archive -eq $Artifact['sha256']) {
+        foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
+    }
+    $hashes
+}
+
+function Remove-Folder {
+    # Deletes a folder with all that is in it; an absent one is fine.
+    param([string]$Path, [int]$Tries = 9)
+    Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
+}
+
+function Test-TaskEnd {
+    # Whether a .NET task ends within Seconds; one that fails throws. It is waited for in slices: a stop of this script is
+    # not heard within a call into .NET.
+    param([object]$Task, [int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    while (-not $Task.Wait(500)) {
+        if ($watch.Elapsed.TotalSeconds -ge $Seconds) { return $false }
+    }
+    $true
+}
+
+function Wait-Task {
+    # The result of a .NET task, or a TimeoutException.
+    param([object]$Task, [int]$Seconds)
+    if (-not (Test-TaskEnd -Task $Task -Seconds $Seconds)) { throw [TimeoutException]::new("no answer within $Seconds seconds") }
+    $Task.Result
+}
+
+function Save-Body {
+    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt goes on where this
+    # one ends. The journal has a sign of life every 10 seconds.
+    param([string]$Url, [IO.Stream]$Body, [IO.Stream]$Target)
+    $buffer = [byte[]]::new(81920)
+    $minute = [Diagnostics.Stopwatch]::StartNew()
+    $told = [Diagnostics.Stopwatch]::StartNew()
+    $total = 0L
+    $before = 0L
+    while (($count = Wait-Task -Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
+        $Target.Write($buffer, 0, $count)
+        $total += $count
+        if ($told.Elapsed.TotalSeconds -ge 10) {
+            [void](New-EventLine -Fields @{ event = 'download'; url = $Url; bytes = $total })
+            $told.Restart()
+        }
+        if ($minute.Elapsed.TotalSeconds -lt 60) { continue }
+        if ($total - $before -lt 512KB) { throw [TimeoutException]::new("$($total - $before) bytes came within a minute") }
+        $before = $total
+        $minute.Restart()
+    }
+}
+
+function Receive-Rest {
+    # Downloads what is still missing of a file, from a web address or from a path that Windows can open. Returns
+    # nothing. An error is reported only at the Last attempt: until then the next one goes on from here.
+    param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
+    if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
+    # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
+    $protocol = [Net.ServicePointManager]::SecurityProtocol
+    if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
+    $request = [Net.WebRequest]::Create($Url)
+    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
+    if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
+    try {
+        $response = Wait-Task -Task $request.GetResponseAsync() -Seconds 60
+        try {
+            # 206: the server resumes where we asked it to.
+            $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
+            $file = [IO.File]::Open($Path, $mode, 'Write')
+            try { Save-Body -Url $Url -Body $response.GetResponseStream() -Target $file } finally { $file.Dispose() }
+        }
+        finally {
+            # To close it alone would wait for what is still to come.
+            $request.Abort()
+            $response.Close()
+        }
+    }
+    catch {
+        if ($Last) { Stop-Step -Id 'DownloadFailed' -Message "${Url}: $($_.Exception.GetBaseException().Message)" }
+        Start-Sleep -Seconds 2
+    }
+}
+
+function Receive-Artifact {
+    # Downloads an artifact to Path, or stops the step: nothing is unpacked that does not have the expected sha256.
+    # Returns nothing.
+    param([hashtable]$Artifact, [string]$Path)
+    $want = $Artifact['sha256']
+    $part = "$Path.part"
+    for ($attempt = 1; ($hash = Get-PathHash -Path $part) -ne $want; $attempt++) {
+        # The first two attempts resume what is there, the last two start over.
+        if ($attempt -gt 2) { Remove-File -Path $part }
+        if ($attempt -gt 4) { Stop-Step -Id 'HashMismatch' -Message "$($Artifact.url) has sha256 $hash, expected $want" }
+        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
+    }
+    Move-FileOver -From $part -To $Path
+}
+
+# ---- network.ps1
+
+function Get-AddressTowardsServer {
+    # The local address from which this machine reaches the API server, as text; nothing where it does not. By TCP,
+    # because clouds drop ICMP.
+    $client = [Net.Sockets.TcpClient]::new()
+    try {
+        if (Test-TaskEnd -Task $client.ConnectAsync($script:Node.server_host, $script:Node.server_port) -Seconds 5) {
+            $client.Client.LocalEndPoint.Address.ToString()
+        }
+    }
+    catch [AggregateException] { return }
+    finally { $client.Close() }
+}
+
+function Get-NodeAddress {
+    # The node's address with its interface, as a table; nothing where the machine has none. It is the one given, else
+    # the one that reaches the API server, else the one on the default route.
+    $ip = $script:Node.node_ip
+    if (-not $ip) { $ip = Get-AddressTowardsServer }
+    if (-not $ip) {
+        $ip = @(Get-DefaultRoute | Select-Object -First 1 |
+                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
+                ForEach-Object { $_.IPAddress })[0]
+        if (-not $ip) { return }
+    }
+    foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        [pscustomobject]@{
+            ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
+            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+        }
+    }
+}
+
+function Invoke-Restore {
+    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
+    param([string]$What, [int]$Index, [scriptblock]$Write)
+    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
+    try { & $Write }
+    catch {
+        $told.problem = $_.Exception.GetBaseException().Message
+        $script:Run['Trouble'] = "${What}: $($told.problem)"
+    }
+    # It is tried again every few seconds: only what is new is told.
+    $key = "restore $What $($told.problem)"
+    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
+    $script:Run[$key] = $true
+    [void](New-EventLine -Fields $told)
+}
+
+function Restore-InterfaceRoute {
+    # Routes that are nowhere any more.
+    param([object]$Was, [int]$Index)
+    foreach ($route in $Was.routes) {
+        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) {
+            continue
+        }
+        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
+        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
+        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
+    }
+}
+
+function Restore-NameServer {
+    # Puts back DNS servers that were set by hand, also beside DHCP, and the suffix. Returns nothing.
+    param([object]$Was, [int]$Index)
+    $at = @{ InterfaceIndex = $Index }
+    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
+    $is = @(Read-DnsServer -Guid $guid) -join ' '
+    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
+        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write {
+            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
+        }
+    }
+    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
+        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
+    }
+}
+
+function Restore-Link {
+    # The VLAN tag of the driver, and whether IPv6 is bound.
+    param([object]$Was, [int]$Index)
+    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
+    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
+        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write {
+            Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan
+        }
+    }
+    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
+        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
+            if ([bool]$binding.Enabled -ne $Was.ipv6) {
+                Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }
+            }
+        }
+    }
+}
+
+function Restore-InterfaceSetting {
+    # Puts back metric, MTU and the network's category. Returns nothing.
+    param([object]$Was, [int]$Index)
+    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
+    $interface = @(Get-NetIPInterface @ipv4)[0]
+    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
+        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
+    }
+    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
+    if ([int]$interface.NlMtu -ne $Was.mtu) {
+        Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu }
+    }
+    if (@('Public', 'Private') -notcontains $Was.category) { return }
+    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
+        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
+        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write {
+            Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category
+        }
+    }
+}
+
+function Restore-Interface {
+    # Puts back what one interface lost. Returns nothing. Addresses first, then the ways out; one setting that cannot be
+    # put back does not keep the others from it.
+    param([object]$Was, [int]$Index)
+    foreach ($address in $Was.addresses) {
+        if (Find-Address -Ip $address.ip) { continue }
+        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
+            $wanted = @{
+                InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length
+                SkipAsSource = $address.skip_as_source
+            }
+            [void](New-NetIPAddress @wanted)
+        }
+    }
+    Restore-InterfaceRoute -Was $Was -Index $Index
+    Restore-NameServer -Was $Was -Index $Index
+    Restore-Link -Was $Was -Index $Index
+    Restore-InterfaceSetting -Was $Was -Index $Index
 }
 
 # ---- firewall.ps1
@@ -2635,6 +2881,8 @@ function Get-MachineIdentity {
         $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'Model', 'PartOfDomain'
         $script:Run.Identity = @{
             BootId = Get-BootId
+            # Kubelets before 1.31 (1.28.13, 1.29.8, 1.30.4) report this very value as systemUUID. Later ones read LastConfig of
+            # SYSTEM\HardwareConfig, the UUID that Windows took from the same firmware table (kubernetes pull request 126012).
             Uuid   = [string](Get-CimInstance -ClassName 'Win32_ComputerSystemProduct' -Property 'UUID').UUID
             Build  = "$(Read-Registry -Path $version -Name 'CurrentBuildNumber').$(Read-Registry -Path $version -Name 'UBR')"
             Name   = [Environment]::MachineName
@@ -2832,6 +3080,57 @@ function Get-RunningDetached {
     }
 }
 
+# ---- network.ps1
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address.
+    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
+    }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+}
+
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
+    param([object]$Snapshot)
+    $script:Run['Trouble'] = ''
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
 # ---- hash.ps1
 # Hashes of programs, remembered: reading hundreds of megabytes is most of what a look costs.
 
@@ -2930,6 +3229,63 @@ function Set-ComputerName {
         Rename-Computer -NewName $Name -Force -WarningAction SilentlyContinue
     }
     New-Reboot
+}
+
+# ---- preflight.ps1
+
+function Test-Addressing {
+    # Faults of the machine's addresses and of its way to the API server.
+    $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
+    if ($adapters.Count -gt 1) {
+        New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters"
+    }
+    $address = Get-NodeAddress
+    if (-not $address) {
+        New-Fault -Id 'NoAddress' -Message 'no IPv4 address of this machine can be the node address'
+        return
+    }
+    if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
+        New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
+    }
+    if (Get-AddressTowardsServer) { return }
+    New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+}
+
+function Get-PendingReboot {
+    # Why a restart is pending that winboot did not ask for, in words; empty without one.
+    $noted = Read-StateJson -Name 'reboot.json'
+    if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
+    $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
+    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
+    $active = Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName'
+    $waiting = @(
+        if (Test-RegistryKey -Path "${keys}Component Based Servicing\RebootPending") { 'servicing' }
+        if (Test-RegistryKey -Path "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
+        if ($active -ine (Read-Registry -Path "${names}ComputerName" -Name 'ComputerName')) { 'a new computer name' }
+    )
+    $waiting -join ', '
+}
+
+function Get-PreflightNotice {
+    # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock.
+    param([hashtable[]]$BadUpdates)
+    $is = Get-Revision
+    foreach ($update in $BadUpdates) {
+        if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
+        New-Difference -Key "update:$($update.kb)" -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
+            -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
+    }
+    $pending = Get-PendingReboot
+    if ($pending) { New-Difference -Key 'pending-restart' -What 'pending restart' -Is $pending -Want $null -Policy }
+    $patching = Get-ServicingState
+    if ($patching) { New-Difference -Key 'servicing' -What 'servicing in progress' -Is $patching -Want $null -Policy }
+    $docker = Get-ServiceState -Name 'docker'
+    if ($docker) { New-Difference -Key 'docker' -What 'competing software: service docker' -Is $docker -Want $null -Policy }
+    foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
+        New-Difference -Key 'nat-network' -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
+    }
+    $year = [DateTime]::UtcNow.Year
+    if ($year -lt 2025) { New-Difference -Key 'clock' -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
 }
 
 # ---- surroundings.ps1
@@ -3129,6 +3485,156 @@ function Complete-Service {
     $complete
 }
 
+# ---- drive.ps1
+
+function Invoke-Step {
+    # Runs Drive for one step after the other and returns the lines of their events. At the end it asks for one restart
+    # for all steps that need it. A run that took the machine over meanwhile ends this one before its next step.
+    param([hashtable[]]$Steps, [scriptblock]$Drive)
+    $rebooting = @()
+    foreach ($step in $Steps) {
+        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = & $Drive $step
+        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
+        if ($result.Reboot) { $rebooting += $step.Name }
+        New-StepEvent -Step $step -Result $result -Watch $watch
+    }
+    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
+    Save-RebootMark -Steps $rebooting
+    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
+    New-EndEvent -Reason 'reboot'
+}
+
+function New-RunEvent {
+    # The line of the first event: which machine this is, and which boot of it.
+    $identity = Get-MachineIdentity
+    New-EventLine -Fields @{
+        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
+        computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
+    }
+}
+
+function New-FailedEnd {
+    # The last event of a run that could not begin or go on, with the reason.
+    param([Management.Automation.ErrorRecord]$Caught)
+    $script:Run.Cache = @{}
+    if ($script:Run.Sequence -eq 0) { New-RunEvent }
+    $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed'
+    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = $problem }
+}
+
+function Invoke-Look {
+    # What is fine goes out in one batch at the end: the fewest messages.
+    $quiet = [Collections.Generic.List[string]]::new()
+    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd -Caught $_; return }
+    New-RunEvent
+    foreach ($step in Get-ChosenStep) {
+        $watch = [Diagnostics.Stopwatch]::StartNew()
+        $result = Get-LookResult -Step $step
+        $line = New-StepEvent -Step $step -Result $result -Watch $watch
+        if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
+    }
+    $quiet.Add((New-EndEvent -Reason 'complete'))
+    $quiet.ToArray()
+}
+
+function Invoke-Locked {
+    # Runs Work under the machine's mutex and returns the lines of its events. What fails outside of a step is reported as
+    # the end of the run.
+    param([scriptblock]$Work)
+    $lock = $null
+    try {
+        # Taking the mutex would supersede it.
+        $running = Get-RunningDetached
+        if (-not $running) { $lock = Enter-Run }
+        New-RunEvent
+        if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
+        if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
+        & $Work
+        Clear-OldFile
+        Save-Journal -Waiting $script:Run.Journal -Tries 6
+    }
+    catch { New-FailedEnd -Caught $_ }
+    finally { if ($lock) { Exit-Run -Lock $lock } }
+}
+
+# ---- artifacts.ps1
+
+function Get-ArtifactDifference {
+    # A difference for each file of Artifacts that is missing or has another hash; nothing where all are right.
+    # Where only the archive's hash is known, each file's own was noted when it was placed.
+    param([hashtable[]]$Artifacts)
+    foreach ($artifact in $Artifacts) {
+        $noted = Read-PlacedHash -Artifact $artifact
+        foreach ($member in $artifact.members) {
+            $want = $member['sha256']
+            if (-not $want) { $want = $noted[$member.to] }
+            $is = Get-KnownHash -Path $member.to
+            if ($want -and $is -eq $want) { continue }
+            if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
+            New-Difference -Key "file:$($member.to)" -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
+        }
+    }
+    Save-HashMemory
+}
+
+function Install-Member {
+    # Puts one unpacked file in its place, and notes first that the services running it have to restart. Returns its
+    # path and hash as a table for the note.
+    param([hashtable]$Member, [string]$Folder)
+    $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
+    $hash = Get-PathHash -Path $from
+    if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
+        Stop-Step -Id 'HashMismatch' -Message "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
+    }
+    if ((Get-PathHash -Path $Member.to) -ne $hash) {
+        foreach ($service in $Member['services']) { Save-RestartNeed -Name $service }
+        Save-FormerFile -Path $Member.to
+        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
+        Move-FileOver -From $from -To $Member.to
+    }
+    @{ destination = $Member.to; sha256 = $hash }
+}
+
+function Install-OneArtifact {
+    # Downloads an artifact, checks its hash, unpacks it and puts its files in their places. Returns nothing. An archive
+    # that a cut run left behind is not downloaded again.
+    param([hashtable]$Artifact)
+    if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
+    $folder = Get-StatePath -Name 'downloads'
+    Set-PrivateFolder -Path $folder
+    $archive = "$folder\$($Artifact.file)"
+    if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
+    $unpacked = "$folder\$($Artifact.name)-unpacked"
+    Remove-Folder -Path $unpacked
+    [void][IO.Directory]::CreateDirectory($unpacked)
+    $paths = @($Artifact.members | ForEach-Object { $_.path })
+    if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
+    else {
+        # A slow disk with a scanner on it unpacks a megabyte in a second.
+        $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
+        $arguments = @('-x', '-f', $archive, '-C', $unpacked) + $paths
+        [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments $arguments -Seconds $seconds)
+    }
+    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
+    Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
+    # All is in place: what a scanner still reads is deleted by a later run.
+    try {
+        Remove-Folder -Path $unpacked -Tries 4
+        Remove-File -Path $archive -Tries 4
+    }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Install-Artifact {
+    # Installs each artifact of which a file is missing or differs. Returns nothing.
+    param([hashtable[]]$Artifacts)
+    foreach ($artifact in $Artifacts) {
+        if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact }
+    }
+}
+
 # ---- access.ps1
 
 function Save-FormerAccess {
@@ -3307,45 +3813,6 @@ function Wait-Registration {
     Stop-Step -Id 'NotRegistered' -Message $message
 }
 
-# ---- preflight.ps1
-
-function Get-PendingReboot {
-    # Why a restart is pending that winboot did not ask for, in words; empty without one.
-    $noted = Read-StateJson -Name 'reboot.json'
-    if ($noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { return }
-    $keys = 'SOFTWARE\Microsoft\Windows\CurrentVersion\'
-    $names = 'SYSTEM\CurrentControlSet\Control\ComputerName\'
-    $active = Read-Registry -Path "${names}ActiveComputerName" -Name 'ComputerName'
-    $waiting = @(
-        if (Test-RegistryKey -Path "${keys}Component Based Servicing\RebootPending") { 'servicing' }
-        if (Test-RegistryKey -Path "${keys}WindowsUpdate\Auto Update\RebootRequired") { 'Windows Update' }
-        if ($active -ine (Read-Registry -Path "${names}ComputerName" -Name 'ComputerName')) { 'a new computer name' }
-    )
-    $waiting -join ', '
-}
-
-function Get-PreflightNotice {
-    # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock.
-    param([hashtable[]]$BadUpdates)
-    $is = Get-Revision
-    foreach ($update in $BadUpdates) {
-        if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
-        New-Difference -Key "update:$($update.kb)" -What "Windows update $($update.kb)" -Is "revision ${is}: $($update.what)" `
-            -Want "revision $($update.fixed) or later ($($update.fixed_kb))" -Policy
-    }
-    $pending = Get-PendingReboot
-    if ($pending) { New-Difference -Key 'pending-restart' -What 'pending restart' -Is $pending -Want $null -Policy }
-    $patching = Get-ServicingState
-    if ($patching) { New-Difference -Key 'servicing' -What 'servicing in progress' -Is $patching -Want $null -Policy }
-    $docker = Get-ServiceState -Name 'docker'
-    if ($docker) { New-Difference -Key 'docker' -What 'competing software: service docker' -Is $docker -Want $null -Policy }
-    foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
-        New-Difference -Key 'nat-network' -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
-    }
-    $year = [DateTime]::UtcNow.Year
-    if ($year -lt 2025) { New-Difference -Key 'clock' -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
-}
-
 # ---- task.ps1
 
 function Get-TaskCommand {
@@ -3426,17 +3893,6 @@ function Set-RegistryValue {
 
 # ---- settings.ps1
 
-function Get-PageFileDifference {
-    # A difference where the page file is not as wanted. Without any, memory runs out in a crash: Windows has no
-    # out-of-memory killer.
-    param([object]$MiB)
-    $is = ConvertTo-Shown -Value (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management' -Name 'PagingFiles')
-    if ($MiB -isnot [string]) {
-        Compare-Wanted -Key 'page-file' -What 'page file' -Is $is -Want "C:\pagefile.sys $MiB $MiB" -IgnoreCase -Reboot
-    }
-    elseif (-not $is) { New-Difference -Key 'page-file' -What 'page file' -Is 'none' -Want '?:\pagefile.sys' -Reboot }
-}
-
 function Set-PageFile {
     # Sets the page file and asks for the restart.
     param([object]$MiB)
@@ -3459,6 +3915,14 @@ function Get-ManagementAddress {
         return $node.ip
     }
     $is
+}
+
+function Get-WantedCarrier {
+    # The adapter that the node's address is on, below a switch if there is one.
+    foreach ($address in Get-NodeAddress) { return (Get-UplinkName -Address $address) }
+    # While Windows moves the address it is nowhere.
+    if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
+    Get-UnknownText
 }
 
 function Get-CarrierName {
@@ -3587,6 +4051,27 @@ function Test-WrongNetwork {
     @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
+function Restore-Uplink {
+    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
+    # address.
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+}
+
+function Wait-NodeAddress {
+    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
+    $settled = {
+        Restore-Uplink
+        $address = Get-NodeAddress
+        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
+    }
+    if (Wait-Until -Test $settled -Seconds 60) {
+        $address = Get-NodeAddress
+        $script:Run['Carrier'] = Get-UplinkName -Address $address
+        return $address
+    }
+    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
+}
+
 function Assert-Carrier {
     # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
     # (azure-container-networking, network_windows.go).
@@ -3610,444 +4095,6 @@ function Remove-PodNetwork {
     Save-RestartNeed -Name 'kube-proxy'
     foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
     foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
-}
-
-# ---- drive.ps1
-
-function New-EventLine {
-    # An event as one line of JSON, which is also kept in the journal unless this is a look.
-    # ASCII only: no code page on the way can change it.
-    param([hashtable]$Fields)
-    $script:Run.Sequence++
-    $all = [ordered]@{ v = 1; event = $Fields.event; seq = $script:Run.Sequence; run = $script:Run.Id }
-    foreach ($name in $Fields.Keys | Sort-Object) { $all[$name] = $Fields[$name] }
-    $line = ConvertTo-AsciiJson -Value $all
-    if ($script:Run.Mode -ne 'Look') { Write-Journal -Line $line -Waiting $script:Run.Journal }
-    $line
-}
-
-function New-RunEvent {
-    # The line of the first event: which machine this is, and which boot of it.
-    $identity = Get-MachineIdentity
-    New-EventLine -Fields @{
-        event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
-        computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
-    }
-}
-
-function New-FailedEnd {
-    # The last event of a run that could not begin or go on, with the reason.
-    param([Management.Automation.ErrorRecord]$Caught)
-    $script:Run.Cache = @{}
-    if ($script:Run.Sequence -eq 0) { New-RunEvent }
-    $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'RunFailed'
-    New-EventLine -Fields @{ event = 'done'; reason = 'failed'; message = ''; problem = $problem }
-}
-
-function New-StepEvent {
-    # The line of a step's event, with its differences and its problem.
-    param([hashtable]$Step, [hashtable]$Result, [Diagnostics.Stopwatch]$Watch)
-    New-EventLine -Fields @{
-        event = 'step'; step = $Step.Name; state = $Result.State; ms = [int]$Watch.ElapsedMilliseconds
-        differences = [object[]]@($Result.Differences); problem = $Result.Problem
-    }
-}
-
-function New-EndEvent {
-    # The line of the last event, with the reason why this run ends.
-    param([string]$Reason, [string]$Message = '')
-    New-EventLine -Fields @{ event = 'done'; reason = $Reason; message = $Message }
-}
-
-function Invoke-Look {
-    # What is fine goes out in one batch at the end: the fewest messages.
-    $quiet = [Collections.Generic.List[string]]::new()
-    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd -Caught $_; return }
-    New-RunEvent
-    foreach ($step in Get-ChosenStep) {
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = Get-LookResult -Step $step
-        $line = New-StepEvent -Step $step -Result $result -Watch $watch
-        if ($result.State -eq 'ok') { $quiet.Add($line) } else { $line }
-    }
-    $quiet.Add((New-EndEvent -Reason 'complete'))
-    $quiet.ToArray()
-}
-
-function New-DetachedEvent {
-    # The two lines that end this session while a detached run goes on.
-    param([object]$Run, [string]$Step)
-    New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
-    New-EndEvent -Reason 'detached'
-}
-
-function Invoke-Locked {
-    # Runs Work under the machine's mutex and returns the lines of its events. What fails outside of a step is reported as
-    # the end of the run.
-    param([scriptblock]$Work)
-    $lock = $null
-    try {
-        # Taking the mutex would supersede it.
-        $running = Get-RunningDetached
-        if (-not $running) { $lock = Enter-Run }
-        New-RunEvent
-        if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
-        if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
-        & $Work
-        Clear-OldFile
-        Save-Journal -Waiting $script:Run.Journal -Tries 6
-    }
-    catch { New-FailedEnd -Caught $_ }
-    finally { if ($lock) { Exit-Run -Lock $lock } }
-}
-
-function Invoke-Step {
-    # Runs Drive for one step after the other and returns the lines of their events. At the end it asks for one restart
-    # for all steps that need it. A run that took the machine over meanwhile ends this one before its next step.
-    param([hashtable[]]$Steps, [scriptblock]$Drive)
-    $rebooting = @()
-    foreach ($step in $Steps) {
-        if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded' -Message (Get-HolderText); return }
-        $watch = [Diagnostics.Stopwatch]::StartNew()
-        $result = & $Drive $step
-        if ($result.Detached) { New-DetachedEvent -Run $result.Detached -Step $step.Name; return }
-        if ($result.Reboot) { $rebooting += $step.Name }
-        New-StepEvent -Step $step -Result $result -Watch $watch
-    }
-    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
-    Save-RebootMark -Steps $rebooting
-    New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
-    New-EndEvent -Reason 'reboot'
-}
-
-# ---- artifacts.ps1
-
-function Read-PlacedHash {
-    # The hashes that were noted when the files of an artifact were placed, as a table of path and sha256. It is empty
-    # where they came from another archive, so that a new version is never taken for the old one.
-    param([hashtable]$Artifact)
-    $hashes = @{}
-    $noted = Read-StateJson -Name "placed-$($Artifact.name).json"
-    if ($noted -and $noted.archive -eq $Artifact['sha256']) {
-        foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
-    }
-    $hashes
-}
-
-function Get-ArtifactDifference {
-    # A difference for each file of Artifacts that is missing or has another hash; nothing where all are right.
-    # Where only the archive's hash is known, each file's own was noted when it was placed.
-    param([hashtable[]]$Artifacts)
-    foreach ($artifact in $Artifacts) {
-        $noted = Read-PlacedHash -Artifact $artifact
-        foreach ($member in $artifact.members) {
-            $want = $member['sha256']
-            if (-not $want) { $want = $noted[$member.to] }
-            $is = Get-KnownHash -Path $member.to
-            if ($want -and $is -eq $want) { continue }
-            if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
-            New-Difference -Key "file:$($member.to)" -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
-        }
-    }
-    Save-HashMemory
-}
-
-function Remove-Folder {
-    # Deletes a folder with all that is in it; an absent one is fine.
-    param([string]$Path, [int]$Tries = 9)
-    Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
-}
-
-function Install-Member {
-    # Puts one unpacked file in its place, and notes first that the services running it have to restart. Returns its
-    # path and hash as a table for the note.
-    param([hashtable]$Member, [string]$Folder)
-    $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
-    $hash = Get-PathHash -Path $from
-    if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
-        Stop-Step -Id 'HashMismatch' -Message "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
-    }
-    if ((Get-PathHash -Path $Member.to) -ne $hash) {
-        foreach ($service in $Member['services']) { Save-RestartNeed -Name $service }
-        Save-FormerFile -Path $Member.to
-        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
-        Move-FileOver -From $from -To $Member.to
-    }
-    @{ destination = $Member.to; sha256 = $hash }
-}
-
-function Wait-Task {
-    # The result of a .NET task. It is waited for in slices: a stop of this script is not heard within a call into .NET.
-    param([object]$Task, [int]$Seconds)
-    $watch = [Diagnostics.Stopwatch]::StartNew()
-    while (-not $Task.Wait(500)) {
-        if ($watch.Elapsed.TotalSeconds -gt $Seconds) { throw [TimeoutException]::new("no answer within $Seconds seconds") }
-    }
-    $Task.Result
-}
-
-function Save-Body {
-    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt goes on where this
-    # one ends. The journal has a sign of life every 10 seconds.
-    param([string]$Url, [IO.Stream]$Body, [IO.Stream]$Target)
-    $buffer = [byte[]]::new(81920)
-    $minute = [Diagnostics.Stopwatch]::StartNew()
-    $told = [Diagnostics.Stopwatch]::StartNew()
-    $total = 0L
-    $before = 0L
-    while (($count = Wait-Task -Task $Body.ReadAsync($buffer, 0, $buffer.Length) -Seconds 60) -gt 0) {
-        $Target.Write($buffer, 0, $count)
-        $total += $count
-        if ($told.Elapsed.TotalSeconds -ge 10) {
-            [void](New-EventLine -Fields @{ event = 'download'; url = $Url; bytes = $total })
-            $told.Restart()
-        }
-        if ($minute.Elapsed.TotalSeconds -lt 60) { continue }
-        if ($total - $before -lt 512KB) { throw [TimeoutException]::new("$($total - $before) bytes came within a minute") }
-        $before = $total
-        $minute.Restart()
-    }
-}
-
-function Receive-Rest {
-    # Downloads what is still missing of a file, from a web address or from a path that Windows can open. Returns
-    # nothing. An error is reported only at the Last attempt: until then the next one goes on from here.
-    param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
-    if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
-    # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
-    $protocol = [Net.ServicePointManager]::SecurityProtocol
-    if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
-    $request = [Net.WebRequest]::Create($Url)
-    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
-    if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
-    try {
-        $response = Wait-Task -Task $request.GetResponseAsync() -Seconds 60
-        try {
-            # 206: the server resumes where we asked it to.
-            $mode = if ([int]$response.StatusCode -eq 206) { 'Append' } else { 'Create' }
-            $file = [IO.File]::Open($Path, $mode, 'Write')
-            try { Save-Body -Url $Url -Body $response.GetResponseStream() -Target $file } finally { $file.Dispose() }
-        }
-        finally {
-            # To close it alone would wait for what is still to come.
-            $request.Abort()
-            $response.Close()
-        }
-    }
-    catch {
-        if ($Last) { Stop-Step -Id 'DownloadFailed' -Message "${Url}: $($_.Exception.GetBaseException().Message)" }
-        Start-Sleep -Seconds 2
-    }
-}
-
-function Receive-Artifact {
-    # Downloads an artifact to Path, or stops the step: nothing is unpacked that does not have the expected sha256.
-    # Returns nothing.
-    param([hashtable]$Artifact, [string]$Path)
-    $want = $Artifact['sha256']
-    $part = "$Path.part"
-    for ($attempt = 1; ($hash = Get-PathHash -Path $part) -ne $want; $attempt++) {
-        # The first two attempts resume what is there, the last two start over.
-        if ($attempt -gt 2) { Remove-File -Path $part }
-        if ($attempt -gt 4) { Stop-Step -Id 'HashMismatch' -Message "$($Artifact.url) has sha256 $hash, expected $want" }
-        Receive-Rest -Url $Artifact.url -Path $part -Proxy $Artifact['proxy'] -Last:($attempt -eq 4)
-    }
-    Move-FileOver -From $part -To $Path
-}
-
-function Install-OneArtifact {
-    # Downloads an artifact, checks its hash, unpacks it and puts its files in their places. Returns nothing. An archive
-    # that a cut run left behind is not downloaded again.
-    param([hashtable]$Artifact)
-    if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
-    $folder = Get-StatePath -Name 'downloads'
-    Set-PrivateFolder -Path $folder
-    $archive = "$folder\$($Artifact.file)"
-    if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
-    $unpacked = "$folder\$($Artifact.name)-unpacked"
-    Remove-Folder -Path $unpacked
-    [void][IO.Directory]::CreateDirectory($unpacked)
-    $paths = @($Artifact.members | ForEach-Object { $_.path })
-    if ($paths -contains $Artifact.file) { Copy-WholeFile -From $archive -To "$unpacked\$paths" }
-    else {
-        # A slow disk with a scanner on it unpacks a megabyte in a second.
-        $seconds = 300 + [int]([IO.FileInfo]::new($archive).Length / 1MB)
-        $arguments = @('-x', '-f', $archive, '-C', $unpacked) + $paths
-        [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments $arguments -Seconds $seconds)
-    }
-    $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-    Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
-    # All is in place: what a scanner still reads is deleted by a later run.
-    try {
-        Remove-Folder -Path $unpacked -Tries 4
-        Remove-File -Path $archive -Tries 4
-    }
-    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
-}
-
-function Install-Artifact {
-    # Installs each artifact of which a file is missing or differs. Returns nothing.
-    param([hashtable[]]$Artifacts)
-    foreach ($artifact in $Artifacts) {
-        if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact }
-    }
-}
-
-# ---- network.ps1
-
-function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address.
-    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
-    foreach ($one in $adapters) {
-        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
-    }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
-}
-
-function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
-    param([object]$Was)
-    foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
-    }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
-    # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
-    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
-            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-        })
-    $base = Get-BaseName -Name $Was.name
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
-    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
-}
-
-function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
-    param([object[]]$Adapters)
-    foreach ($was in $Adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
-    }
-}
-
-function Invoke-Restore {
-    # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
-    param([string]$What, [int]$Index, [scriptblock]$Write)
-    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
-    try { & $Write }
-    catch {
-        $told.problem = $_.Exception.GetBaseException().Message
-        $script:Run['Trouble'] = "${What}: $($told.problem)"
-    }
-    # It is tried again every few seconds: only what is new is told.
-    $key = "restore $What $($told.problem)"
-    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
-    $script:Run[$key] = $true
-    [void](New-EventLine -Fields $told)
-}
-
-function Restore-InterfaceRoute {
-    # Routes that are nowhere any more.
-    param([object]$Was, [int]$Index)
-    foreach ($route in $Was.routes) {
-        if (Get-NetRoute -DestinationPrefix $route.prefix -ErrorAction SilentlyContinue | Where-Object { $_.NextHop -eq $route.next_hop }) {
-            continue
-        }
-        $wanted = @{ DestinationPrefix = $route.prefix; InterfaceIndex = $Index; NextHop = $route.next_hop; RouteMetric = $route.metric }
-        if (-not $route.persistent) { $wanted.PolicyStore = 'ActiveStore' }
-        Invoke-Restore -What "route $($route.prefix) via $($route.next_hop)" -Index $Index -Write { [void](New-NetRoute @wanted) }
-    }
-}
-
-function Restore-NameServer {
-    # Puts back DNS servers that were set by hand, also beside DHCP, and the suffix. Returns nothing.
-    param([object]$Was, [int]$Index)
-    $at = @{ InterfaceIndex = $Index }
-    $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
-    $is = @(Read-DnsServer -Guid $guid) -join ' '
-    if ($Was.dns -and $is -ne ($Was.dns -join ' ')) {
-        Invoke-Restore -What "DNS servers $($Was.dns -join ', ')" -Index $Index -Write {
-            Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
-        }
-    }
-    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
-    if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
-        Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
-    }
-}
-
-function Restore-Link {
-    # The VLAN tag of the driver, and whether IPv6 is bound.
-    param([object]$Was, [int]$Index)
-    $physical = @(Find-PhysicalAdapter -Mac $Was.mac)
-    if ($Was.vlan -ne '' -and (Read-Vlan -Names $physical) -ne $Was.vlan) {
-        Invoke-Restore -What "VLAN $($Was.vlan)" -Index $Index -Write {
-            Set-NetAdapterAdvancedProperty -Name $physical -RegistryKeyword 'VlanID' -RegistryValue $Was.vlan
-        }
-    }
-    foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
-        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
-        foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
-            if ([bool]$binding.Enabled -ne $Was.ipv6) {
-                Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }
-            }
-        }
-    }
-}
-
-function Restore-InterfaceSetting {
-    # Puts back metric, MTU and the network's category. Returns nothing.
-    param([object]$Was, [int]$Index)
-    $ipv4 = @{ InterfaceIndex = $Index; AddressFamily = 'IPv4' }
-    $interface = @(Get-NetIPInterface @ipv4)[0]
-    if (-not $Was.auto_metric -and [int]$interface.InterfaceMetric -ne $Was.metric) {
-        Invoke-Restore -What "metric $($Was.metric)" -Index $Index -Write { Set-NetIPInterface @ipv4 -InterfaceMetric $Was.metric }
-    }
-    # A virtual adapter may not carry the jumbo frames of the one below it (9001 on AWS): then Windows refuses this one setting.
-    if ([int]$interface.NlMtu -ne $Was.mtu) {
-        Invoke-Restore -What "MTU $($Was.mtu)" -Index $Index -Write { Set-NetIPInterface @ipv4 -NlMtuBytes $Was.mtu }
-    }
-    if (@('Public', 'Private') -notcontains $Was.category) { return }
-    foreach ($found in Get-NetConnectionProfile -InterfaceIndex $Index -ErrorAction SilentlyContinue) {
-        if ($found.NetworkCategory.ToString() -eq $Was.category) { continue }
-        Invoke-Restore -What "network category $($Was.category)" -Index $Index -Write {
-            Set-NetConnectionProfile -InterfaceIndex $Index -NetworkCategory $Was.category
-        }
-    }
-}
-
-function Restore-Interface {
-    # Puts back what one interface lost. Returns nothing. Addresses first, then the ways out; one setting that cannot be
-    # put back does not keep the others from it.
-    param([object]$Was, [int]$Index)
-    foreach ($address in $Was.addresses) {
-        if (Find-Address -Ip $address.ip) { continue }
-        Invoke-Restore -What "address $($address.ip)" -Index $Index -Write {
-            $wanted = @{
-                InterfaceIndex = $Index; IPAddress = $address.ip; PrefixLength = $address.prefix_length
-                SkipAsSource = $address.skip_as_source
-            }
-            [void](New-NetIPAddress @wanted)
-        }
-    }
-    Restore-InterfaceRoute -Was $Was -Index $Index
-    Restore-NameServer -Was $Was -Index $Index
-    Restore-Link -Was $Was -Index $Index
-    Restore-InterfaceSetting -Was $Was -Index $Index
-}
-
-function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
-    # Windows moves an address succeeds a moment later.
-    param([object]$Snapshot)
-    $script:Run['Trouble'] = ''
-    foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
-    }
 }
 
 # ---- guard.ps1
@@ -4196,18 +4243,6 @@ function Get-MissingAddress {
 
 # ---- detached.ps1
 
-function Read-UntoldRun {
-    # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
-    # is the mode that started it.
-    param([string]$Step, [string[]]$Purpose)
-    foreach ($status in Read-DetachedRun -Step "$Step-") {
-        if ($status.told -or $Purpose -notcontains $status.purpose) { continue }
-        $status.told = $true
-        Write-StateJson -Name "detached\$($status.id).json" -Value $status
-        $status
-    }
-}
-
 function Assert-NoFailure {
     # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
     foreach ($status in Read-UntoldRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
@@ -4215,6 +4250,48 @@ function Assert-NoFailure {
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
+    }
+}
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
+}
+
+function Test-Listener {
+    # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
+    param([string]$Ip, [int]$Port)
+    $client = [Net.Sockets.TcpClient]::new()
+    try { Test-TaskEnd -Task $client.ConnectAsync($Ip, $Port) -Seconds 3 }
+    catch [AggregateException] { $false }
+    finally { $client.Close() }
+}
+
+function Test-ReachedEndpoint {
+    # Whether others reach the machine at this address and port.
+    param([string]$Ip, [int]$Port)
+    (Test-OuterAddress -Ip $Ip) -and (Test-Listener -Ip $Ip -Port $Port)
+}
+
+function Get-ReachedEndpoint {
+    # Where the controller comes in: own addresses, each with a port that something listens on now; nothing for port 0 (winboot runs
+    # on the machine itself). Behind NAT, a tunnel or a jump host the address or port that was dialled is none of the machine's: what
+    # did not answer before the rewiring is not asked for after it.
+    param([int]$Port)
+    if ($Port -eq 0) { return }
+    # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
+    $words = "$($env:SSH_CONNECTION)".Split(' ')
+    if ($words.Count -eq 4 -and (Test-ReachedEndpoint -Ip $words[2] -Port $words[3])) {
+        return @{ ip = $words[2]; port = [int]$words[3] }
+    }
+    $own = @($script:Run.Facts.Addresses | Where-Object { Test-OuterAddress -Ip $_ })
+    if ($own.Count -eq 0) { $own = @(Get-NodeAddress | ForEach-Object { $_.ip }) }
+    foreach ($ip in $own) {
+        # A port that is forwarded leads to one of WinRM's own.
+        foreach ($one in @($Port, 5986, 5985)) {
+            if (Test-Listener -Ip $ip -Port $one) { @{ ip = $ip; port = $one }; break }
+        }
     }
 }
 
@@ -4241,21 +4318,6 @@ function Start-DetachedRun {
             -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
-}
-
-function Complete-DetachedRun {
-    # Notes how a run ended, once.
-    param([object]$Status, [object]$Ended, [int]$Tries = 9)
-    $Status.state = $Ended.State
-    $Status.message = $Ended.Message
-    $Status.ended = [DateTime]::UtcNow.Ticks
-    Write-StateJson -Name "detached\$($Status.id).json" -Value $Status -Tries $Tries
-}
-
-function Get-CutRecord {
-    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
-    if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Get-MissingLink {
@@ -4648,26 +4710,6 @@ function Invoke-Detached {
     Remove-Task -Name "detached-$id"
 }
 
-# ---- drive.ps1
-
-function Get-ChangeResult {
-    # The result of changing a step where its look finds a difference, as a table; where it finds none, the result of
-    # the look.
-    param([hashtable]$Step)
-    $result = Get-LookResult -Step $Step
-    if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) {
-        [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo'))
-    }
-    if ($result.State -ne 'would-change') { return $result }
-    try {
-        Assert-Allowed -Step $Step -Differences $result.Differences
-        Complete-Change -Step $Step -Result $result
-        if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }
-    }
-    catch { Set-Failure -Step $Step -Result $result -Caught $_ -OtherwiseId 'ChangeFailed' }
-    $result
-}
-
 # ---- pod_network.ps1
 
 function Get-PodNetworkDifference {
@@ -4710,27 +4752,6 @@ function Wait-RunningAgent {
         (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
     }
     [void](Wait-Until -Test $clear -Seconds $Seconds -Pause 2000)
-}
-
-function Restore-Uplink {
-    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
-    # address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
-}
-
-function Wait-NodeAddress {
-    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
-    $settled = {
-        Restore-Uplink
-        $address = Get-NodeAddress
-        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
-    }
-    if (Wait-Until -Test $settled -Seconds 60) {
-        $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName -Address $address
-        return $address
-    }
-    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Wait-PodNetwork {
