@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from itertools import count
 
 import pytest
 from winboot_lab.windows.door import MachineStopped
@@ -91,7 +92,8 @@ def whose_power_is_cut(spec: NodeSpec, *, at: int) -> Bench:
     """A machine that is up again after a cut before that operation of the step that makes a service."""
     bench = Bench(spec=spec)
     bench.run("directories")
-    bench.machine.faults.before_write(at, bench.machine.power_off)
+    calls = count(1)
+    bench.machine.faults.watch_writes(lambda *_: bench.machine.power_off() if next(calls) == at else None)
     with suppress(MachineStopped):
         bench.run("containerd")
     if not bench.machine.running:
