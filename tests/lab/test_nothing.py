@@ -22,14 +22,23 @@ from tests.steps.test_library import answer, with_library
 FLANNEL = ("flannel-host-gw", "flannel-vxlan")
 # The call itself, and the function's answer for a file that is not there: either alone would be enough today.
 SUBNET = (
-    ('[regex]::Match("$(Read-FileText -Path $Path)"', "[regex]::Match((Read-FileText -Path $Path)"),
+    (
+        '$match = [regex]::Match("$(Read-FileText -Path $Path)"',
+        "$match = [regex]::Match((Read-FileText -Path $Path)",
+    ),
     (
         "{ return $null }\n    [Text.Encoding]::UTF8.GetString($bytes)",
         "{ return }\n    [Text.Encoding]::UTF8.GetString($bytes)",
     ),
 )
-TOKEN = ("\"$(Read-Member $User 'token')\"", "([string](Read-Member $User 'token'))")
-BOOT = ("$stamp = Get-BootStamp", "return [string](Read-Member (Read-StateJson 'boot.json') 'boot_id')")
+TOKEN = (
+    "\"$(Read-Member -Object $User -Names 'token')\"",
+    "([string](Read-Member -Object $User -Names 'token'))",
+)
+BOOT = (
+    "$stamp = Get-BootStamp",
+    "return [string](Read-Member -Object (Read-StateJson -Name 'boot.json') -Names 'boot_id')",
+)
 
 
 def put_back(script: str, *changes: tuple[str, str]) -> str:

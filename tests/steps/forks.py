@@ -80,7 +80,18 @@ def run_in_copies(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     item.session._setupstate.teardown_exact(nextitem)
 
 
+class _Above:
+    """What the process above has set up: in place of the next test, so that a copy tears down its own and no more."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._nodes = list(item.session._setupstate.stack)
+
+    def listchain(self) -> list[Any]:
+        return self._nodes
+
+
 def _run_in_copy(item: pytest.Item) -> Told:
+    above: Any = _Above(item)
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
@@ -92,7 +103,7 @@ def _run_in_copy(item: pytest.Item) -> Told:
         JOINED.tell(
             [
                 item.config.hook.pytest_report_to_serializable(config=item.config, report=report)
-                for report in runtestprotocol(item, log=False, nextitem=None)
+                for report in runtestprotocol(item, log=False, nextitem=above)
             ]
         )
     os.close(writing)
