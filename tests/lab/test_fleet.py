@@ -104,7 +104,9 @@ def fleet_of(
     ("nodes", "only"),
     [
         pytest.param(4, (), id="four, everything"),
-        pytest.param(20, FIRST_STEPS, id="twenty, the first steps"),
+        pytest.param(8, FIRST_STEPS, id="eight, the first steps"),
+        # Twenty lab machines keep two cores busy for minutes; canned ones in their numbers are in tests/peer.
+        pytest.param(20, FIRST_STEPS, id="twenty, the first steps", marks=pytest.mark.nightly),
         pytest.param(20, (), id="twenty, everything", marks=pytest.mark.nightly),
     ],
 )
