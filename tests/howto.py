@@ -1,7 +1,7 @@
 """The example of a how-to page, applied to a copy of the repository as the page says it.
 
 A block of code whose first line names a file (```python PATH, ```diff PATH) is written to that file, or added to it: in
-a diff the lines with a plus go below the line before them, which is there exactly once.
+a diff the lines with a plus go below the lines before them, which are there exactly once, one below the other.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ def apply(page: str, folder: Path) -> list[str]:
 
 
 def _edited(text: str, diff: str) -> str:
-    anchor = ""
-    for line in diff.splitlines():
-        if line.startswith("+"):
-            assert text.count(f"{anchor}\n") == 1, f"not there once: {anchor}"
-            added = line[1:]
-            text = text.replace(f"{anchor}\n", f"{anchor}\n{added}\n", 1)
-            # What comes next goes below what was added; both together are there once.
-            anchor = f"{anchor}\n{added}"
-        else:
-            anchor = line[1:]
+    above, last = "", " "
+    for mark, line in ((one[:1], f"{one[1:]}\n") for one in diff.splitlines()):
+        if mark == "+":
+            assert text.count(above) == 1, f"not there once: {above}"
+            text = text.replace(above, above + line)
+        elif last == "+":
+            above = ""
+        # What comes next goes below what was added; both together are there once.
+        above += line
+        last = mark
     return text
 
 
