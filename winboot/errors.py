@@ -220,7 +220,7 @@ class ScriptFailed(NodeFailed):
         self,
         problem: str,
         *,
-        hint: str = "Mend what it names and run the same command again; the run's journal has what came before it.",
+        hint: str = "Fix what it names and run the same command again; the run's journal has what came before it.",
         node: str | None = None,
         error_id: str = "",
         position: str = "",

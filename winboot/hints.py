@@ -74,7 +74,7 @@ HINTS: Final[Mapping[str, str]] = {
     "NeedsDrain": (
         "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
     ),
-    "NeedsStep": "Mend that step: this one follows by itself with the next run.",
+    "NeedsStep": "Fix that step: this one follows by itself with the next run.",
     "NetworkConflict": (
         "It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) "
         "while nothing uses it."

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from winboot.cli.options import Output
 from winboot.cli.output import Reporting
 from winboot.errors import ReportNotWritten, UsageError
 from winboot.journal import Journal
 from winboot.report import NodeReport, Report
 from winboot.report.file import ReportFile
+from winboot.report.finding import Finding
 from winboot.run import Stop
 
 REPORT = Report("join", "r1", "now", (NodeReport("n1", "10.0.0.1", "2022"),))
@@ -148,6 +153,53 @@ def test_the_file_follows_the_nodes_as_they_end(tmp_path: Path) -> None:
             turns.nodes = number
             file.keep(turns.current)
             _await(lambda number=number: nodes() == number)  # type: ignore[misc]
+
+
+def a_run(count: int) -> Report:
+    return Report(
+        "join", "r1", "now", tuple(NodeReport(f"n{one}", "10.0.0.1", "2022") for one in range(count))
+    )
+
+
+def test_json_lines_follow_the_nodes_as_they_end(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each node once, in the order in which they end; those that were left, the findings and the run at the end."""
+    reporting, report, seen = Reporting(None, Output.json), a_run(3), ""
+
+    def told() -> list[str]:
+        nonlocal seen
+        seen += capfd.readouterr().out
+        return [data.get("node", data["kind"]) for data in map(json.loads, seen.splitlines())]
+
+    with reporting.kept() as keep:
+        keep(lambda: report)
+        for index, expected in ((1, ["n1"]), (0, ["n1", "n0"])):
+            keep(lambda: report, report.nodes[index])
+            _await(lambda expected=expected: told() == expected)  # type: ignore[misc]
+    reporting.show(replace(report, preflight=(Finding("bootstrap", "warning", "it may not", "Bind it."),)))
+
+    assert told() == ["n1", "n0", "n2", "preflight", "run"]
+
+
+class Gone(io.StringIO):
+    """The pipe to a reader that has seen enough."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def test_a_reader_that_has_gone_ends_no_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is met when all is done, and the file of --report is written."""
+    monkeypatch.setattr(sys, "stdout", Gone())
+    reporting, report = Reporting(tmp_path / "r.jsonl", Output.json), a_run(2)
+
+    with reporting.kept() as keep:
+        for node in report.nodes:
+            keep(lambda: report, node)
+    assert reporting.exit_code(report, Stop()) == 0
+    with pytest.raises(BrokenPipeError):
+        reporting.show(report)
+
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 3
 
 
 def test_the_last_report_is_never_replaced_by_an_earlier_one(tmp_path: Path) -> None:

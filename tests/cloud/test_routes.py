@@ -19,7 +19,7 @@ from winboot import cloud_routes
 from winboot.cli.join import _forward
 from winboot.cloud.settings import AwsFile
 from winboot.cluster.base import NodeFacts
-from winboot.errors import CloudRefused
+from winboot.errors import CloudRefused, InvalidInput
 from winboot.networks import choose
 
 Make = Callable[..., Bench]
@@ -92,6 +92,15 @@ def test_a_node_of_a_hand_made_cluster_gets_its_route_and_forwards(aws: AwsSite,
     _forward(made.pool, [target.spec], work.context, {target.spec.node.name})
     assert checked(aws, instance) is False
     assert len(work.context.listener.said) == 1  # type: ignore[attr-defined]
+
+
+def test_what_is_wrong_with_routes_comes_after_the_report(tmp_path: Path) -> None:
+    """The nodes are Ready: their report must not be lost to an error of the cloud."""
+    file = tmp_path / "pool.aws.yaml"
+    file.write_text("nonsense: none\n")
+    context: Any = None
+
+    assert isinstance(_forward(file, [], context, set()), InvalidInput)
 
 
 def test_none_writes_nothing(aws: AwsSite, bench: Make) -> None:

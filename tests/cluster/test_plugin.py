@@ -148,6 +148,11 @@ ANSWERS: dict[str, tuple[str, str, str]] = {
         "ExecCredential",
         "kubectl",
     ),
+    "an end without a zone": (
+        '{"status": {"token": "hunter2", "expirationTimestamp": "2030-01-01T00:00:00"}}',
+        "ExecCredential",
+        "kubectl",
+    ),
 }
 
 
@@ -204,6 +209,9 @@ def test_a_plugin_that_waits_for_somebody_is_not_waited_for(
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "v1alpha1"),
         ({"interactiveMode": "Always"}, "interactiveMode"),
         ({"command": None}, "no command"),
+        ({"args": "eks get-token"}, "not well-formed"),
+        ({"env": [{"name": "AWS_PROFILE"}]}, "not well-formed"),
+        ({"env": {"AWS_PROFILE": "me"}}, "not well-formed"),
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_refused_before_the_first_call(

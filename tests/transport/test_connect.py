@@ -50,6 +50,44 @@ def test_an_inventory_with_a_ca(farm):
         assert list(wire.run("anything", {}, {})) == ["done"]
 
 
+def test_a_ca_file_may_have_words_between_its_certificates(farm, tmp_path):
+    """`openssl x509 -text` writes names there, in any language."""
+    machine = node(farm, says("done"))
+    pem = farm.ca_file().read_text()
+    file = tmp_path / "ca.pem"
+    file.write_text(f"Aussteller: Zürich\n{pem}\n發行者\n{pem}", encoding="utf-8")
+    tls = Tls(ca=Reference(file=file))
+    with connect(
+        connection(machine, scheme="https", port=machine.https_port, tls=tls), name="win-a1"
+    ) as wire:
+        assert list(wire.run("anything", {}, {})) == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a key", "does not contain a certificate"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "cannot be read"),
+    ],
+    ids=["no certificate", "a damaged one"],
+)
+def test_a_ca_file_that_is_none_is_named(farm, tmp_path, text, problem):
+    """It is the file that is wrong, not the machine's port."""
+    machine = node(farm, says("done"))
+    file = tmp_path / "ca.pem"
+    file.write_text(text)
+    given = connection(machine, scheme="https", port=machine.https_port, tls=Tls(ca=Reference(file=file)))
+
+    with (
+        pytest.raises(InvalidInput, match=r"connection\.tls\.ca") as caught,
+        connect(given, name="win-a1") as wire,
+    ):
+        list(wire.run("anything", {}, {}))
+
+    assert problem in caught.value.problem
+    assert machine.requests == []
+
+
 @pytest.mark.parametrize("form", ["sha256:{}", "{}"])
 def test_an_inventory_with_a_fingerprint(farm, form):
     """With or without the name of the hash, in either case."""

@@ -28,6 +28,7 @@ from pypsrp.exceptions import WinRMTransportError, WSManFaultError
 from pypsrp.messages import Message
 from pypsrp.powershell import Fragment
 from pypsrp.serializer import Serializer
+from pypsrp.wsman import SelectorSet
 from spnego.exceptions import FeatureMissingError, SpnegoError
 
 from winboot.errors import (
@@ -42,8 +43,11 @@ from winboot.errors import (
     UsageError,
     WinbootError,
 )
+from winboot.secret import Secret
+from winboot.transport.base import Endpoint
 from winboot.transport.failures import LIBRARY_ERRORS, translate
 from winboot.transport.psrp import _last_error, _value
+from winboot.transport.wire import Connection
 
 # Command-line tools and plug-ins for other programs, which importing would run or need.
 _NOT_OURS = (
@@ -240,6 +244,33 @@ def test_a_bug_of_our_own_is_not_called_an_answer(value: object):
         translate(caught.value, "win-a1", "Administrator")
 
     assert still.value is caught.value
+
+
+class _Ending(Connection):
+    """A connection on which nothing can be ended, for one reason or another."""
+
+    def __init__(self, fail) -> None:
+        super().__init__(Endpoint("127.0.0.1", 9, "u", lambda: Secret("p")), "win-a1")
+        self._fail = fail
+
+    def invoke(self, *args, **kwargs):
+        self._fail()
+
+
+def _lose() -> None:
+    raise ConnectionLost("win-a1: gone")
+
+
+def test_what_cannot_be_ended_is_left_and_a_bug_of_our_own_is_not():
+    """A session ends by itself; a request that we cannot even write would leave one behind at every run, unseen."""
+
+    def end(fail) -> None:
+        _Ending(fail).try_once("an action", "a resource", None, SelectorSet(), 1)
+
+    end(_lose)
+    end(lambda: ElementTree.fromstring("no answer"))
+    with pytest.raises(TypeError):
+        end(lambda: _value(object()))
 
 
 @pytest.mark.parametrize("errors", [[], ["a record that pypsrp could not read"]])

@@ -10,10 +10,12 @@ from lab_wsman.stage import (
     NEGOTIATE_PINNED,
     NTLM,
     NTLM_CA,
+    Actor,
     node,
     says,
     transport,
 )
+from winboot_lab.wsman.executor import Ended
 
 from winboot.secret import Secret
 
@@ -70,6 +72,25 @@ def test_a_second_run_costs_three_requests(farm, mode, patient):
         machine.recount()
         list(wire.run("anything", {}, {}))
         assert [seen.action for seen in machine.requests] == ["Signal", *RUN]
+
+
+@pytest.mark.parametrize("stream", ["warning", "verbose", "debug"])
+def test_a_warning_costs_its_words(farm, stream, patient):
+    """Where it was written would come with the whole script: a hundred warnings of a rendered one were 20 MB."""
+
+    def play(script, parameters, emit, cancelled):
+        for number in range(100):
+            emit(stream, f"careful {number}")
+        return Ended()
+
+    machine = node(farm, Actor(play), **patient)
+    script = "# what it does\n" * 14_000
+
+    with transport(farm, machine, BASIC) as wire:
+        lines = list(wire.run(script, {}, {}))
+
+    assert lines == [f"{stream}: careful {number}" for number in range(100)]
+    assert [seen.action for seen in machine.requests].count("Receive") <= len([*OPEN, *RUN])
 
 
 def test_nothing_is_sent_before_the_first_run(farm, mode):

@@ -114,7 +114,11 @@ def _promised(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
 
 
-@pytest.mark.parametrize("answer", [_endless, _promised])
+def _uncountable(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("answer", [_endless, _promised, _uncountable])
 def test_an_answer_without_an_end_is_refused(
     answer: Callable[[socket.socket], None], peer: Callable[..., Peer]
 ) -> None:

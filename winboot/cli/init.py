@@ -17,7 +17,6 @@ import typer
 from winboot import networks
 
 NETWORKS = networks.written_forms()
-# The version of the example profiles.
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from winboot.cli.options import (
     Workers,
     words,
 )
-from winboot.errors import UsageError
+from winboot.errors import UsageError, WinbootError
 
 if TYPE_CHECKING:
     from winboot.join import Options, RunContext
@@ -116,11 +116,11 @@ def _run(
     output: Output,
     report: Path | None,
 ) -> None:
-    from winboot.cli.output import Reporting, progress, show
+    from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import join as join_nodes
 
-    reporting = Reporting(report)
+    reporting = Reporting(report, output)
     specs = load_targets(inventory, limit)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
@@ -129,20 +129,35 @@ def _run(
     ):
         chosen = _existing(specs, context) if command == "repair" else specs
         result = join_nodes(chosen, context, tuned(options), command=command)
-        _forward(inventory, chosen, context, {one.node for one in result.nodes if one.ready})
-    show(result, output)
+        unrouted = _forward(inventory, chosen, context, {one.node for one in result.nodes if one.ready})
     code = reporting.exit_code(result, context.stop)
+    reporting.show(result)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
+    if unrouted is not None:
+        raise unrouted
     raise typer.Exit(code)
 
 
-def _forward(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, ready: set[str]) -> None:
-    """`routes` of a cloud inventory: the cloud's network carries the packets of the pods of each node that is Ready."""
+def _forward(
+    inventory: Path, specs: Sequence[NodeSpec], context: RunContext, ready: set[str]
+) -> WinbootError | None:
+    """`routes` of a cloud inventory: the cloud's network carries the packets of the pods of each node that is Ready.
+
+    What went wrong is returned, for after the report: the nodes are done.
+    """
     from winboot.cloud.settings import provider_of
 
     if provider_of(inventory) is None:
-        return
+        return None
+    try:
+        _route(inventory, specs, context, ready)
+    except WinbootError as error:
+        return error
+    return None
+
+
+def _route(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, ready: set[str]) -> None:
     from winboot import cloud_routes
     from winboot.cloud.pool import Pool
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import queue
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import typer
@@ -14,8 +16,8 @@ from winboot.cli.options import Output
 from winboot.cli.progress import Board, Lines, Quiet
 from winboot.errors import ReportNotWritten
 from winboot.fleet import Keep
-from winboot.report import Report
-from winboot.report.data import json_lines, junit
+from winboot.report import NodeReport, Report
+from winboot.report.data import finding_line, junit, node_line, run_line
 from winboot.report.file import ReportFile
 from winboot.report.table import print_report
 from winboot.run import Listener, Stop
@@ -42,28 +44,87 @@ def progress(form: Output, nodes: Sequence[str]) -> Iterator[Listener]:
 def show(report: Report, form: Output, *, differences: bool = False) -> None:
     """Print the report in the form asked for."""
     if form is Output.json:
-        sys.stdout.write(json_lines(report))
+        _Streamed().rest(report)
     elif form is Output.junit:
         sys.stdout.write(junit(report))
     else:
         print_report(report, console(), differences=differences)
 
 
-class Reporting:
-    """What becomes of a command's report: the file of `--report`, if one is wanted, and the exit code."""
+class _Streamed:
+    """JSON lines on standard output: a node's when it has ended, the others when the run has.
 
-    def __init__(self, path: Path | None) -> None:
+    A thread writes them: whoever reads them slowly (a pager) must not keep the nodes waiting.
+    """
+
+    def __init__(self) -> None:
+        self._ended: queue.SimpleQueue[NodeReport | None] = queue.SimpleQueue()
+        self._written: set[str] = set()
+        self._thread = threading.Thread(target=self._follow, name="json-lines", daemon=True)
+
+    def start(self) -> None:
+        """From now on nodes are written as they end."""
+        self._thread.start()
+
+    def node(self, report: NodeReport) -> None:
+        """A node has ended. Called from the nodes' threads, which wait for nothing."""
+        self._ended.put(report)
+
+    def rest(self, report: Report) -> None:
+        """Write what was not written yet, the line of the run last."""
+        if self._thread.ident is not None:
+            self._ended.put(None)
+            self._thread.join()
+        for node in report.nodes:
+            self._write(node)
+        sys.stdout.writelines([*map(finding_line, report.preflight), run_line(report)])
+        sys.stdout.flush()
+
+    def _follow(self) -> None:
+        while (node := self._ended.get()) is not None:
+            # A reader that has gone, or a full disk: `rest` meets it again.
+            with suppress(OSError):
+                self._write(node)
+                sys.stdout.flush()
+
+    def _write(self, node: NodeReport) -> None:
+        if node.node not in self._written:
+            # Before it is written: what cannot be flushed stays in the stream's buffer.
+            self._written.add(node.node)
+            sys.stdout.write(node_line(node))
+
+
+class Reporting:
+    """What becomes of a command's report: standard output in the form asked for, the file of `--report`, if one is wanted,
+    and the exit code.
+    """
+
+    def __init__(self, path: Path | None, form: Output = Output.table) -> None:
         """Raises UsageError where the file could not be written, before any work is done."""
         self._file = None if path is None else ReportFile(path)
+        self._form = form
+        self._streamed = _Streamed()
 
     @contextmanager
     def kept(self) -> Iterator[Keep]:
-        """While this lasts, what is given is told of each node that ends, and the file is written."""
-        if self._file is None:
-            yield lambda current: None
-            return
-        with self._file.kept():
-            yield self._file.keep
+        """While this lasts, what is given is told of each node that ends: the file and the JSON lines follow."""
+        if self._form is Output.json:
+            self._streamed.start()
+        with self._file.kept() if self._file is not None else nullcontext():
+            yield self._keep
+
+    def _keep(self, current: Callable[[], Report], ended: NodeReport | None = None) -> None:
+        if self._file is not None:
+            self._file.keep(current)
+        if ended is not None and self._form is Output.json:
+            self._streamed.node(ended)
+
+    def show(self, report: Report, *, differences: bool = False) -> None:
+        """Print the report, or what was not printed of it while the run lasted."""
+        if self._form is Output.json:
+            self._streamed.rest(report)
+        else:
+            show(report, self._form, differences=differences)
 
     def exit_code(self, report: Report, stop: Stop) -> int:
         """Write the last report; the exit code of the command. That the file is missing is said on standard error and hides

@@ -32,11 +32,11 @@ def plan(
     workers: Workers = 32,
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
-    from winboot.cli.output import Reporting, progress, show
+    from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import Options, survey
 
-    reporting = Reporting(report)
+    reporting = Reporting(report, output)
     specs = load_targets(inventory, words(limit))
     options = Options(
         only=words(only),
@@ -51,5 +51,6 @@ def plan(
         run_context(specs, listener, keep) as (context, tuned),
     ):
         result = survey(specs, context, tuned(options))
-    show(result, output, differences=True)
-    raise typer.Exit(reporting.exit_code(result, context.stop))
+    code = reporting.exit_code(result, context.stop)
+    reporting.show(result, differences=True)
+    raise typer.Exit(code)

@@ -28,11 +28,11 @@ def preflight(
     workers: Workers = 32,
 ) -> None:
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
-    from winboot.cli.output import Reporting, progress, show
+    from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.join import Options, check_both_sides
 
-    reporting = Reporting(report)
+    reporting = Reporting(report, output)
     specs = load_targets(inventory, words(limit))
     options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
     with (
@@ -41,5 +41,6 @@ def preflight(
         run_context(specs, listener, keep) as (context, tuned),
     ):
         result = check_both_sides(specs, context, tuned(options))
-    show(result, output)
-    raise typer.Exit(reporting.exit_code(result, context.stop))
+    code = reporting.exit_code(result, context.stop)
+    reporting.show(result)
+    raise typer.Exit(code)

@@ -66,8 +66,15 @@ class PluginAuth(httpx2.Auth):
             )
         relative = folder is not None and os.sep in command and not Path(command).is_absolute()
         self._command = str(folder / command) if relative and folder is not None else command
-        self._arguments = [str(one) for one in entry.get("args") or ()]
-        self._given = {str(one["name"]): str(one["value"]) for one in entry.get("env") or ()}
+        arguments, variables = entry.get("args") or [], entry.get("env") or []
+        pairs = [one for one in variables if isinstance(one, dict) and {"name", "value"} <= one.keys()]
+        if not isinstance(arguments, list) or not isinstance(variables, list) or len(pairs) < len(variables):
+            raise InvalidInput(
+                f"{origin}: the exec of its user is not well-formed",
+                hint="`args` is a list of texts, `env` a list of {name: …, value: …}.",
+            )
+        self._arguments = [str(one) for one in arguments]
+        self._given = {str(one["name"]): str(one["value"]) for one in pairs}
         self._asked = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
         self._hint = str(entry.get("installHint") or "").strip()
         self._token: Token | None = None
@@ -127,6 +134,8 @@ class PluginAuth(httpx2.Auth):
             status = json.loads(answer)["status"]
             token, expires = status.get("token"), status.get("expirationTimestamp")
             end = None if expires is None else datetime.fromisoformat(expires)
+            if end is not None and end.tzinfo is None:
+                raise ValueError("a time without a zone")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ClusterRefused(f"{self._it} gave no ExecCredential with a status", hint=_TRY) from error
         if not isinstance(token, str) or not token:

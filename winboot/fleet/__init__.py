@@ -46,7 +46,7 @@ def run_nodes(
 
     def ended(node: NodeRun) -> NodeReport:
         report = so_far.ended(node, node.reported(work))
-        context.keep(so_far.report)
+        context.keep(so_far.report, report)
         return report
 
     reports = each(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from winboot.cluster.base import Cluster
 from winboot.plan import Plan, make_plan
-from winboot.report import Report
+from winboot.report import NodeReport, Report
 from winboot.run import Listener, Patience, Stop
 from winboot.script import Script, render
 from winboot.spec import NodeSpec
@@ -32,12 +33,17 @@ class Options:
     patience: Patience = field(default_factory=Patience)
 
 
-# Is told, when a run begins and whenever a node has ended, what gives the report as it is at that moment. Called from
-# the nodes' threads.
-Keep = Callable[[Callable[[], Report]], None]
+class Keep(Protocol):
+    """Is told when a run begins and whenever a node has `ended`; `current` gives the report as it is at that moment.
+
+    Called from the nodes' threads. An error that escapes it ends the run.
+    """
+
+    def __call__(self, current: Callable[[], Report], ended: NodeReport | None = None) -> None:
+        """Take note."""
 
 
-def _nobody(current: Callable[[], Report]) -> None:
+def _nobody(current: Callable[[], Report], ended: NodeReport | None = None) -> None:
     """Nobody reads a report before its end."""
 
 

@@ -81,9 +81,22 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 
 def json_lines(report: Report) -> str:
     """One object a finding of preflight, one a node, and a last one for the run."""
-    lines = [json.dumps({"kind": "preflight", **finding_data(one)}) for one in report.preflight]
-    lines += [json.dumps({"kind": "node", **node_data(node)}) for node in report.nodes]
-    last = {
+    return "".join([*map(finding_line, report.preflight), *map(node_line, report.nodes), run_line(report)])
+
+
+def finding_line(finding: Finding) -> str:
+    """The line of a finding of preflight."""
+    return json.dumps({"kind": "preflight", **finding_data(finding)}) + "\n"
+
+
+def node_line(node: NodeReport) -> str:
+    """The line of a node."""
+    return json.dumps({"kind": "node", **node_data(node)}) + "\n"
+
+
+def run_line(report: Report) -> str:
+    """The line of the run as a whole, which comes last."""
+    data = {
         "kind": "run",
         "command": report.command,
         "run": report.run,
@@ -92,7 +105,7 @@ def json_lines(report: Report) -> str:
         "changed": report.changed,
         "exit_code": report.exit_code,
     }
-    return "\n".join([*lines, json.dumps(last)]) + "\n"
+    return json.dumps(data) + "\n"
 
 
 def junit(report: Report) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 
 from winboot.errors import ReportNotWritten, UsageError
 from winboot.private import make_private_folder, replace_privately
-from winboot.report import Report
+from winboot.report import NodeReport, Report
 from winboot.report.data import json_lines, junit
 from winboot.report.page import html
 
@@ -57,7 +57,7 @@ class ReportFile:
                 f"--report {self.path} cannot be written: {error.strerror}", hint="Name another file."
             ) from error
 
-    def keep(self, current: Callable[[], Report]) -> None:
+    def keep(self, current: Callable[[], Report], ended: NodeReport | None = None) -> None:
         """What `current` gives has changed: write it soon. Called from the threads of nodes, which wait for nothing."""
         self._current = current
         self._changed.set()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
+from winboot.errors import InvalidInput
 from winboot.inventory import Connection
+from winboot.profile.reference import Reference
 from winboot.transport.base import Endpoint, Outside, Timeouts, Tls, Transport
+
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\\s]+-----END CERTIFICATE-----")
 
 
 def connect(connection: Connection, *, name: str) -> Transport:
@@ -75,11 +81,21 @@ def show_host_key(connection: Connection, *, name: str) -> str | None:
         return shown_host_key(replace(endpoint, via=way), name)
 
 
+def _authority(reference: Reference, where: str) -> str:
+    """The certificates of a PEM file, without what is between them: a CA's name in words of any language, often."""
+    found = _CERTIFICATE.findall(reference.read(where).reveal())
+    if not found:
+        raise InvalidInput(
+            f"{where}: {reference} does not contain a certificate", hint="It must be a PEM file."
+        )
+    return "\n".join(found) + "\n"
+
+
 def _endpoint(connection: Connection, name: str) -> Endpoint:
     tls = None
     if connection.https:
         given = connection.tls
-        ca = given.ca.read(f"{name}: connection.tls.ca").reveal() if given is not None and given.ca else None
+        ca = _authority(given.ca, f"{name}: connection.tls.ca") if given is not None and given.ca else None
         pinned = (
             given.fingerprint.removeprefix("sha256:") if given is not None and given.fingerprint else None
         )

@@ -85,6 +85,11 @@ _RESTRICTED: Final = frozenset(
         "ConversionSupportedOnlyToCoreTypes",
     }
 )
+# RemoteStreamOptions ([MS-PSRP] 2.2.3.8) asks for where each record was written. With a warning that is the text of the
+# whole script (CommandInfo_Definition), every time, and winboot shows the message alone. What ends a script has its place
+# without it: an error record always carries its InvocationInfo (ToPSObjectForRemoting of ErrorRecord and of
+# InformationalRecord in PowerShell's engine/ErrorPackage.cs and engine/hostifaces/InformationalRecord.cs).
+_NO_PLACES: Final = 0
 # [MS-PSRP] 2.2.4: object id, fragment id, flags and length stand before each piece of a message.
 _FRAGMENT_HEADER: Final = 21
 _AGAIN: Final = "Run the command again: it continues where it was."
@@ -359,7 +364,7 @@ class PsrpTransport:
                     parameters["Secrets"] = {name: _secure(each) for name, each in secrets.items()}
                 pipeline = _Pipeline(pool)
                 pipeline.add_script(script, use_local_scope=True).add_parameters(parameters)
-                pipeline.begin_invoke()
+                pipeline.begin_invoke(remote_stream_options=_NO_PLACES)
             except _TooLarge:
                 continue
             except _NotStarted:

@@ -27,7 +27,7 @@ from pypsrp.exceptions import WinRMError, WinRMTransportError
 from pypsrp.wsman import SelectorSet, WSMan, _TransportHTTP
 from requests.adapters import BaseAdapter, HTTPAdapter
 
-from winboot.errors import Busy, ConnectionLost, ProtocolError, Unreachable
+from winboot.errors import Busy, ConnectionLost, InvalidInput, ProtocolError, Unreachable
 from winboot.retry import again
 from winboot.transport.base import Endpoint, Tls
 from winboot.transport.dial import lead_through
@@ -39,6 +39,7 @@ LARGEST_ANSWER: Final = 4 << 20
 # A whole answer may take so many read timeouts.
 WHOLE_READS: Final = 3
 _PIECE: Final = 1 << 16
+_DIGITS: Final = 20
 _QUIET: Final = ("pypsrp", "requests", "urllib3", "spnego")
 
 
@@ -75,8 +76,8 @@ class Wire(_TransportHTTP):
         self._tls = endpoint.tls
         self._via = endpoint.via
         self._spn = endpoint.spn
-        self._name = name
-        self._user = endpoint.user
+        self.name = name
+        self.user = endpoint.user
 
     @property
     def logged_in(self) -> bool:
@@ -124,14 +125,14 @@ class Wire(_TransportHTTP):
                 # A login that was not finished must not be continued: the next one begins again.
                 if self.wrap_required and self.encryption is None:
                     self.forget()
-                raise translate(error, self._name, self._user) from error
+                raise translate(error, self.name, self.user) from error
             if error.code == HTTP_TOO_LARGE:
                 # http.sys may have refused it unread: what was sealed after it could not be unsealed there.
                 self.forget()
             raise
         except LIBRARY_ERRORS as error:
             self.forget()
-            raise translate(error, self._name, self._user) from error
+            raise translate(error, self.name, self.user) from error
 
     def _sealed_once(self, message: bytes, timeout: float | tuple[float, float] | None) -> bytes:
         try:
@@ -188,8 +189,8 @@ class Wire(_TransportHTTP):
             lead_through(plain, self._via)
             lead_through(secure, self._via)
         seconds = WHOLE_READS * float(self.read_timeout)
-        session.mount("https://", _Whole(secure, self._name, seconds))
-        session.mount("http://", _Whole(plain, self._name, seconds))
+        session.mount("https://", _Whole(secure, self.name, seconds))
+        session.mount("http://", _Whole(plain, self.name, seconds))
         return session
 
 
@@ -210,12 +211,13 @@ class Connection(WSMan):
         selectors: SelectorSet,
         seconds: int,
     ) -> None:
-        """A request whose outcome does not matter, within about `seconds`."""
+        """A request whose outcome does not matter, within about `seconds`; only a bug of our own is raised."""
         patience, self.wire.patience = self.wire.patience, 0.0
         try:
             self.invoke(action, resource_uri, body, selector_set=selectors, timeout=seconds)
-        except ALL_ERRORS:
-            pass  # what could not be ended, ends by itself
+        except ALL_ERRORS as error:
+            # What could not be ended, ends by itself.
+            translate(error, self.wire.name, self.wire.user)
         finally:
             self.wire.patience = patience
 
@@ -268,7 +270,8 @@ class _Whole(BaseAdapter):
 
     def _refuse_promised(self, answer: requests.Response) -> None:
         promised = answer.headers.get("content-length", "0")
-        if not promised.isdecimal() or int(promised) > LARGEST_ANSWER:
+        # Python refuses to read a number of thousands of digits.
+        if not promised.isdecimal() or len(promised) > _DIGITS or int(promised) > LARGEST_ANSWER:
             raise self._error(f"its answer is larger than {LARGEST_ANSWER >> 20} MiB")
 
     def _body(self, answer: requests.Response) -> bytes:
@@ -325,7 +328,12 @@ class _TlsAdapter(HTTPAdapter):
 @functools.lru_cache(maxsize=64)
 def _trusting_context(ca_pem: str | None) -> ssl.SSLContext:
     """Shared between machines: building one costs more than a login."""
-    return ssl.create_default_context(cadata=ca_pem) if ca_pem is not None else ssl.create_default_context()
+    try:
+        return ssl.create_default_context(cadata=ca_pem)
+    except ssl.SSLError as error:
+        raise InvalidInput(
+            "connection.tls.ca: the certificate cannot be read", hint="It must be a PEM file."
+        ) from error
 
 
 @functools.lru_cache(maxsize=1)

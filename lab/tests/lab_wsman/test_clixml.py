@@ -82,6 +82,17 @@ def test_an_error_record_keeps_what_a_report_wants(xml):
     assert record.script_stacktrace == ERROR.stack
 
 
+@pytest.mark.parametrize("kind", ["Warning", "Verbose", "Debug"])
+def test_a_record_says_where_it_was_written_only_when_asked(kind):
+    """That is the script itself, with every record."""
+    asked = clixml.informational_record(kind, "text", "$script")
+    unasked = clixml.informational_record(kind, "text", "$script", place=False)
+
+    assert ("$script" in asked, "$script" in unasked) == (True, False)
+    record = Serializer().deserialize(unasked, ObjectMeta("Obj", object=DebugRecord))
+    assert (record.message, record.invocation) == ("text", False)
+
+
 def test_type_names_point_backwards_only():
     """A client that reads fields in another order would stumble over a name that is explained later."""
     for xml in (

@@ -275,8 +275,11 @@ def _invocation_object(writer: Writer, position: Position, script: str) -> str:
     )
 
 
-def informational_record(kind: str, message: str, script: str = "") -> str:
-    """One record of the `Warning`, `Verbose` or `Debug` stream."""
+def informational_record(kind: str, message: str, script: str = "", *, place: bool = True) -> str:
+    """One record of the `Warning`, `Verbose` or `Debug` stream; with `place`, where it was written, and the script with it.
+
+    PowerShell's engine/hostifaces/InformationalRecord.cs, ToPSObjectForRemoting: without it, one property says so.
+    """
     writer = Writer()
     start, end = writer.open(
         (
@@ -285,6 +288,13 @@ def informational_record(kind: str, message: str, script: str = "") -> str:
             "System.Object",
         )
     )
+    said = (
+        f"{start}<ToString>{text(message)}</ToString><MS>"
+        f'<S N="InformationalRecord_Message">{text(message)}</S>'
+        f'<B N="InformationalRecord_SerializeInvocationInfo">{str(place).lower()}</B>'
+    )
+    if not place:
+        return f"{said}</MS>{end}"
     inside = _invocation_fields(writer, script)
     iteration = writer.whole(
         (
@@ -295,11 +305,7 @@ def informational_record(kind: str, message: str, script: str = "") -> str:
         "<LST><I32>0</I32><I32>0</I32></LST>",
         "InformationalRecord_PipelineIterationInfo",
     )
-    return (
-        f"{start}<ToString>{text(message)}</ToString><MS>"
-        f'<S N="InformationalRecord_Message">{text(message)}</S>'
-        f'<B N="InformationalRecord_SerializeInvocationInfo">true</B>{inside}{iteration}</MS>{end}'
-    )
+    return f"{said}{inside}{iteration}</MS>{end}"
 
 
 def _invocation_fields(writer: Writer, script: str) -> str:

@@ -81,11 +81,14 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run this script. `problem` says why it cannot be run here, if so."""
+    """Run this script. `problem` says why it cannot be run here, if so; `places` are the streams whose records say where
+    they were written, as psrpcore's RemoteStreamOptions.
+    """
 
     script: str
     parameters: Mapping[str, object]
     problem: str | None = None
+    places: int = 0
 
 
 class Pool:
@@ -209,7 +212,7 @@ def _pipeline(event: CreatePipelineEvent) -> Run:
         if name is None:
             return Run(script, {}, "this lab takes named parameters only")
         parameters[str(name).removeprefix("-").removesuffix(":")] = plain(value)
-    return Run(script, parameters)
+    return Run(script, parameters, places=int(event.pipeline.remote_stream_options))
 
 
 def plain(value: object) -> object:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from psrpcore.types import RemoteStreamOptions
+
 from winboot_lab.wsman import clixml, soap
 from winboot_lab.wsman.executor import Ended, ErrorRecord, Executor, Information, Progress, Stop, Stream
 from winboot_lab.wsman.psrp import FRAGMENT, BrokenMessage, MessageType, Pool, Run, Say
@@ -26,10 +28,19 @@ from winboot_lab.wsman.psrp import FRAGMENT, BrokenMessage, MessageType, Pool, R
 _LARGEST_ANSWER: Final = 4 * FRAGMENT
 _STATES: Final = {"completed": 4, "failed": 5, "stopped": 3}
 _FIRST_USE: Final = Progress("Preparing modules for first use.", completed=True)
-_INFORMATIONAL: Final[Mapping[Stream, tuple[str, MessageType]]] = {
-    "warning": ("Warning", MessageType.WARNING_RECORD),
-    "verbose": ("Verbose", MessageType.VERBOSE_RECORD),
-    "debug": ("Debug", MessageType.DEBUG_RECORD),
+# The type's name, the message, and the option that asks for the place of its records.
+_INFORMATIONAL: Final[Mapping[Stream, tuple[str, MessageType, RemoteStreamOptions]]] = {
+    "warning": (
+        "Warning",
+        MessageType.WARNING_RECORD,
+        RemoteStreamOptions.AddInvocationInfoToWarningRecord,
+    ),
+    "verbose": (
+        "Verbose",
+        MessageType.VERBOSE_RECORD,
+        RemoteStreamOptions.AddInvocationInfoToVerboseRecord,
+    ),
+    "debug": ("Debug", MessageType.DEBUG_RECORD, RemoteStreamOptions.AddInvocationInfoToDebugRecord),
 }
 STOPPED: Final = ErrorRecord(
     "The pipeline has been stopped.",
@@ -264,7 +275,7 @@ class Shell:
         loop = asyncio.get_running_loop()
 
         def emit(stream: Stream, value: object) -> None:
-            say = self._record(stream, value, run.script)
+            say = self._record(stream, value, run)
             loop.call_soon_threadsafe(self._push, command, say)
 
         def work() -> Ended:
@@ -297,12 +308,12 @@ class Shell:
         if self.commands.get(command.id) is command:
             command.output.push(self._pool.fragments(say, command.id))
 
-    def _record(self, stream: Stream, value: object, script: str) -> Say:
+    def _record(self, stream: Stream, value: object, run: Run) -> Say:
         match stream, value:
             case "output", _:
                 return Say(MessageType.PIPELINE_OUTPUT, clixml.output(value))
             case "error", ErrorRecord():
-                return Say(MessageType.ERROR_RECORD, clixml.error_record(value, script))
+                return Say(MessageType.ERROR_RECORD, clixml.error_record(value, run.script))
             case "progress", Progress():
                 return Say(MessageType.PROGRESS_RECORD, clixml.progress_record(value))
             case "information", Information():
@@ -310,6 +321,7 @@ class Shell:
                 xml = clixml.information_record(value, self._computer_name, self.owner, when)
                 return Say(MessageType.INFORMATION_RECORD, xml)
             case (("warning" | "verbose" | "debug"), str()):
-                name, kind = _INFORMATIONAL[stream]
-                return Say(kind, clixml.informational_record(name, value, script))
+                name, kind, option = _INFORMATIONAL[stream]
+                place = bool(int(option) & run.places)
+                return Say(kind, clixml.informational_record(name, value, run.script, place=place))
         raise TypeError(f"a {type(value).__name__} cannot go to the stream {stream}")
