@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,21 @@ def test_a_certificate_that_is_not_trusted_is_shown_with_the_fingerprint_to_pin(
     assert f"fingerprint sha256:{machine.certificate.fingerprint}" in told
     assert "issued by" in told
     assert "valid until" in told
+
+
+def test_a_pinned_certificate_that_has_expired_is_a_warning_of_its_own(
+    farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A join takes it: the pin names the certificate itself. Whoever looks is told that its time is over."""
+    machine = node(farm, says())
+    old = farm.authority.issue(["127.0.0.1"], valid=timedelta(days=-1))
+    farm.down(machine)
+    machine._tls = old.context(farm.folder)
+    farm.up(machine)
+    monkeypatch.setenv("WINBOOT_TEST_PASSWORD", PASSWORD)
+
+    _ping(tmp_path, machine, f"tls: {{fingerprint: 'sha256:{old.fingerprint}'}}")
+
+    told = capsys.readouterr().out
+    assert "the certificate expired on" in told
+    assert "pinned by its fingerprint it is accepted all the same" in told

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from lab_wsman.stage import BASIC, NEGOTIATE_PINNED, NTLM, Actor, node, says, transport
 from winboot_lab.wsman.executor import Ended, ErrorRecord
 
 from winboot.errors import ProtocolError, RestrictedEndpoint, Unreachable
 from winboot.powershell.check import check_script
-from winboot.transport.probe import PROBE_SCRIPT
+from winboot.secret import Secret
+from winboot.transport.base import Endpoint, Tls
+from winboot.transport.probe import PROBE_SCRIPT, visible_from_outside
 
 ANSWER = {
     "language": "FullLanguage",
@@ -62,6 +77,44 @@ def test_the_certificate_is_shown(farm):
     assert certificate.names == ("127.0.0.1", "win-a1")
     assert certificate.not_after > datetime.now(UTC)
     assert certificate.protocol.startswith("TLSv1")
+
+
+@contextmanager
+def _a_server_with(der: bytes, key: ec.EllipticCurvePrivateKey, folder: Path) -> Iterator[int]:
+    """TLS with this certificate, on a port of loopback, for one handshake."""
+    file = folder / "pair.pem"
+    pem = f"-----BEGIN CERTIFICATE-----\n{base64.encodebytes(der).decode()}-----END CERTIFICATE-----\n"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    file.write_text(pem + private)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError), context.wrap_socket(listener.accept()[0], server_side=True) as one:
+                one.recv(1)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def test_a_certificate_that_is_not_well_formed_is_named_with_its_fingerprint(tmp_path):
+    """OpenSSL takes a `*` in a PrintableString; it is not a bug of winboot that other readers do not."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "*.corp.example")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now)
+        .sign(key, hashes.SHA256())
+        .public_bytes(Encoding.DER)
+    )
+    der = made.replace(b"\x0c\x0e*.corp.example", b"\x13\x0e*.corp.example")
+
+    with (
+        _a_server_with(der, key, tmp_path) as port,
+        pytest.raises(ProtocolError, match=hashlib.sha256(der).hexdigest()),
+    ):
+        visible_from_outside(Endpoint("127.0.0.1", port, "u", lambda: Secret("p"), tls=Tls()), "win-a1")
 
 
 def test_plain_http_has_no_certificate(farm):

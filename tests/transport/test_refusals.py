@@ -30,7 +30,6 @@ from winboot_lab.wsman.faults import Answer, Unsealed
 from winboot.errors import (
     AccessDenied,
     CertificateNotTrusted,
-    ConnectionLost,
     LoginRefused,
     ProtocolError,
     RestrictedEndpoint,
@@ -259,12 +258,12 @@ def test_tls_on_a_port_of_plain_http_is_named(farm):
     assert "5985" in error.hint
 
 
-def test_plain_http_on_a_port_of_tls_is_a_lost_connection(farm):
-    """The machine hangs up without a word; there is nothing more to tell."""
+def test_plain_http_on_a_port_of_tls_is_a_machine_out_of_reach(farm):
+    """The machine hangs up without a word; nothing has begun, so nothing goes on by running the command again."""
     machine = node(farm, says())
-    wire = transport(farm, machine, NTLM, port=machine.https_port, timeouts=ONCE)
-    with wire, pytest.raises((Unreachable, ConnectionLost)):
-        list(wire.run("anything", {}, {}))
+    error = fails(transport(farm, machine, NTLM, port=machine.https_port, timeouts=ONCE), Unreachable)
+
+    assert "5986 is HTTPS" in error.hint
 
 
 def test_a_refused_connection_is_a_machine_out_of_reach(farm, mode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import ssl
@@ -54,12 +55,12 @@ ConvertTo-Json -InputObject $answer -Compress
 def visible_from_outside(endpoint: Endpoint, name: str) -> Outside:
     """Which logins the endpoint offers and which certificate it shows, trusted or not. Nothing secret is sent."""
     try:
-        return _ask(endpoint)
+        return _ask(endpoint, name)
     except LIBRARY_ERRORS as error:
         raise translate(error, name, endpoint.user) from error
 
 
-def _ask(endpoint: Endpoint) -> Outside:
+def _ask(endpoint: Endpoint, name: str) -> Outside:
     timeout = endpoint.timeouts.connect
     host, port = endpoint.via or (endpoint.address, endpoint.port)
     connection: http.client.HTTPConnection
@@ -73,7 +74,8 @@ def _ask(endpoint: Endpoint) -> Outside:
         connection = http.client.HTTPConnection(host, port, timeout=timeout)
     try:
         connection.connect()
-        certificate = _certificate(connection.sock) if isinstance(connection.sock, ssl.SSLSocket) else None
+        sock = connection.sock
+        certificate = _certificate(sock, name) if isinstance(sock, ssl.SSLSocket) else None
         connection.request("POST", "/wsman", headers={"Content-Length": "0"})
         answer = connection.getresponse()
         answer.read()
@@ -83,10 +85,22 @@ def _ask(endpoint: Endpoint) -> Outside:
         connection.close()
 
 
-def _certificate(sock: ssl.SSLSocket) -> Certificate | None:
+def _certificate(sock: ssl.SSLSocket, name: str) -> Certificate | None:
     der = sock.getpeercert(binary_form=True)
     if der is None:
         return None
+    try:
+        return _described(der, sock.version() or "")
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        # As with a * in a PrintableString, which OpenSSL lets pass.
+        raise ProtocolError(
+            f"{name}: the certificate is not well-formed; its fingerprint is sha256:{hashlib.sha256(der).hexdigest()}",
+            hint="Issue another one for WinRM; logins are bound to what is in it.",
+            node=name,
+        ) from error
+
+
+def _described(der: bytes, protocol: str) -> Certificate:
     certificate = x509.load_der_x509_certificate(der)
     return Certificate(
         fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
@@ -94,7 +108,7 @@ def _certificate(sock: ssl.SSLSocket) -> Certificate | None:
         issuer=clean(certificate.issuer.rfc4514_string()),
         names=_names(certificate),
         not_after=certificate.not_valid_after_utc,
-        protocol=sock.version() or "",
+        protocol=protocol,
     )
 
 
