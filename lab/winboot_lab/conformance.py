@@ -12,6 +12,7 @@ of the first complaint.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import os
@@ -466,6 +467,8 @@ def _prepare_worker() -> None:
     global _machine  # noqa: PLW0603 - one machine for each worker process, copied by every fork
     _machine = Machine().session()
     run_script(_machine, '1 | ForEach-Object { "$_" }', {}, emit=lambda _stream, _value: None)
+    # A fork's collector would touch, and so copy, every page of the worker.
+    gc.freeze()
 
 
 def check(case: Case) -> Result:
@@ -503,7 +506,8 @@ def _child(case: Case, writer: int) -> None:
 
 def run_all(cases: Sequence[Case], *, processes: int = 2) -> list[Result]:
     """Every case, in order."""
-    context = get_context("fork")
+    # Workers of a process of their own: each case forks one, which costs what is in it (a test runner has a GiB).
+    context = get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare_worker) as pool:
         return list(pool.map(check, cases, chunksize=8))
 

@@ -14,7 +14,8 @@ from winboot_lab.engine.refusal import Refusal
 if TYPE_CHECKING:
     from winboot_lab.engine.blocks import Code
 
-KEPT = 128
+# Characters of text whose code is kept: some dozens of whole scripts, each of which costs about 20 MiB.
+KEPT = 4_000_000
 
 _codes: OrderedDict[str, Code] = OrderedDict()
 _lock = Lock()
@@ -63,6 +64,6 @@ def compiled(text: str) -> Code:
         ) from problem
     with _lock:
         _codes[text] = code
-        while len(_codes) > KEPT:
+        while len(_codes) > 1 and sum(map(len, _codes)) > KEPT:
             _codes.popitem(last=False)
     return code

@@ -24,6 +24,7 @@ from winboot_lab.engine.invoke import BlockStage
 from winboot_lab.engine.moments import ZONE
 from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.programs import compiled
+from winboot_lab.engine.room import with_room
 from winboot_lab.engine.session import Cancelled, Session
 from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.types.paths import PROCESS_DIRECTORY
@@ -101,7 +102,7 @@ def run_in(
             dotted=not local_scope,
             invocation=Invocation(None, Script(code)),
         )
-        run_stage(stage)
+        with_room(lambda: run_stage(stage))
     except DotNetException as failure:
         record = record_of(as_runtime(failure))
         session.remember(record)
