@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 
 import pytest
 from hypothesis import settings
 
 from tests.matrix import SAMPLE, note_sample, summary
+from tests.memory import collect_rarely
 
-# The lab's syntax trees live as long as a process, and a join makes millions of objects beside them: looking for circles
-# every 700 objects takes a quarter of its time.
-gc.set_threshold(20_000, 20, 100)
+collect_rarely()
 
 # The same examples in every run, so that a failure is of the change at hand; `make fuzz` looks for new ones. How long an
 # example takes says nothing on a busy machine.

@@ -95,6 +95,6 @@ def summary(properties: Iterable[tuple[str, object]]) -> list[str]:
             ran.setdefault(matrix, []).append(case)
             sizes[matrix] = size
     return [
-        f"matrix of {name}: {len(cases)} of {sizes[name]}, the others by `make matrix`: {', '.join(sorted(cases))}"
+        f"matrix of {name}: {len(cases)} of {sizes[name]} run (all: `make matrix`): {', '.join(sorted(cases))}"
         for name, cases in sorted(ran.items())
     ]

@@ -62,5 +62,5 @@ def test_the_end_of_a_run_names_the_cases_that_ran() -> None:
         note_sample(item)
 
     assert summary([*notes, ("damage", "83 of 97")]) == [
-        "matrix of joins: 2 of 24, the others by `make matrix`: a-sc, b-sc"
+        "matrix of joins: 2 of 24 run (all: `make matrix`): a-sc, b-sc"
     ]

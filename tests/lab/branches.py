@@ -8,6 +8,7 @@ became of them.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import pickle
 import sys
@@ -47,6 +48,8 @@ class Branches:
         while len(self._running) >= self._most:
             self._take_first()
         reading, writing = os.pipe()
+        # A copy's collector would touch, and so copy, every page of this process.
+        gc.freeze()
         process = os.fork()
         if process:
             os.close(writing)

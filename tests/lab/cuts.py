@@ -36,8 +36,9 @@ from tests.lab.branches import Branches, told
 from tests.lab.interrupted import in_this_thread
 from tests.lab.site import Killed, Site, differences, only, problems
 from tests.lab.state import state
-from tests.lab.test_network_undo import undo
 from tests.lab.test_networks import BY_NAME, a_site
+from tests.lab.undoing import undo
+from tests.memory import collect_rarely
 from winboot.errors import ConnectionLost, Unreachable
 
 NODE: Final = "10.0.1.11"
@@ -360,6 +361,7 @@ def _say(text: str) -> None:
 def main(arguments: list[str]) -> None:
     """Cut, and print what was wrong."""
     act, strike, solution, every, first = arguments
+    collect_rarely()
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch("winboot.fleet.each", in_this_thread),

@@ -2,6 +2,8 @@
 
     python -m tests.lab.interrupted EVERY FIRST STRIKE…     at event FIRST and every EVERYth one after it
 
+Each further strike begins some events later than the one before it, so that the places differ.
+
 It is a program of its own because a copy is made by a fork, which takes only one thread along: whatever lock another
 holds at that moment, it holds for ever in the copy. Servers of earlier tests have such threads; a fresh process has none,
 and the one node is worked on in the main thread.
@@ -13,19 +15,22 @@ import json
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from unittest import mock
 
 from tests.lab.branches import Branches, told
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import changes, state
+from tests.memory import collect_rarely
 from winboot.report import Report
 
 Strike = Callable[[Controller], None]
+# Events between the first places of two strikes.
+_APART: Final = 3
 
 
 def _dies_and_the_script_stops(controller: Controller) -> None:
@@ -92,8 +97,7 @@ class Interrupted:
     def run(self) -> dict[str, Any]:
         """What became of each copy: an empty list where it ended as it should."""
         for number in self._with_tasks:
-            if self._is_one(number):
-                self._play_again(number)
+            self._play_again(number)
         controller = self._site.controller()
         controller.hear = lambda line: self._hear(controller, line)
         report = controller.join()
@@ -104,20 +108,23 @@ class Interrupted:
 
     def _hear(self, controller: Controller, line: str) -> None:
         self._heard += 1
-        if self._copy is not None or not self._is_one(self._heard) or _a_task_runs():
+        if self._copy is not None or _a_task_runs():
             return
-        for name, strike in self._strikes.items():
+        for name, strike in self._due(self._heard):
             self._copy = self._branches.split(f"{name}, at line {self._heard}: {line[:90]}")
             if self._copy is not None:
                 controller.at_death = self._go_on
                 strike(controller)
                 return
 
-    def _is_one(self, number: int) -> bool:
-        return number >= self._first and (number - self._first) % self._every == 0
+    def _due(self, number: int) -> Iterator[tuple[str, Strike]]:
+        for place, (name, strike) in enumerate(self._strikes.items()):
+            since = number - self._first - _APART * place
+            if since >= 0 and since % self._every == 0:
+                yield name, strike
 
     def _play_again(self, number: int) -> None:
-        for name, strike in self._strikes.items():
+        for name, strike in self._due(number):
             self._copy = self._branches.split(f"{name}, at line {number}, while a task runs")
             if self._copy is not None:
                 controller = self._site.controller()
@@ -186,6 +193,7 @@ def in_this_thread(items: Sequence[Any], work: Callable[[Any], Any], **_: object
 def main(arguments: list[str]) -> None:
     """Break a join off at some of its events in the ways named, and print as JSON what became of each."""
     every, first, *names = arguments
+    collect_rarely()
     with tempfile.TemporaryDirectory() as folder:
         scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=name, dir=folder)))
         site = scenes.bare("plain")
