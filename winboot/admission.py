@@ -46,7 +46,7 @@ class Admission:
     """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready.
 
     `say` hears what is being done, `note` what the report is to mention. `minted` is false for a machine that came with a
-    token of somebody else's.
+    token of somebody else's; `changed` says that the node's own steps have changed something in this run.
     """
 
     cluster: Cluster
@@ -57,6 +57,7 @@ class Admission:
     say: Callable[[str], None]
     note: Callable[[str], None]
     minted: bool = True
+    changed: bool = False
 
     def look(self, node: NodeFacts | None) -> list[StepDone]:
         """How labels, taints and Ready differ; nothing is changed."""
@@ -122,6 +123,9 @@ class Admission:
         seen.append(before)
         differences = self._taint_differences(before)
         if not differences:
+            # A repair of a live node may have been killed before this one.
+            if self.changed:
+                self._forget_tokens()
             return ()
         if before is None or not before.ready:
             self.say("waiting for Ready")

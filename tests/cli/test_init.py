@@ -64,7 +64,9 @@ def test_init_asks_the_cluster_and_the_mirror_and_writes_files_that_check_out(
     assert (tmp_path / "out" / "ca.crt").read_text().startswith("-----BEGIN CERTIFICATE-----")
 
     assert run(["check", str(tmp_path / "out" / "inventory.yaml")]) == 0
-    assert "good" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "good" in told.out
+    assert told.err.count("hashes were taken over plain HTTP") == 1
 
 
 def test_init_names_the_download_that_failed(

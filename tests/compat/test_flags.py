@@ -137,6 +137,30 @@ def test_a_gate_is_judged_by_its_stage(gate: str, value: bool, minor: str, expec
     assert [one.level for one in found] == ([expected] if expected else [])
 
 
+# pkg/features/client_adapter.go adds those of client-go to the registry of every component (seen in a real 1.36.2).
+CLIENT_GATES = (
+    "AtomicFIFO",
+    "ClientsAllowCARotation",
+    "ClientsAllowCBOR",
+    "ClientsAllowTLSCacheGC",
+    "ClientsPreferCBOR",
+    "InOrderInformers",
+    "InOrderInformersBatchProcess",
+    "InformerResourceVersion",
+    "UnlockWhileProcessingFIFO",
+    "WatchListClient",
+)
+
+
+@pytest.mark.parametrize("gate", CLIENT_GATES)
+@pytest.mark.parametrize("component", ["kubelet", "kube-proxy"])
+def test_a_gate_of_the_client_library_is_known(component: Component, gate: str) -> None:
+    """They were refused as "no kubelet knows it"."""
+    found = check_gate(FACTS, component, gate, True, Version.parse("1.36.2"))
+
+    assert [one for one in found if one.level == "error"] == []
+
+
 def test_a_null_in_a_configuration_is_not_judged_as_a_value() -> None:
     """It takes away one of winboot's fields; only the name must exist."""
     version = Version.parse("1.30.0")

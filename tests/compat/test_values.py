@@ -77,6 +77,7 @@ PROXY_ROWS: list[tuple[str, Any, Any, str]] = [
     ("bindAddressHardFail", True, "on", "did you mean true"),
     ("nodePortAddresses", ["10.0.0.0/8", "primary"], "10.0.0.0/8", "a list"),
     ("winkernel", {"forwardHealthCheckVip": True}, {"forwardHealthCheckVip": "true"}, "true or false"),
+    ("portRange", "1000-2000", 1000, "text, in quotes"),
     ("detectLocal", {"bridgeInterface": "a"}, {"clusterCIDRs": ["10.0.0.0/8"]}, "has no such field"),
 ]
 ALL: list[tuple[Component, str, Any, Any, str]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.config.scene import a_spec
-from tests.join.fakes import CUT, STARTING, FakeCluster, Scene, a_node, states
+from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
 from winboot.admission import Admission, expected_node
 from winboot.cluster.base import NodeFacts, NodeWish
 from winboot.cluster.labels import CORDON, OWNED, all_of, differences
@@ -137,6 +137,18 @@ def test_a_user_that_may_not_list_secrets_gets_a_note_and_the_node_is_opened(tmp
     assert states(report)["startup-taint"] == "changed"
     assert "lift_taint" in scene.cluster.names
     assert [note for note in report.notes if "earlier runs were not looked for" in note]
+
+
+def test_a_repair_of_a_live_node_forgets_what_a_killed_one_has_left(tmp_path: Path) -> None:
+    """Its token lasted two hours; a run that changes nothing still asks for no secret."""
+    scene = Scene(tmp_path, Found("kubelet-credentials"), cluster=FakeCluster(a_node()))
+
+    scene.join()
+    assert scene.cluster.names.count("forget_tokens") == 1
+    scene.cluster.calls.clear()
+    scene.join()
+
+    assert "forget_tokens" not in scene.cluster.names
 
 
 def test_where_no_token_is_minted_no_secret_is_listed(tmp_path: Path) -> None:

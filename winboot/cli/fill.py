@@ -6,10 +6,11 @@ Found out once and written where it belongs. A profile keeps every other byte, i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import typer
 
@@ -116,8 +117,19 @@ def _fill_hashes(inventory: Inventory, filled: Filled, *, renew: bool) -> None:
             if not renew:
                 _hold_against_pin(artifact, fetched[artifact.url])
             found.setdefault(machine.profile_file, {}).update(fetched[artifact.url])
+    _warn_of_plain_http(fetched)
     for file, values in found.items():
         _write_hashes(file, values, filled)
+
+
+def _warn_of_plain_http(urls: Iterable[str]) -> None:
+    """A hash that is pinned at first sight is worth as much as the way on which the file came."""
+    for host in sorted({urlsplit(one).netloc for one in urls if one.startswith("http://")}):
+        typer.echo(
+            f"warning: {host}: these hashes were taken over plain HTTP, where others could exchange the files;"
+            " compare them with their publishers' or use an https:// mirror",
+            err=True,
+        )
 
 
 def _is_incomplete(artifact: Artifact) -> bool:

@@ -163,7 +163,14 @@ def _admission(run: NodeRun) -> Admission | None:
     if run.cluster is None or not steps:
         return None
     return Admission(
-        run.cluster, run.spec, steps, run.options.ready, run.context.stop.wait, run.say, run.notes.append
+        run.cluster,
+        run.spec,
+        steps,
+        run.options.ready,
+        run.context.stop.wait,
+        run.say,
+        run.notes.append,
+        changed=any(step.state == "changed" for step in run.record.steps),
     )
 
 
