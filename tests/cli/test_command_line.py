@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -15,6 +17,7 @@ from winboot.cli.commands import COMMANDS
 from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
 from winboot.cli.ping import judge
 from winboot.errors import InvalidInput, UsageError
+from winboot.profile.sections import Windows
 from winboot.transport.base import Certificate, Probe
 
 WRONG_USE = [
@@ -146,6 +149,39 @@ def test_a_clock_is_held_against_the_clusters_where_that_is_known() -> None:
     ]
 
     assert (clock.level, clock.text) == ("ok", "+1.0 s from the cluster's")
+
+
+def test_the_remedy_for_a_clock_names_a_key_that_a_profile_has() -> None:
+    (wrong,) = [
+        one
+        for one in judge(a_probe(clock_offset=timedelta(minutes=8)), A_SPEC)  # type: ignore[arg-type]
+        if one.subject == "clock"
+    ]
+
+    (key,) = re.findall(r"windows\.(\w+)", wrong.fix)
+    assert key in Windows.model_fields
+
+
+class Terminal(io.StringIO):
+    """Where colours are shown."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_that_want_them(
+    no_color: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """https://no-color.org; half of the lines did not heed it."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+
+    assert run(["check", "/nowhere/inventory.yaml"]) == 64
+
+    assert "/nowhere/inventory.yaml" in terminal.getvalue()
+    assert ("\x1b[" in terminal.getvalue()) is coloured
 
 
 def test_init_writes_an_inventory_with_a_group_for_each_release() -> None:

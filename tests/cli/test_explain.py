@@ -52,6 +52,7 @@ ODD = [
     (["problem"], "for example: winboot explain problem"),
     (["problem", "NeedDrain"], "did you mean 'needsdrain'"),
     (["colour", "red"], "one of flag"),
+    (["colour"], "one of flag"),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
             )
         return
     for one in complaints:
-        typer.secho(str(one), err=True, fg="red" if one.level == "error" else "yellow")
+        say(str(one), "red" if one.level == "error" else "yellow", err=True)
     errors = sum(one.level == "error" for one in complaints)
     warnings = len(complaints) - errors
     plural = "" if warnings == 1 else "s"

@@ -23,7 +23,7 @@ def explain(
     if kind not in (*KINDS, "problem") and not name and _is_problem(kind):
         # As a report shows it, copied without a thought of what kind of thing it is.
         kind, name = "problem", kind
-    if not name:
+    if not name and kind in (*KINDS, "problem"):
         raise UsageError(
             f"explain {kind} needs a name",
             hint=f"For example: winboot explain {kind} {_EXAMPLES.get(kind, 'NAME')}",

@@ -11,12 +11,13 @@ import typer
 from typer.exceptions import TyperException
 
 from winboot import __version__
+from winboot.cli.colour import say
 from winboot.errors import InvalidInput, WinbootError
 
 
 def explain_error(error: WinbootError) -> None:
     """An expected error, on standard error: its sentence, one line for each complaint, and the next step."""
-    typer.secho(f"winboot: {error.problem}", err=True, fg="red")
+    say(f"winboot: {error.problem}", "red", err=True)
     if isinstance(error, InvalidInput):
         for problem in error.problems:
             typer.echo(f"  {problem}", err=True)
@@ -31,7 +32,7 @@ def explain_usage(error: TyperException) -> None:
     told = error.format_message() if hasattr(error, "format_message") else str(error)
     if not told:
         return
-    typer.secho(f"winboot: {told}", err=True, fg="red")
+    say(f"winboot: {told}", "red", err=True)
     if context is not None:
         typer.echo(f"next: {context.command_path} --help", err=True)
 
@@ -45,6 +46,6 @@ def explain_bug(error: Exception, arguments: list[str]) -> None:
         "w", prefix="winboot-bug-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
         file.write(text)
-    typer.secho(f"winboot: a bug in winboot itself: {type(error).__name__}: {error}", err=True, fg="red")
+    say(f"winboot: a bug in winboot itself: {type(error).__name__}: {error}", "red", err=True)
     typer.echo(f"next: report it with {file.name}; running the command again loses nothing", err=True)
     sys.stderr.flush()

@@ -12,6 +12,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from winboot.cli.colour import say
 from winboot.cli.options import Output
 from winboot.cli.progress import Board, Lines, Quiet
 from winboot.errors import ReportNotWritten
@@ -135,7 +136,7 @@ class Reporting:
             if self._file is not None:
                 self._file.save(report)
         except ReportNotWritten as error:
-            typer.secho(f"winboot: {error.problem}", err=True, fg="red")
+            say(f"winboot: {error.problem}", "red", err=True)
             typer.echo(f"next: {error.hint}", err=True)
             missing = error.exit_code
         return stop.exit_code if stop.requested else report.exit_code or missing

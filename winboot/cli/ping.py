@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
 from winboot.errors import Interrupted
 
@@ -292,14 +293,14 @@ def _clock(offset: float, whose: str) -> Finding:
         "error" if abs(offset) > CLOCK_FAILS_S else "warning",
         "clock",
         f"{offset:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
-        "w32tm /resync on the machine, or windows.time in the profile.",
+        "w32tm /resync on the machine, or windows.time_servers in the profile.",
     )
 
 
 def _show(result: Pinged) -> None:
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
     worst = "error" if result.exit_code else "ok"
-    typer.secho(f"{result.node} ({result.address})", bold=True, fg=colours[worst])
+    say(f"{result.node} ({result.address})", colours[worst], bold=True)
     for finding in result.findings:
         typer.echo(f"  {finding.level:<8}{finding.subject}: {finding.text}")
         if finding.fix:
