@@ -239,7 +239,7 @@ class Superseded(WinbootError):
 
 
 class ReportNotWritten(WinbootError):
-    """The file of --report could not be written (a full disk); what was done is done, and was shown."""
+    """A report could not be written, to the file of --report or to standard output (a full disk); what was done is done."""
 
     exit_code = 74
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from winboot.cli.options import Output
-from winboot.cli.output import Reporting
+from winboot.cli.output import Reporting, progress
 from winboot.errors import ReportNotWritten, UsageError
+from winboot.events import RebootWanted
 from winboot.journal import Journal
 from winboot.report import NodeReport, Report
 from winboot.report.file import ReportFile
@@ -97,15 +98,15 @@ def test_a_full_disk_has_its_own_code_and_hides_no_other(
 ) -> None:
     """Once it was `wrong use`, 64, although every node was done."""
     reporting, stop = Reporting(tmp_path / "r.html"), Stop()
-    assert reporting.exit_code(REPORT, stop) == 0
+    assert reporting.end(REPORT, stop) == 0
     _full(monkeypatch)
 
-    assert reporting.exit_code(REPORT, stop) == 74
+    assert reporting.end(REPORT, stop) == 74
     said = capsys.readouterr().err
     assert "the disk is full" in said
     assert "The work itself is done as shown" in said
     stop.request(15)
-    assert reporting.exit_code(REPORT, stop) == 143
+    assert reporting.end(REPORT, stop) == 143
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_any_work_and_left_as_it_is(tmp_path: Path) -> None:
@@ -175,7 +176,8 @@ def test_json_lines_follow_the_nodes_as_they_end(capfd: pytest.CaptureFixture[st
         for index, expected in ((1, ["n1"]), (0, ["n1", "n0"])):
             keep(lambda: report, report.nodes[index])
             _await(lambda expected=expected: told() == expected)  # type: ignore[misc]
-    reporting.show(replace(report, preflight=(Finding("bootstrap", "warning", "it may not", "Bind it."),)))
+    found = (Finding("bootstrap", "warning", "it may not", "Bind it."),)
+    assert reporting.end(replace(report, preflight=found), Stop()) == 0
 
     assert told() == ["n1", "n0", "n2", "preflight", "run"]
 
@@ -195,11 +197,38 @@ def test_a_reader_that_has_gone_ends_no_node(monkeypatch: pytest.MonkeyPatch, tm
     with reporting.kept() as keep:
         for node in report.nodes:
             keep(lambda: report, node)
-    assert reporting.exit_code(report, Stop()) == 0
-    with pytest.raises(BrokenPipeError):
-        reporting.show(report)
+    assert reporting.end(report, Stop()) == 0
 
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 3
+
+
+class Dead(io.StringIO):
+    """A terminal that was closed, or a file on a disk that is full."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_that_was_closed_fails_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Dead())
+
+    for force in (False, True):
+        monkeypatch.setattr(Dead, "isatty", lambda self, answer=force: answer)
+        with progress(Output.table, ["n1"]) as listener:
+            listener.say("n1", "connecting")
+            listener.event("n1", RebootWanted("r1", ("computer-name",)))
+
+
+def test_a_report_that_standard_output_does_not_take_has_its_own_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Dead())
+
+    assert Reporting(None, Output.json).end(REPORT, Stop()) == 74
+    assert "not written to standard output: Input/output error" in capsys.readouterr().err
 
 
 def test_the_last_report_is_never_replaced_by_an_earlier_one(tmp_path: Path) -> None:

@@ -134,3 +134,20 @@ def test_after_kill_9_the_report_has_what_was_known_and_the_next_run_goes_on(tmp
         assert again.returncode == 0, err
         outcomes = [json.loads(line).get("outcome") for line in out.splitlines()]
         assert outcomes == ["ok"] * len(known) + [None]
+
+
+def test_readers_that_go_away_end_nothing(tmp_path: Path) -> None:
+    """`2>&1 | head`, a `tee` that was killed: with its first lost line the whole join once ended, without a report."""
+    report = tmp_path / "report.jsonl"
+    with a_room(tmp_path, conducts(4, ["silent"], 99)) as guest:
+        process = guest.winboot("join", "--limit", "n001,n002,n003", "--report", str(report))
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "connecting" in process.stderr.readline()
+        process.stdout.close()
+        process.stderr.close()
+
+        assert process.wait() == 0
+        outcomes = {node["node"]: node["outcome"] for node in reported(report)}
+        assert outcomes == dict.fromkeys(("n001", "n002", "n003"), "changed")
+        assert guest.left()["changed"] == ["n001", "n002", "n003"]

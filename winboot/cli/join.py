@@ -130,8 +130,7 @@ def _run(
         chosen = _existing(specs, context) if command == "repair" else specs
         result = join_nodes(chosen, context, tuned(options), command=command)
         unrouted = _forward(inventory, chosen, context, {one.node for one in result.nodes if one.ready})
-    code = reporting.exit_code(result, context.stop)
-    reporting.show(result)
+    code = reporting.end(result, context.stop)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
     if unrouted is not None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TextIO
 
 import typer
 from rich.console import Console
 
 from winboot.cli.colour import say
 from winboot.cli.options import Output
-from winboot.cli.progress import Board, Lines, Quiet
+from winboot.cli.progress import Board, Lines, ProgressConsole, Quiet
 from winboot.errors import ReportNotWritten
 from winboot.fleet import Keep
 from winboot.report import NodeReport, Report
@@ -24,15 +27,23 @@ from winboot.report.table import print_report
 from winboot.run import Listener, Stop
 
 
+class _Output(Console):
+    """Standard output. rich would end the process where its reader has gone, whatever there is left to do."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the caller know."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console() -> Console:
     """Standard output; rich turns colours off by itself where they do not belong (pipes, NO_COLOR)."""
-    return Console(soft_wrap=True, highlight=False)
+    return _Output(soft_wrap=True, highlight=False)
 
 
 @contextmanager
 def progress(form: Output, nodes: Sequence[str]) -> Iterator[Listener]:
     """A live board on a terminal, plain lines elsewhere, on standard error; nothing for programs' output."""
-    errors = Console(stderr=True, highlight=False)
+    errors = ProgressConsole()
     if form is not Output.table:
         yield Quiet()
     elif errors.is_terminal:
@@ -40,6 +51,13 @@ def progress(form: Output, nodes: Sequence[str]) -> Iterator[Listener]:
             yield board
     else:
         yield Lines(errors)
+    if errors.lost:
+        # What is still said there must not end the command either.
+        sys.stderr = _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open until the process ends
 
 
 def show(report: Report, form: Output, *, differences: bool = False) -> None:
@@ -120,23 +138,44 @@ class Reporting:
         if ended is not None and self._form is Output.json:
             self._streamed.node(ended)
 
-    def show(self, report: Report, *, differences: bool = False) -> None:
-        """Print the report, or what was not printed of it while the run lasted."""
-        if self._form is Output.json:
-            self._streamed.rest(report)
-        else:
-            show(report, self._form, differences=differences)
+    def end(self, report: Report, stop: Stop, *, differences: bool = False) -> int:
+        """Write the file, print the report, and give the exit code of the command.
 
-    def exit_code(self, report: Report, stop: Stop) -> int:
-        """Write the last report; the exit code of the command. That the file is missing is said on standard error and hides
-        no other code: what was done was shown, and is done.
+        What cannot be written is named on standard error and hides no other code: the work is done. A reader of standard
+        output that has gone has seen enough.
         """
-        missing = 0
+        codes = [
+            self._tried(lambda: self._save(report)),
+            self._tried(lambda: self._show(report, differences)),
+        ]
+        return stop.exit_code if stop.requested else report.exit_code or max(codes)
+
+    def _tried(self, write: Callable[[], None]) -> int:
         try:
-            if self._file is not None:
-                self._file.save(report)
+            write()
         except ReportNotWritten as error:
             say(f"winboot: {error.problem}", "red", err=True)
             typer.echo(f"next: {error.hint}", err=True)
-            missing = error.exit_code
-        return stop.exit_code if stop.requested else report.exit_code or missing
+            return error.exit_code
+        return 0
+
+    def _save(self, report: Report) -> None:
+        if self._file is not None:
+            self._file.save(report)
+
+    def _show(self, report: Report, differences: bool) -> None:
+        """Print the report, or what was not printed of it while the run lasted."""
+        try:
+            if self._form is Output.json:
+                self._streamed.rest(report)
+            else:
+                show(report, self._form, differences=differences)
+                sys.stdout.flush()
+        except OSError as error:
+            # Python would flush it once more when it ends, and make that the exit code.
+            sys.stdout = _nowhere()
+            if not isinstance(error, BrokenPipeError):
+                raise ReportNotWritten(
+                    f"the report was not written to standard output: {error.strerror}",
+                    hint="`winboot plan` shows how the nodes are now.",
+                ) from error

@@ -51,6 +51,4 @@ def plan(
         run_context(specs, listener, keep) as (context, tuned),
     ):
         result = survey(specs, context, tuned(options))
-    code = reporting.exit_code(result, context.stop)
-    reporting.show(result, differences=True)
-    raise typer.Exit(code)
+    raise typer.Exit(reporting.end(result, context.stop, differences=True))

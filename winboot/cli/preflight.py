@@ -41,6 +41,4 @@ def preflight(
         run_context(specs, listener, keep) as (context, tuned),
     ):
         result = check_both_sides(specs, context, tuned(options))
-    code = reporting.exit_code(result, context.stop)
-    reporting.show(result)
-    raise typer.Exit(code)
+    raise typer.Exit(reporting.end(result, context.stop))

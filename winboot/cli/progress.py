@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
@@ -39,10 +40,36 @@ def describe(event: Event) -> str | None:
     return None
 
 
+class ProgressConsole(Console):
+    """Standard error while nodes are at work. When nobody reads it any more (`2>&1 | head`, a terminal that was closed), it
+    falls silent, and the work goes on: rich would end the process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True, highlight=False)
+        self.lost = False
+
+    def on_broken_pipe(self) -> None:
+        """Fall silent."""
+        self.fall_silent()
+
+    def fall_silent(self) -> None:
+        """Write nothing any more."""
+        self.lost = self.quiet = True
+
+    @contextmanager
+    def tolerant(self) -> Iterator[None]:
+        """What is written within this block may be lost."""
+        try:
+            yield
+        except OSError:
+            self.fall_silent()
+
+
 class Lines:
     """One plain line for each thing worth knowing: for logs and pipes."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: ProgressConsole) -> None:
         self._console = console
         self._start = time.monotonic()
         self._lock = threading.Lock()
@@ -55,7 +82,7 @@ class Lines:
 
     def say(self, node: str, text: str) -> None:
         """Write `seconds node text`."""
-        with self._lock:
+        with self._lock, self._console.tolerant():
             self._console.print(
                 Text(f"{time.monotonic() - self._start:6.1f}s {node}: {text}"),
                 soft_wrap=True,
@@ -66,7 +93,8 @@ class Lines:
 class Board:
     """A live table on a terminal, one line a node: what it does now, and how far it is."""
 
-    def __init__(self, console: Console, nodes: Sequence[str]) -> None:
+    def __init__(self, console: ProgressConsole, nodes: Sequence[str]) -> None:
+        self._console = console
         self._lock = threading.Lock()
         self._now = dict.fromkeys(nodes, "waiting")
         self._done = dict.fromkeys(nodes, 0)
@@ -74,13 +102,15 @@ class Board:
         self._live = Live(console=console, get_renderable=self._table, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Board:
-        self._live.__enter__()
+        with self._console.tolerant():
+            self._live.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.__exit__(kind, error, trace)
+        with self._console.tolerant():
+            self._live.__exit__(kind, error, trace)
 
     def event(self, node: str, event: Event) -> None:
         """Count the step and show it."""
