@@ -1,6 +1,7 @@
 """Whoever reads a script before it may run is told first which steps there are and why, and what they leave behind."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
@@ -126,6 +127,29 @@ def test_a_profile_that_changes_none_of_it_does_not_speak_of_it():
         "kept from",
     ):
         assert kind not in found
+
+
+def test_all_networks_of_a_node_are_named():
+    assert "HNS networks cbr0, External" in head()
+    assert "HNS networks External, Calico" in head("calico-node")
+
+
+def test_a_path_with_a_blank_can_be_looked_for_by_its_text():
+    spec = a_spec_of("flannel-host-gw")
+    lines = render(make_plan(spec, STEPS), spec).text.partition("param(")[0].splitlines()
+
+    paths = [member.destination for artifact in spec.artifacts for member in artifact.members]
+    assert any(" " in path for path in paths)
+    assert [path for path in paths if not any(path in line for line in lines)] == []
+
+
+def test_each_mode_of_the_script_is_explained():
+    spec = a_spec_of("flannel-host-gw")
+    begin, _, end = render(make_plan(spec, STEPS), spec).text.partition("switch ($Mode) {")
+    modes = re.findall(r"^    '(\w+)' {", end, re.MULTILINE)
+
+    assert len(modes) == 5
+    assert [mode for mode in modes if mode not in begin.partition("# Mode ")[2].partition("param(")[0]] == []
 
 
 def test_the_files_that_hold_secrets_are_named_without_what_is_in_them():

@@ -6,7 +6,7 @@ All of it is read from the plan and the spec. It is a comment: nothing in it can
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, get_args
 
 import winboot
@@ -69,8 +69,7 @@ def _leftovers(steps: Sequence[Step], spec: NodeSpec, *, undo: bool) -> Iterator
         yield "What winboot made is taken away, and what it found is put back as it was noted:"
     else:
         yield "What stays on this machine afterwards (`winboot remove` puts back what was there before):"
-    rows = [(kind, ", ".join(names)) for kind, names in sorted(found.items()) if names]
-    yield from _table([*rows, ("state", STATE)])
+    yield from _table([*((kind, names) for kind, names in sorted(found.items()) if names), ("state", STATE)])
 
 
 def _places(names: Sequence[KnownName]) -> Iterator[str]:
@@ -78,11 +77,14 @@ def _places(names: Sequence[KnownName]) -> Iterator[str]:
     yield from _table((f"<<{name}>>", PLACES[name]) for name in names)
 
 
-def _table(rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> Iterator[str]:
+def _table(rows: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[str]:
     rows = list(rows)
     wide = max((len(name) for name, _ in rows), default=0)
-    for name, text in rows:
-        first, *more = _wrapped(text, _WIDTH - wide - 6) or [""]
+    for name, what in rows:
+        lines = (
+            _wrapped(what, _WIDTH - wide - 6) if isinstance(what, str) else _listed(what, _WIDTH - wide - 6)
+        )
+        first, *more = lines or [""]
         yield f"  {name:{wide}}  {first}"
         yield from (f"  {'':{wide}}  {line}" for line in more)
 
@@ -90,6 +92,18 @@ def _table(rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> Itera
 def _wrapped(text: str, width: int) -> list[str]:
     """Lines of whole words: a path may be longer than a line, and is looked for by its text."""
     return textwrap.wrap(_plain(text), width, break_on_hyphens=False, break_long_words=False)
+
+
+def _listed(names: Sequence[str], width: int) -> list[str]:
+    """Lines of whole names with commas between them: only one that is longer than a line is broken at its blanks."""
+    lines: list[str] = []
+    for at, name in enumerate(names, 1):
+        text = _plain(name) + ("," if at < len(names) else "")
+        if lines and len(lines[-1]) + 1 + len(text) <= width:
+            lines[-1] += f" {text}"
+        else:
+            lines += _wrapped(text, width)
+    return lines
 
 
 def _plain(text: str) -> str:

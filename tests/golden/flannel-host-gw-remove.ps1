@@ -45,19 +45,19 @@
 #   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
 #
 # What winboot made is taken away, and what it found is put back as it was noted:
-#   HNS networks        cbr0
+#   HNS networks        cbr0, External
 #   Windows features    Containers
 #   computer name       WIN-A1 (unless the machine is in a domain)
 #   files               C:\k\kube-proxy.yaml, C:\k\kube-proxy.kubeconfig, C:\etc\cni\net.d\10-flannel.conflist,
 #                       C:\etc\kube-flannel\net-conf.json, C:\k\flanneld.kubeconfig, C:\var\lib\kubelet\config.yaml,
-#                       C:\etc\kubernetes\pki\ca.crt, C:\ProgramData\containerd\certs.d\docker.io\hosts.toml, C:\Program
-#                       Files\containerd\config.toml, C:\k\crictl.yaml
+#                       C:\etc\kubernetes\pki\ca.crt, C:\ProgramData\containerd\certs.d\docker.io\hosts.toml,
+#                       C:\Program Files\containerd\config.toml, C:\k\crictl.yaml
 #   files with secrets  C:\k\kubeconfig, C:\var\lib\kubelet\pki\kubelet-*
 #   firewall rules      winboot-kubelet (in, TCP 10250), winboot-kube-proxy-health (in, TCP 10256),
 #                       winboot-node-ports-tcp (in, TCP 30000-32767), winboot-node-ports-udp (in, UDP 30000-32767)
 #   folders             C:\k, C:\var\lib\kubelet\pki, C:\ProgramData\containerd, C:\ProgramData\containerd\certs.d,
-#                       C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\Program
-#                       Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
+#                       C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet,
+#                       C:\Program Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
 #                       C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
 #                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
 #                       C:\var\log\kube-proxy
@@ -1783,6 +1783,64 @@ function Restore-FirewallRule {
     if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
 
+# ---- layers.ps1
+# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
+# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
+# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
+
+function Get-LayerStore {
+    # Where containerd's snapshotter for Windows has a folder for each layer.
+    param([string]$Root)
+    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
+}
+
+function Get-LayerDeclaration {
+    # The C# that calls computestorage.dll, which is part of Windows Server 2019 and later
+    # (learn.microsoft.com/virtualization/api/hcs/reference/hcsdestroylayer; microsoft/hcsshim computestorage/storage.go).
+    @'
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Layer
+        {
+            [DllImport("computestorage.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HcsDestroyLayer(string layerPath);
+
+            public static int Destroy(string layerPath)
+            {
+                return HcsDestroyLayer(layerPath);
+            }
+        }
+    }
+'@
+}
+
+function Import-Layer {
+    # Compiles the declaration below, once in a session.
+    if (-not ('Winboot.Layer' -as [type])) { Add-Type -TypeDefinition (Get-LayerDeclaration) -Language CSharp }
+}
+
+function Remove-Layer {
+    # Removes one layer; gives its path with the reason if that fails. 0x80070002 and 3: it is gone.
+    param([string]$Path)
+    Import-Layer
+    $result = '{0:x8}' -f [Winboot.Layer]::Destroy($Path)
+    if (@('00000000', '80070002', '80070003') -notcontains $result) { "$Path (0x$result)" }
+}
+
+function Restore-Layer {
+    # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
+    param([object]$Former)
+    [void](Invoke-Crictl -Arguments @('rmp', '--all', '--force') -Seconds 300)
+    [void](Invoke-Crictl -Arguments @('rmi', '--all') -Seconds 600)
+    Stop-RunningService -Name 'containerd'
+    $store = Get-LayerStore -Root $Former.root
+    if (-not [IO.Directory]::Exists($store)) { return }
+    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer -Path $layer })
+    if ($failed) { Stop-Step -Id 'LayerLeft' -Message "layers of container images cannot be removed: $($failed -join ', ')" }
+}
+
 # ---- logs.ps1
 
 function Restore-LogTask {
@@ -1844,6 +1902,105 @@ function Get-PodCidr {
     foreach ($node in Get-NodeObject) { $node.PodCidrs }
 }
 
+# ---- hns.ps1
+# For writing Windows has no cmdlet.
+
+function ConvertFrom-HnsAnswer {
+    # What a call of HNS gives, from the JSON of its answer: Success, Error and Output (hnsResponse of microsoft/hcsshim
+    # internal/hns). A list comes as one object; nothing where there is no output.
+    param([string]$Text, [string]$Call)
+    $answer = ConvertFrom-Json -InputObject $Text
+    if (-not (Read-Member -Object $answer -Names 'Success')) {
+        Stop-Step -Id 'HnsRefused' -Message "HNS refused ${Call}: $(Read-Member -Object $answer -Names 'Error')"
+    }
+    Read-Member -Object $answer -Names 'Output'
+}
+
+function Get-HnsDeclaration {
+    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
+    @'
+    using System;
+    using System.Runtime.InteropServices;
+    using System.Threading;
+
+    namespace Winboot
+    {
+        public static class Hns
+        {
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HNSCall(string method, string path, string request, out string response);
+
+            public static string Call(string method, string path, string request, int seconds)
+            {
+                string response = null;
+                Exception failure = null;
+                Thread call = new Thread(delegate()
+                {
+                    // What leaves a thread uncaught would end the process.
+                    try
+                    {
+                        int result = HNSCall(method, path, request, out response);
+                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
+                    }
+                    catch (Exception caught) { failure = caught; }
+                });
+                call.IsBackground = true;
+                call.Start();
+                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
+                if (failure != null) { throw failure; }
+                return response;
+            }
+        }
+    }
+'@
+}
+
+function Import-Hns {
+    # Compiles the declaration below, once in a session.
+    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+}
+
+function Invoke-HnsRequest {
+    # One call of HNS; what it answers with. It fails after a minute without an answer.
+    param([string]$Method, [string]$Path, [object]$Request = $null)
+    Import-Hns
+    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
+    ConvertFrom-HnsAnswer -Text $text -Call "$Method $Path"
+}
+
+function Read-HnsKind {
+    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
+    # Nothing where there is none.
+    param([string]$Kind)
+    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
+        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
+        return
+    }
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Community modules have commands of the same names.
+    & ('HostNetworkingService\' + $commands[$Kind])
+}
+
+function Get-HnsObject {
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.
+    param([string]$Kind, [string]$Name = '')
+    # Persistent networks are there even while it does not run.
+    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    foreach ($found in Read-HnsKind -Kind $Kind) {
+        # What kube-proxy makes for other nodes' pods needs no name.
+        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
+    }
+}
+
+function Remove-HnsObject {
+    # Removes the object with this id.
+    param([string]$Kind, [string]$Id)
+    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
+}
+
 # ---- former.ps1
 # How a thing was before winboot first changed it.
 
@@ -1903,91 +2060,6 @@ function Restore-Feature {
     New-Reboot
 }
 
-# ---- hns.ps1
-# For writing Windows has no cmdlet.
-
-function Get-HnsDeclaration {
-    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
-    @'
-    using System;
-    using System.Runtime.InteropServices;
-    using System.Threading;
-
-    namespace Winboot
-    {
-        public static class Hns
-        {
-            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern int HNSCall(string method, string path, string request, out string response);
-
-            public static string Call(string method, string path, string request, int seconds)
-            {
-                string response = null;
-                Exception failure = null;
-                Thread call = new Thread(delegate()
-                {
-                    // What leaves a thread uncaught would end the process.
-                    try
-                    {
-                        int result = HNSCall(method, path, request, out response);
-                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
-                    }
-                    catch (Exception caught) { failure = caught; }
-                });
-                call.IsBackground = true;
-                call.Start();
-                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
-                if (failure != null) { throw failure; }
-                return response;
-            }
-        }
-    }
-'@
-}
-
-function Invoke-HnsRequest {
-    # One call of HNS; what it answers with. It fails after a minute without an answer.
-    param([string]$Method, [string]$Path, [object]$Request = $null)
-    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
-    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
-    $answer = ConvertFrom-Json -InputObject $text
-    if (-not $answer.Success) { Stop-Step -Id 'HnsRefused' -Message "HNS refused $Method ${Path}: $($answer.Error)" }
-    Read-Member -Object $answer -Names 'Output'
-}
-
-function Read-HnsKind {
-    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
-    # Nothing where there is none.
-    param([string]$Kind)
-    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
-        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
-        return
-    }
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    # Community modules have commands of the same names.
-    & ('HostNetworkingService\' + $commands[$Kind])
-}
-
-function Get-HnsObject {
-    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.
-    param([string]$Kind, [string]$Name = '')
-    # Persistent networks are there even while it does not run.
-    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
-    foreach ($found in Read-HnsKind -Kind $Kind) {
-        # What kube-proxy makes for other nodes' pods needs no name.
-        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
-    }
-}
-
-function Remove-HnsObject {
-    # Removes the object with this id.
-    param([string]$Kind, [string]$Id)
-    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
-}
-
 # ---- excluded_ports.ps1
 # Ports that Windows keeps from its clients.
 
@@ -2015,59 +2087,6 @@ function Restore-ExcludedRange {
     $same = { $_.first -eq $Former.first -and $_.last -eq $Former.last }
     if (-not (Get-ExcludedRange -Protocol $Former.protocol | Where-Object $same)) { return }
     [void](Invoke-ExcludedRange -Verb 'delete' -Protocol $Former.protocol -Range $Former)
-}
-
-# ---- layers.ps1
-# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
-# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
-# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
-
-function Get-LayerStore {
-    # Where containerd's snapshotter for Windows has a folder for each layer.
-    param([string]$Root)
-    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
-}
-
-function Get-LayerDeclaration {
-    # The C# that calls computestorage.dll, which is part of Windows Server 2019 and later
-    # (learn.microsoft.com/virtualization/api/hcs/reference/hcsdestroylayer; microsoft/hcsshim computestorage/storage.go).
-    @'
-    using System.Runtime.InteropServices;
-
-    namespace Winboot
-    {
-        public static class Layer
-        {
-            [DllImport("computestorage.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern int HcsDestroyLayer(string layerPath);
-
-            public static int Destroy(string layerPath)
-            {
-                return HcsDestroyLayer(layerPath);
-            }
-        }
-    }
-'@
-}
-
-function Remove-Layer {
-    # Removes one layer; gives its path with the reason if that fails. 0x80070002 and 3: it is gone.
-    param([string]$Path)
-    if (-not ('Winboot.Layer' -as [type])) { Add-Type -TypeDefinition (Get-LayerDeclaration) -Language CSharp }
-    $result = '{0:x8}' -f [Winboot.Layer]::Destroy($Path)
-    if (@('00000000', '80070002', '80070003') -notcontains $result) { "$Path (0x$result)" }
-}
-
-function Restore-Layer {
-    # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
-    param([object]$Former)
-    [void](Invoke-Crictl -Arguments @('rmp', '--all', '--force') -Seconds 300)
-    [void](Invoke-Crictl -Arguments @('rmi', '--all') -Seconds 600)
-    Stop-RunningService -Name 'containerd'
-    $store = Get-LayerStore -Root $Former.root
-    if (-not [IO.Directory]::Exists($store)) { return }
-    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer -Path $layer })
-    if ($failed) { Stop-Step -Id 'LayerLeft' -Message "layers of container images cannot be removed: $($failed -join ', ')" }
 }
 
 # ---- ports.ps1

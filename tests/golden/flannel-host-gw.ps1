@@ -45,7 +45,7 @@
 #                        programs
 #
 # What stays on this machine afterwards (`winboot remove` puts back what was there before):
-#   HNS networks        cbr0
+#   HNS networks        cbr0, External
 #   Windows features    Containers
 #   computer name       WIN-A1 (unless the machine is in a domain)
 #   files               C:\ProgramData\containerd\certs.d\docker.io\hosts.toml, C:\Program Files\containerd\config.toml,
@@ -56,8 +56,8 @@
 #   firewall rules      winboot-kubelet (in, TCP 10250), winboot-kube-proxy-health (in, TCP 10256),
 #                       winboot-node-ports-tcp (in, TCP 30000-32767), winboot-node-ports-udp (in, UDP 30000-32767)
 #   folders             C:\k, C:\var\lib\kubelet\pki, C:\ProgramData\containerd, C:\ProgramData\containerd\certs.d,
-#                       C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\Program
-#                       Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
+#                       C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet,
+#                       C:\Program Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
 #                       C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
 #                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
 #                       C:\var\log\kube-proxy
@@ -82,7 +82,8 @@
 #   <<pod_endpoint>>  the second: this machine's own endpoint
 #
 # Mode Look reports what differs and changes nothing; Change corrects it and looks again. Detached is for the task that
-# goes on while the network is rewired, Boot for the one at each start of the machine.
+# goes on while the network is rewired, Rescue for the one that takes back what a killed Detached left, Boot for the one at
+# each start of the machine.
 # Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
     [string]$Mode = 'Look',
@@ -2427,6 +2428,17 @@ function Get-StaleEntry {
     }
 }
 
+# ---- layers.ps1
+# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
+# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
+# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
+
+function Get-LayerStore {
+    # Where containerd's snapshotter for Windows has a folder for each layer.
+    param([string]$Root)
+    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
+}
+
 # ---- logs.ps1
 
 function Invoke-LogRotation {
@@ -2540,6 +2552,111 @@ function Get-PodCidr {
     foreach ($node in Get-NodeObject) { $node.PodCidrs }
 }
 
+# ---- hns.ps1
+# For writing Windows has no cmdlet.
+
+function ConvertFrom-HnsAnswer {
+    # What a call of HNS gives, from the JSON of its answer: Success, Error and Output (hnsResponse of microsoft/hcsshim
+    # internal/hns). A list comes as one object; nothing where there is no output.
+    param([string]$Text, [string]$Call)
+    $answer = ConvertFrom-Json -InputObject $Text
+    if (-not (Read-Member -Object $answer -Names 'Success')) {
+        Stop-Step -Id 'HnsRefused' -Message "HNS refused ${Call}: $(Read-Member -Object $answer -Names 'Error')"
+    }
+    Read-Member -Object $answer -Names 'Output'
+}
+
+function Get-HnsDeclaration {
+    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
+    @'
+    using System;
+    using System.Runtime.InteropServices;
+    using System.Threading;
+
+    namespace Winboot
+    {
+        public static class Hns
+        {
+            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
+            private static extern int HNSCall(string method, string path, string request, out string response);
+
+            public static string Call(string method, string path, string request, int seconds)
+            {
+                string response = null;
+                Exception failure = null;
+                Thread call = new Thread(delegate()
+                {
+                    // What leaves a thread uncaught would end the process.
+                    try
+                    {
+                        int result = HNSCall(method, path, request, out response);
+                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
+                    }
+                    catch (Exception caught) { failure = caught; }
+                });
+                call.IsBackground = true;
+                call.Start();
+                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
+                if (failure != null) { throw failure; }
+                return response;
+            }
+        }
+    }
+'@
+}
+
+function Import-Hns {
+    # Compiles the declaration below, once in a session.
+    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+}
+
+function Invoke-HnsRequest {
+    # One call of HNS; what it answers with. It fails after a minute without an answer.
+    param([string]$Method, [string]$Path, [object]$Request = $null)
+    Import-Hns
+    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
+    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
+    ConvertFrom-HnsAnswer -Text $text -Call "$Method $Path"
+}
+
+function Read-HnsKind {
+    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
+    # Nothing where there is none.
+    param([string]$Kind)
+    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
+        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
+        return
+    }
+    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
+    # Community modules have commands of the same names.
+    & ('HostNetworkingService\' + $commands[$Kind])
+}
+
+function Get-HnsObject {
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.
+    param([string]$Kind, [string]$Name = '')
+    # Persistent networks are there even while it does not run.
+    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
+    foreach ($found in Read-HnsKind -Kind $Kind) {
+        # What kube-proxy makes for other nodes' pods needs no name.
+        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
+    }
+}
+
+function New-HnsObject {
+    # Makes an object and gives it as HNS has it.
+    param([string]$Kind, [object]$Request)
+    Invoke-HnsRequest -Method POST -Path "/$Kind/" -Request $Request
+}
+
+function Remove-HnsObject {
+    # Removes the object with this id.
+    param([string]$Kind, [string]$Id)
+    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
+}
+
 # ---- former.ps1
 # How a thing was before winboot first changed it.
 
@@ -2639,116 +2756,6 @@ function Enable-Feature {
     New-Reboot
 }
 
-# ---- hns.ps1
-# For writing Windows has no cmdlet.
-
-function Get-HnsDeclaration {
-    # The C# that calls HNS. It hangs at times, so the call has a thread that can be left behind, as in Azure's CNI (hnswrapper).
-    @'
-    using System;
-    using System.Runtime.InteropServices;
-    using System.Threading;
-
-    namespace Winboot
-    {
-        public static class Hns
-        {
-            [DllImport("vmcompute.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
-            private static extern int HNSCall(string method, string path, string request, out string response);
-
-            public static string Call(string method, string path, string request, int seconds)
-            {
-                string response = null;
-                Exception failure = null;
-                Thread call = new Thread(delegate()
-                {
-                    // What leaves a thread uncaught would end the process.
-                    try
-                    {
-                        int result = HNSCall(method, path, request, out response);
-                        if (response == null) { Marshal.ThrowExceptionForHR(result); }
-                    }
-                    catch (Exception caught) { failure = caught; }
-                });
-                call.IsBackground = true;
-                call.Start();
-                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
-                if (failure != null) { throw failure; }
-                return response;
-            }
-        }
-    }
-'@
-}
-
-function Invoke-HnsRequest {
-    # One call of HNS; what it answers with. It fails after a minute without an answer.
-    param([string]$Method, [string]$Path, [object]$Request = $null)
-    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
-    $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
-    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
-    $answer = ConvertFrom-Json -InputObject $text
-    if (-not $answer.Success) { Stop-Step -Id 'HnsRefused' -Message "HNS refused $Method ${Path}: $($answer.Error)" }
-    Read-Member -Object $answer -Names 'Output'
-}
-
-function Read-HnsKind {
-    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
-    # Nothing where there is none.
-    param([string]$Kind)
-    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
-        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
-        return
-    }
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    # Community modules have commands of the same names.
-    & ('HostNetworkingService\' + $commands[$Kind])
-}
-
-function Get-HnsObject {
-    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.
-    param([string]$Kind, [string]$Name = '')
-    # Persistent networks are there even while it does not run.
-    if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
-    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return }
-    foreach ($found in Read-HnsKind -Kind $Kind) {
-        # What kube-proxy makes for other nodes' pods needs no name.
-        if ($Name -eq '' -or (Read-Member -Object $found -Names 'Name') -eq $Name) { $found }
-    }
-}
-
-function New-HnsObject {
-    # Makes an object and gives it as HNS has it.
-    param([string]$Kind, [object]$Request)
-    Invoke-HnsRequest -Method POST -Path "/$Kind/" -Request $Request
-}
-
-function Remove-HnsObject {
-    # Removes the object with this id.
-    param([string]$Kind, [string]$Id)
-    [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
-}
-
-# ---- layers.ps1
-# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
-# microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
-# a layer still is, and can unpack nothing (microsoft/hcsshim#536).
-
-function Get-LayerStore {
-    # Where containerd's snapshotter for Windows has a folder for each layer.
-    param([string]$Root)
-    "$Root\io.containerd.snapshotter.v1.windows\snapshots"
-}
-
-function Save-FormerLayer {
-    # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
-    param([string]$Root)
-    if (-not [IO.Directory]::Exists((Get-LayerStore -Root $Root))) {
-        Save-FormerValue -Kind 'Layer' -Key $Root -Value @{ root = $Root }
-    }
-}
-
 # ---- ports.ps1
 
 function Get-PortRange {
@@ -2789,7 +2796,7 @@ function Set-PortRange {
 function Get-ForeignAgent {
     # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
     # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows,
-    # openshift/windows-machine-config-operator Nothing where there is none.
+    # openshift/windows-machine-config-operator. Nothing where there is none.
     foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
         if (Get-ServiceState -Name $name) { $name }
     }
@@ -3879,6 +3886,16 @@ function Set-FirewallRule {
         if ($rule.direction -eq 'in') { $wanted.LocalPort = $rule.ports } else { $wanted.RemotePort = $rule.ports }
         if ($rule.sources -notcontains 'Any') { $wanted.RemoteAddress = [string[]]$rule.sources }
         [void](New-NetFirewallRule @wanted)
+    }
+}
+
+# ---- layers.ps1
+
+function Save-FormerLayer {
+    # Notes that there were no layers below containerd's root yet: all that will be there may go with an undo.
+    param([string]$Root)
+    if (-not [IO.Directory]::Exists((Get-LayerStore -Root $Root))) {
+        Save-FormerValue -Kind 'Layer' -Key $Root -Value @{ root = $Root }
     }
 }
 

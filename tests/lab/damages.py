@@ -1042,7 +1042,7 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "the node no longer reaches its own pods",
         "HNS network vxlan0: way to its own pods",
-        do=network(lambda found: found.pop("_policies"), "vxlan0"),
+        do=network(lambda found: found["Policies"].clear(), "vxlan0"),
         scene="own overlay",
     ),
     damage(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from winboot_lab.engine.types import hns
 from winboot_lab.programs import hcn
 
 from tests.lab.hands import sc
 from tests.steps.nodes import Node
+from winboot.script import templates_root
 
 STEP = "pod-network"
 
@@ -36,3 +38,11 @@ def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joi
 
     assert list(node.machine.hns.networks) == before
     assert node.machine.services.running("hns")
+
+
+def test_the_lab_knows_exactly_the_declaration_of_the_library():
+    text = (templates_root() / "lib" / "hns.ps1").read_text(encoding="utf-8")
+    declaration = text.split("@'\n")[1].split("\n'@")[0]
+
+    assert hns.digest(declaration) == hns.DECLARATION
+    assert hns.digest(declaration.replace("IsBackground = true", "IsBackground = false")) != hns.DECLARATION

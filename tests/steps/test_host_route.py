@@ -11,6 +11,7 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
+from tests.steps.test_look_costs import listening
 from winboot.script import templates_root
 
 STEP = "host-route"
@@ -32,7 +33,7 @@ def pod(site: Site, name: str) -> str:
 def without(site: Site) -> None:
     """The policy is gone."""
     for network in site.machine.hns.networks.values():
-        network.pop("_policies", None)
+        network["Policies"].clear()
 
 
 @pytest.mark.parametrize("profile", ["flannel-vxlan", "calico-node", "win-bridge"])
@@ -40,12 +41,9 @@ def test_where_an_agent_adds_it_or_a_bridge_needs_none_there_is_no_such_step(pro
     assert STEP not in Bench(spec=a_spec_of(profile)).look(STEP).states
 
 
-def test_windows_2019_would_refuse_it():
-    assert STEP not in Bench(spec=a_spec_of("win-overlay", "2019")).look(STEP).states
-
-
-def test_a_bare_machine_lacks_it():
-    found = Bench(spec=a_spec_of("win-overlay")).look(STEP)
+@pytest.mark.parametrize("release", ["2019", "2022", "2025"])
+def test_a_bare_machine_lacks_it(release: str):
+    found = Bench(spec=a_spec_of("win-overlay", release)).look(STEP)
 
     assert found.differences(STEP) == {WHAT: (None, "HostRoute")}
 
@@ -60,6 +58,17 @@ def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Call
     assert node.change(STEP).states == {STEP: "changed"}
     assert node.change(STEP).states == {STEP: "ok"}
     assert pod(node.site, "after") == "True"
+
+
+def test_a_look_that_finds_it_compiles_nothing(
+    joined: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch
+):
+    """Windows PowerShell starts csc.exe for that, and endpoint agents look twice."""
+    node = joined(SCENE)
+    with listening(monkeypatch) as asked:
+        assert node.look(STEP).states == {STEP: "ok"}
+
+    assert not [command for command, _ in asked if command.startswith("hcn.")]
 
 
 def test_a_restart_of_the_machine_leaves_it(joined: Callable[[str], Node]):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from winboot.spec import NodeSpec
 from winboot.steps.step import Step
-
-# Older builds refuse the policy (flannel device_windows.go: "requires Windows 18321.1000.19h1_release or newer").
-FIRST_BUILD: Final = 18321
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
@@ -17,7 +13,10 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    return spec.network.solution.host_route and spec.machine.build >= FIRST_BUILD
+    # Windows Server 2019 has it with the very update that overlays need: both came with HNS 9.2 (RemoteSubnetVersion and
+    # HostRouteVersion of microsoft/hcsshim hcn/hcnglobals.go; the network of HNS 9.5 in knabben.github.io/2021/0903 has it).
+    # flannel's message names 18321, the build of its day.
+    return spec.network.solution.host_route
 
 
 HOST_ROUTE = Step(

@@ -71,14 +71,20 @@ def _dual(spec: NodeSpec) -> bool:
 
 
 def _guard(spec: NodeSpec) -> dict[str, object]:
-    table, connection = network_table(spec), spec.machine.connection
+    connection = spec.machine.connection
     return {
         # On the machine itself there is no listener to lose.
         "management_port": 0 if connection.transport == "local" else connection.port_number,
-        "agent": table["agent"],
+        "agent": network_table(spec)["agent"],
         # What a rollback takes away, in this order.
-        "networks": [table["name"], *([FIRST_NAME] if table["first"] else [])],
+        "networks": _networks(spec),
     }
+
+
+def _networks(spec: NodeSpec) -> list[str]:
+    """The names of the HNS networks that this step brings, the pods' own first."""
+    table = network_table(spec)
+    return [str(table["name"]), *([FIRST_NAME] if table["first"] else [])]
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
@@ -98,7 +104,7 @@ POD_NETWORK = Step(
     name="pod-network",
     why="making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and routes can vanish",
     inputs=_inputs,
-    leaves=lambda spec: {"HNS networks": [str(network_table(spec)["name"])]},
+    leaves=lambda spec: {"HNS networks": _networks(spec)},
     needs=(*STEPS_BEFORE, "registration", "windows-features"),
     wanted=_wanted,
 )

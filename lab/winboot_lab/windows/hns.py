@@ -26,7 +26,8 @@ Json: TypeAlias = dict[str, Any]
 TYPES = ("l2bridge", "overlay", "transparent", "nat", "l2tunnel", "ics", "internal")
 _ON_ADAPTER = ("l2bridge", "overlay", "transparent", "l2tunnel")
 NON_PERSISTENT = 8
-_HOST_ROUTE_BUILD = 18321
+# HNS of this version has V2, remote subnets and HostRoute (HostRouteVersion of microsoft/hcsshim hcn/hcnglobals.go).
+_HOST_ROUTE_SINCE = (9, 2)
 
 _NETWORK_KEYS = frozenset(
     [
@@ -92,6 +93,10 @@ def _exists() -> HnsError:
 
 def _not_found(what: str) -> HnsError:
     return HnsError(0x803B0001 if what == "network" else 0x803B0002, f"The {what} was not found.")
+
+
+def _has_host_route(network: Json) -> bool:
+    return any(one.get("Type") == "HostRoute" for one in network["Policies"])
 
 
 def _wrong_parameter() -> HnsError:
@@ -255,7 +260,7 @@ class Hns:
             ),
             "State": 1,
             "Version": 64424509440 + self._machine.release.hns_version[0],
-            "Policies": wanted.get("Policies") or [],
+            "Policies": list(wanted.get("Policies") or []),
             "Subnets": subnets,
             "MacPools": wanted.get("MacPools")
             or [{"StartMacAddress": "00-15-5D-52-C0-00", "EndMacAddress": "00-15-5D-52-CF-FF"}],
@@ -400,19 +405,20 @@ class Hns:
             raise Refusal("value", query, "an HCN query other than the default one")
         network = self._find("networks", identity)
         found = {"ID": network["ID"], "Name": network["Name"], "Type": network["Type"]}
-        return json.dumps({**found, "Policies": network.get("_policies", [])})
+        policies = [{"Type": "HostRoute", "Settings": {}}] if _has_host_route(network) else []
+        return json.dumps({**found, "Policies": policies})
 
     def modify(self, identity: str, settings: str) -> None:
-        """HcnModifyNetwork: adding the policy HostRoute (microsoft/hcsshim hcnnetwork.go, AddPolicy). It needs an
-        overlay, and Windows 18321 or newer (flannel device_windows.go)."""
+        """HcnModifyNetwork: adding the policy HostRoute (microsoft/hcsshim hcnnetwork.go, AddPolicy) to an overlay. The
+        first version shows it as a policy without settings (Get-HnsNetwork in knabben.github.io/2021/0903)."""
         network, asked = self._find("networks", identity), json.loads(settings)
         policy = {"Type": "HostRoute", "Settings": {}}
         if asked != {"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": [policy]}}:
             raise Refusal("value", settings, "a change of an HCN network other than adding HostRoute")
-        if network["Type"] != "Overlay" or self._machine.release.build < _HOST_ROUTE_BUILD:
+        if network["Type"] != "Overlay" or self._machine.release.hns_version < _HOST_ROUTE_SINCE:
             raise _wrong_parameter()
-        if policy not in (policies := network.setdefault("_policies", [])):
-            policies.append(policy)
+        if not _has_host_route(network):
+            network["Policies"].append({"Type": "HostRoute"})
 
     def host_reaches(self, address: str) -> bool:
         """Whether packets of the host itself arrive at a local endpoint: on an overlay only with HostRoute
@@ -420,7 +426,7 @@ class Hns:
         for endpoint in self.endpoints.values():
             if endpoint["IPAddress"] == address and not endpoint["IsRemoteEndpoint"]:
                 network = self.networks[endpoint["VirtualNetwork"]]
-                return network["Type"] != "Overlay" or bool(network.get("_policies"))
+                return network["Type"] != "Overlay" or _has_host_route(network)
         return False
 
     # ---- endpoints -------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ function Test-ForeignNode {
 function Get-ForeignAgent {
     # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
     # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows,
-    # openshift/windows-machine-config-operator Nothing where there is none.
+    # openshift/windows-machine-config-operator. Nothing where there is none.
     foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
         if (Get-ServiceState -Name $name) { $name }
     }

@@ -28,12 +28,21 @@ function Read-HnsKind {
 function Invoke-HnsRequest {
     # One call of HNS; what it answers with. It fails after a minute without an answer.
     param([string]$Method, [string]$Path, [object]$Request = $null)
-    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
+    Import-Hns
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
     catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
-    $answer = ConvertFrom-Json -InputObject $text
-    if (-not $answer.Success) { Stop-Step -Id 'HnsRefused' -Message "HNS refused $Method ${Path}: $($answer.Error)" }
+    ConvertFrom-HnsAnswer -Text $text -Call "$Method $Path"
+}
+
+function ConvertFrom-HnsAnswer {
+    # What a call of HNS gives, from the JSON of its answer: Success, Error and Output (hnsResponse of microsoft/hcsshim
+    # internal/hns). A list comes as one object; nothing where there is no output.
+    param([string]$Text, [string]$Call)
+    $answer = ConvertFrom-Json -InputObject $Text
+    if (-not (Read-Member -Object $answer -Names 'Success')) {
+        Stop-Step -Id 'HnsRefused' -Message "HNS refused ${Call}: $(Read-Member -Object $answer -Names 'Error')"
+    }
     Read-Member -Object $answer -Names 'Output'
 }
 
@@ -47,6 +56,11 @@ function Remove-HnsObject {
     # Removes the object with this id.
     param([string]$Kind, [string]$Id)
     [void](Invoke-HnsRequest -Method DELETE -Path "/$Kind/$Id")
+}
+
+function Import-Hns {
+    # Compiles the declaration below, once in a session.
+    if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
 }
 
 function Get-HnsDeclaration {

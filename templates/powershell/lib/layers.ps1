@@ -31,9 +31,14 @@ function Restore-Layer {
 function Remove-Layer {
     # Removes one layer; gives its path with the reason if that fails. 0x80070002 and 3: it is gone.
     param([string]$Path)
-    if (-not ('Winboot.Layer' -as [type])) { Add-Type -TypeDefinition (Get-LayerDeclaration) -Language CSharp }
+    Import-Layer
     $result = '{0:x8}' -f [Winboot.Layer]::Destroy($Path)
     if (@('00000000', '80070002', '80070003') -notcontains $result) { "$Path (0x$result)" }
+}
+
+function Import-Layer {
+    # Compiles the declaration below, once in a session.
+    if (-not ('Winboot.Layer' -as [type])) { Add-Type -TypeDefinition (Get-LayerDeclaration) -Language CSharp }
 }
 
 function Get-LayerDeclaration {

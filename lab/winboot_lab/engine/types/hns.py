@@ -11,7 +11,7 @@ from typing import Final
 from winboot_lab.engine.door import ask_one
 from winboot_lab.engine.dotnet import OBJECT, DotNetType, Runtime
 
-# Of the C# in templates/powershell/lib/hns.ps1; lab/tests/lab_engine/test_add_type.py holds the two together.
+# Of the C# in templates/powershell/lib/hns.ps1; tests/steps/test_hns.py holds the two together.
 DECLARATION: Final = "1c19ea85f7f015f8f532fc95eedb47c0efcf333849f0283f018289748581ead0"
 
 # Not registered with the other types: it exists only in a session that has compiled it.
