@@ -45,26 +45,27 @@ class HookPod:
     self_registering: bool = False
     join_timeout: int = 2400
 
-    @property
-    def provider(self) -> ProviderName:
-        """Which cloud; UsageError for a static inventory, or without a queue where there must be one."""
-        found = provider_of(self.inventory)
-        if found is None:
-            raise UsageError(
-                f"{self.inventory}: a static inventory has no groups that start machines",
-                hint="Name a *.aws.yaml or a *.azure.yaml with --inventory.",
-            )
-        if (found == "aws") != bool(self.queue):
-            raise UsageError(
-                "--queue is the SQS queue of AWS's lifecycle hooks: AWS needs it, and Azure has none",
-                hint="Give --queue with a *.aws.yaml, and leave it out with a *.azure.yaml.",
-            )
-        return found
+
+def hooked_cloud(inventory: Path, queue: str) -> ProviderName:
+    """Whose groups a hook works on. UsageError for a static inventory, or where the queue does not fit the cloud."""
+    found = provider_of(inventory)
+    if found is None:
+        raise UsageError(
+            f"{inventory}: a static inventory has no groups that start machines",
+            hint="Name a *.aws.yaml or a *.azure.yaml with --inventory.",
+        )
+    if found == "aws" and not queue:
+        raise UsageError(
+            "--queue is missing", hint="It is the URL of the queue that the lifecycle hooks write to."
+        )
+    if found == "azure" and queue:
+        raise UsageError("--queue is for AWS alone", hint="Azure has scheduled events; leave the option out.")
+    return found
 
 
 def hook_manifest(pod: HookPod) -> str:
     """The YAML text. Raises InvalidInput where the inventory is wrong, UsageError where an option is."""
-    provider, files = pod.provider, _files(pod.inventory)
+    provider, files = hooked_cloud(pod.inventory, pod.queue), _files(pod.inventory)
     objects = [
         _object("v1", "Namespace", pod.namespace, ""),
         _account(pod, provider),

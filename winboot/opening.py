@@ -68,7 +68,7 @@ def _leftovers(steps: Sequence[Step], spec: NodeSpec, *, undo: bool) -> Iterator
     if undo:
         yield "What winboot made is taken away, and what it found is put back as it was noted:"
     else:
-        yield "What stays on this machine afterwards (`winboot remove` puts back what was there before):"
+        yield "What stays on this machine afterwards (what was there before is noted, so that an undo can put it back):"
     yield from _table([*((kind, names) for kind, names in sorted(found.items()) if names), ("state", STATE)])
 
 

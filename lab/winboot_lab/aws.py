@@ -273,25 +273,30 @@ def validation_error(text: str) -> Exception:
 
 
 @contextmanager
-def aws_site(folder: Path) -> Iterator[AwsSite]:
-    """A server on loopback, the environment that points to it, and an empty account; all of it ends with the context."""
+def serving() -> Iterator[str]:
+    """moto's server on loopback; gives its address. It has one account a process, which `aws_site` empties."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
     # A line for each request is no news.
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        with (
-            patch.dict(os.environ, environment(endpoint, folder)),
-            patch.object(amis, "AMIS", list(IMAGES.values())),
-        ):
-            moto_api_backend.reset()
-            site = AwsSite(endpoint, folder, rsa.generate_private_key(65537, 2048))
-            with gaps_closed(site):
-                yield site
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
     finally:
         server.stop()
+
+
+@contextmanager
+def aws_site(folder: Path, endpoint: str) -> Iterator[AwsSite]:
+    """An empty account at a server of this process, and the environment that leads to it; both end with the context."""
+    with (
+        patch.dict(os.environ, environment(endpoint, folder)),
+        patch.object(amis, "AMIS", list(IMAGES.values())),
+    ):
+        moto_api_backend.reset()
+        site = AwsSite(endpoint, folder, rsa.generate_private_key(65537, 2048))
+        with gaps_closed(site):
+            yield site
 
 
 def environment(endpoint: str, folder: Path) -> dict[str, str]:

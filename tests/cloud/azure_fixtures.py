@@ -40,5 +40,5 @@ def an_azure(arm: Arm, certificate: Path, *, secret: str = CLIENT_SECRET) -> Azu
         connection_verify=str(certificate),
     )
     return Azure(
-        SUBSCRIPTION, credential=credential, endpoint=arm.url, poll=0, connection_verify=str(certificate)
+        SUBSCRIPTION, credential=credential, endpoint=arm.url, poll=0.01, connection_verify=str(certificate)
     )

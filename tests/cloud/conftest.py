@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import botocore.session
 import pytest
-from winboot_lab.aws import AwsSite, aws_site
+from botocore.loaders import create_loader
+from winboot_lab.aws import AwsSite, aws_site, serving
 
 from tests.config.scene import an_inventory
 
 
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """One server for all tests of a process: each begins with an empty account, and stopping one takes half a second.
+
+    So do botocore's models: its sessions share one loader here, as the clients of a session do.
+    """
+    with pytest.MonkeyPatch.context() as patched, serving() as endpoint:
+        loader = create_loader()
+        patched.setattr(botocore.session, "create_loader", lambda path: loader)
+        yield endpoint
+
+
 @pytest.fixture
-def aws(tmp_path: Path) -> Iterator[AwsSite]:
+def aws(tmp_path: Path, moto: str) -> Iterator[AwsSite]:
     an_inventory(tmp_path, "{}")
-    with aws_site(tmp_path) as site:
+    with aws_site(tmp_path, moto) as site:
         yield site

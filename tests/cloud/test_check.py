@@ -13,11 +13,11 @@ from tests.cloud.azure_arm import SUBSCRIPTION
 from tests.join.fakes import a_node
 from winboot.cli import run
 from winboot.cloud.azure_policy import ACTIONS, actions
-from winboot.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute
+from winboot.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, Provider
 from winboot.cloud.lookup import machine_of
 from winboot.cloud.metadata import Answer
 from winboot.cloud_check import Sight, findings
-from winboot.errors import UsageError
+from winboot.errors import NoSuchHost, UsageError
 from winboot.networks import choose
 
 AZURE_ID = "azure:///subscriptions/s/resourceGroups/pool/providers/Microsoft.Compute/virtualMachines/win-1"
@@ -115,6 +115,32 @@ def test_the_fix_of_a_source_destination_check_names_the_instance() -> None:
 def test_an_id_of_another_cloud_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         machine_of(text)
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("eu-west-1a", "eu-west-1"),
+        ("us-west-2-lax-1a", "us-west-2"),
+        ("us-gov-east-1b", "us-gov-east-1"),
+        ("eusc-de-east-1a", "eusc-de-east-1"),
+    ],
+)
+def test_a_region_is_found_in_the_zone_of_a_provider_id(zone: str, region: str) -> None:
+    """Availability Zones, a Local Zone, GovCloud and the European Sovereign Cloud (AWS's list of Regions)."""
+    asked: list[dict[str, object]] = []
+
+    class Nothing:
+        def host(self, id: str) -> None:
+            assert id == "i-0abc"
+
+    def connect(name: str, **settings: object) -> Provider:
+        asked.append(settings)
+        return Nothing()  # type: ignore[return-value]
+
+    with pytest.raises(NoSuchHost):
+        machine_of(f"aws:///{zone}/i-0abc", connect)
+    assert asked == [{"regions": (region,)}]
 
 
 def test_the_azure_policy_is_a_role_that_az_reads(capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,7 +173,7 @@ def test_the_demo_names_what_must_be_installed(
 
 @pytest.mark.nightly
 def test_the_demo_shows_a_group_that_scales_out_and_in(capfd: pytest.CaptureFixture[str]) -> None:
-    """Two minutes: three joins in the lab, `winboot hook serve` as a process of its own."""
+    """Half a minute and more: three joins in the lab, `winboot hook serve` as a process of its own."""
     assert run(["cloud", "demo"]) == 0
     told = capfd.readouterr().out
     assert "5 of 5 machines answered with CONTINUE" in told and "# the group is set to 1" in told

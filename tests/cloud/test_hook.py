@@ -195,14 +195,14 @@ def test_a_message_that_comes_late_or_says_nothing_is_deleted(story: Story) -> N
 
     said = story.run(story.worker())
 
-    assert {"no work in a message", "nobody waits for it any more"} <= {line["message"] for line in said}
+    assert {"no work in a message", "nothing waits for it any more"} <= {line["message"] for line in said}
     assert story.aws.completed == [(instance, "CONTINUE")]
     assert story.waiting() == 0
 
 
 @pytest.mark.nightly
 def test_a_worker_killed_before_its_answer_is_followed_by_another(story: Story) -> None:
-    """Its claim stands, its message comes again: the next one waits for the claim to be over, and goes on."""
+    """Its claim stands, its message comes again: the next one waits for the claim to be over, and continues."""
     story.aws.scale("pool", 1)
     first = story.worker("first", visibility=1)
 
@@ -225,12 +225,15 @@ def test_a_worker_killed_before_its_answer_is_followed_by_another(story: Story) 
     assert list(story.nodes().values()) == [True]
 
 
-def test_metrics_and_health_are_served_on_loopback(story: Story) -> None:
+def test_a_started_machine_becomes_a_node_over_winrm_and_the_metrics_say_so(story: Story) -> None:
+    """The one join with a machine of the lab that is in every run."""
     from urllib.request import urlopen
 
-    worker = story.worker()
+    worker = story.worker(idle=0.5)
     story.aws.scale("pool", 1)
     story.run(worker)
+    assert list(story.aws.states("pool").values()) == ["InService"]
+    assert list(story.nodes().values()) == [True]
     with MetricsServer(worker.metrics, lambda: worker.healthy, address="127.0.0.1", port=0) as server:
         text = urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5).read().decode()
         health = urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=5)

@@ -172,14 +172,14 @@ def test_throttling_leaves_the_message_and_the_next_delivery_does_the_work(
 
 
 def test_the_sdk_itself_waits_when_aws_asks_it_to(bench: tuple[AwsSite, Bench]) -> None:
-    """Two answers RequestLimitExceeded of the wire: botocore's adaptive mode asks again, the worker sees nothing."""
+    """RequestLimitExceeded comes over the wire: botocore's adaptive mode asks again, the worker sees nothing."""
     from botocore.awsrequest import AWSResponse
 
     aws, made = bench
     aws.scale("pool", 1)
     work = made.work(Tap())
     provider: Any = work.pool.provider
-    left = [2]
+    left = [1]
 
     class Raw:
         """A body as urllib3 gives it."""

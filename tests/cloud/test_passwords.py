@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from winboot_lab.aws import AwsSite
+from winboot_lab.aws import REGION, AwsSite
 
 from tests.cloud.test_aws_inventory import a_pool
+from winboot.cloud.aws import AwsCloud
+from winboot.cloud.aws_calls import Calls
 from winboot.cloud.passwords import Passwords
 from winboot.cloud.pool import load_pool
 from winboot.errors import CloudError, InvalidInput
@@ -17,12 +21,16 @@ from winboot.inventory import load_inventory
 from winboot.spec import NodeSpec, resolve
 
 
-def a_spec(aws: AwsSite, key: Path | None = None) -> NodeSpec:
+def the_specs(aws: AwsSite, key: Path | None = None) -> list[NodeSpec]:
     path = a_pool(aws)
     text = path.read_text().replace("{env: WINBOOT_PASSWORD}", f"{{ec2_key: {key or aws.key_file}}}")
     path.write_text(text, encoding="utf-8")
-    (machine,) = load_pool(path)
-    return resolve(machine.profile, machine)
+    return [resolve(machine.profile, machine) for machine in load_pool(path)]
+
+
+def a_spec(aws: AwsSite, key: Path | None = None) -> NodeSpec:
+    (spec,) = the_specs(aws, key)
+    return spec
 
 
 def read(spec: NodeSpec, passwords: Passwords) -> str:
@@ -51,14 +59,45 @@ def test_a_machine_that_still_starts_is_waited_for(aws: AwsSite) -> None:
     assert waits == [15, 15, 15]
 
 
-def test_the_wait_is_bounded_and_names_the_machine(aws: AwsSite) -> None:
+def test_the_wait_is_bounded_by_the_clock_and_names_the_machine(aws: AwsSite) -> None:
+    """An AWS that takes half a minute for each answer makes it fewer questions, not a longer wait."""
     made = aws.instance(aws.network(), cluster="owned")["InstanceId"]
     aws.booting.add(made)
+    now, waits = [0.0], []
 
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        now[0] += seconds + 30
+        return False
+
+    cloud = AwsCloud(Calls(), (REGION,), clock=lambda: now[0])
+    host = cloud.host(made)
+    assert host is not None
     with pytest.raises(CloudError) as caught:
-        read(a_spec(aws), Passwords(timeout=40, wait=lambda seconds: False))
+        cloud.password(host, aws.key_file, timeout=50, wait=wait)
 
-    assert f"{made} has no password after 40 s" in caught.value.problem
+    assert f"{made} has no password after 50 s" in caught.value.problem
+    assert waits == [15, 5]
+
+
+def test_machines_of_a_region_share_one_session_of_the_sdk(
+    aws: AwsSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session asks for credentials: hundreds at once are throttled by a machine's metadata service."""
+    subnet, passwords, opened = aws.network(), Passwords(), []
+    plain = boto3.session.Session
+
+    def session(**settings: Any) -> Any:
+        opened.append(settings)
+        return plain(**settings)
+
+    for _ in range(3):
+        aws.instance(subnet, cluster="owned")
+    specs = the_specs(aws)
+    monkeypatch.setattr(boto3.session, "Session", session)
+
+    assert [read(spec, passwords) for spec in (*specs, *specs)] == [aws.password] * 6
+    assert len(opened) == 1
 
 
 def test_another_key_is_named(aws: AwsSite, tmp_path: Path) -> None:

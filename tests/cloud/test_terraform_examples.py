@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -216,6 +218,19 @@ def test_the_providers_version_is_one_that_has_the_arguments() -> None:
     (terraform,) = parsed("azure")["terraform"]
     (providers,) = terraform["required_providers"]
     assert providers["azurerm"]["version"].startswith(">= 4.65,")
+
+
+@pytest.mark.skipif(shutil.which("terraform") is None, reason="no terraform: see docs/contributing.md")
+@pytest.mark.parametrize("cloud", CLOUDS)
+@pytest.mark.parametrize("words", [("fmt", "-check", "-diff"), ("providers",)], ids=lambda words: words[0])
+def test_terraform_itself_reads_the_example_and_would_format_it_so(
+    cloud: str, words: tuple[str, ...]
+) -> None:
+    """What the hosted workflow does first, and what of it needs no provider."""
+    done = subprocess.run(
+        ["terraform", *words], cwd=FOLDER / cloud, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_terraform_validate_runs_for_each_example_in_a_hosted_workflow() -> None:

@@ -134,22 +134,11 @@ def _finishing(context: RunContext) -> RunContext:
 
 def _cloud_file(inventory: Path, queue: str) -> Path:
     """The inventory, where it and the queue fit each other."""
-    from winboot.cloud.settings import provider_of
+    from winboot.hook_manifest import hooked_cloud
 
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
-    cloud = provider_of(inventory)
-    if cloud is None:
-        raise UsageError(
-            f"{inventory}: a static inventory has no groups that start machines",
-            hint="Name a *.aws.yaml or a *.azure.yaml with --inventory.",
-        )
-    if cloud == "aws" and not queue:
-        raise UsageError(
-            "--queue is missing", hint="It is the URL of the queue that the lifecycle hooks write to."
-        )
-    if cloud == "azure" and queue:
-        raise UsageError("--queue is for AWS alone", hint="Azure has scheduled events; leave the option out.")
+    hooked_cloud(inventory, queue)
     return inventory
 
 

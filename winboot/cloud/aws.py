@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -58,7 +59,15 @@ def connect(*, regions: tuple[str, ...] = (), profile: str | None = None, cluste
 class AwsCloud:
     """One account in some regions; see `winboot.cloud.base.Provider`."""
 
-    def __init__(self, calls: Calls, regions: tuple[str, ...], cluster: str = "") -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        regions: tuple[str, ...],
+        cluster: str = "",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self.calls: Final = calls
         self.regions: Final = regions
         self._network: Final = AwsNetwork(calls, cluster)
@@ -108,7 +117,7 @@ class AwsCloud:
 
         It is empty while Windows starts, for up to 15 minutes (EC2 API, GetPasswordData).
         """
-        private, left = private_key(key), timeout
+        private, deadline = private_key(key), self._clock() + timeout
         while True:
             with translated(f"reading the password of {host.id}"):
                 data = self.calls.client("ec2", host.region).get_password_data(InstanceId=host.id)[
@@ -116,12 +125,12 @@ class AwsCloud:
                 ]
             if data.strip():
                 return Secret(_decrypted(private, data, key, host))
+            left = deadline - self._clock()
             if left <= 0 or wait(min(_PASSWORD_POLL_S, left)):
                 raise CloudError(
                     f"{host.id} has no password after {timeout:.0f} s",
                     hint="Its image must let EC2Launch set one at each launch, and the instance needs a key pair.",
                 )
-            left -= _PASSWORD_POLL_S
 
     def forwarding(self, host: CloudHost, pod_cidrs: tuple[str, ...]) -> Forwarding:
         """Source/destination check, and the routes to its pods."""

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from winboot import cloud
 from winboot.cloud.azure_names import PREFIX, ResourceId
-from winboot.cloud.base import CloudHost, Provider
+from winboot.cloud.base import CloudHost, Provider, ProviderName
 from winboot.errors import NoSuchHost, UsageError
 
 # aws:///eu-west-1a/i-0abc; a local zone is us-west-2-lax-1a, and its region the first part up to a number
 # (kubernetes/cloud-provider-aws pkg/providers/v1/instances.go, KubernetesInstanceID).
-_AWS: Final = re.compile(r"aws:///(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)[^/]*/(?P<id>i-[0-9a-f]+)")
+_AWS: Final = re.compile(r"aws:///(?P<region>[a-z]+(?:-[a-z]+)+-\d+)[^/]*/(?P<id>i-[0-9a-f]+)")
 
 
-def machine_of(provider_id: str) -> tuple[Provider, CloudHost]:
-    """The cloud, and the machine there. UsageError for an id of no cloud winboot knows, NoSuchHost for one that is gone."""
-    provider, identifier = _provider_of(provider_id)
+Connect = Callable[..., Provider]
+
+
+def machine_of(provider_id: str, connect: Connect | None = None) -> tuple[Provider, CloudHost]:
+    """The cloud, and the machine there. UsageError for an id of no cloud winboot knows, NoSuchHost for one that is gone.
+
+    `connect` is `winboot.cloud.connect`, or one that keeps what it has opened.
+    """
+    name, settings, identifier = _place(provider_id)
+    provider = (connect or cloud.connect)(name, **settings)
     host = provider.host(identifier)
     if host is None:
         raise NoSuchHost(
@@ -26,13 +34,14 @@ def machine_of(provider_id: str) -> tuple[Provider, CloudHost]:
     return provider, host
 
 
-def _provider_of(provider_id: str) -> tuple[Provider, str]:
+def _place(provider_id: str) -> tuple[ProviderName, dict[str, Any], str]:
+    """The cloud's name, the settings of `connect`, and the machine's id there."""
     if provider_id.startswith(PREFIX):
         resource = ResourceId.parse(provider_id)
-        return cloud.connect("azure", subscription=resource.subscription), resource.path
+        return "azure", {"subscription": resource.subscription}, resource.path
     match = _AWS.fullmatch(provider_id)
     if match is not None:
-        return cloud.connect("aws", regions=(match["region"],)), match["id"]
+        return "aws", {"regions": (match["region"],)}, match["id"]
     raise UsageError(
         f"{provider_id!r} is not a provider id of AWS or Azure",
         hint="The inventory's `provider_id` is aws:///ZONE/INSTANCE or azure:///subscriptions/….",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from winboot.cloud import connect
-from winboot.cloud.base import Provider, Query
-from winboot.errors import NoSuchHost
+from winboot.cloud.base import Provider, ProviderName
+from winboot.cloud.lookup import machine_of
 from winboot.inventory import Connection
 from winboot.profile.reference import Held
 from winboot.secret import Secret
@@ -19,23 +18,16 @@ from winboot.spec import NodeSpec
 
 # EC2 API, GetPasswordData: "wait up to 15 minutes after you launch an instance".
 LONGEST_S: Final = 15 * 60.0
-Open = Callable[[str], Provider]
 
 
 class Passwords:
     """What was fetched already. `timeout` bounds the wait for a machine that still starts."""
 
-    def __init__(
-        self,
-        *,
-        timeout: float = LONGEST_S,
-        wait: Callable[[float], bool] | None = None,
-        opened: Open | None = None,
-    ) -> None:
+    def __init__(self, *, timeout: float = LONGEST_S, wait: Callable[[float], bool] | None = None) -> None:
         self._timeout = timeout
         self._wait = wait if wait is not None else _sleep
-        self._open: Open = opened if opened is not None else lambda region: connect("aws", regions=(region,))
         self._known: dict[tuple[str, Path], Secret] = {}
+        self._opened: dict[tuple[Any, ...], Provider] = {}
         self._lock = threading.Lock()
 
     def connection(self, spec: NodeSpec) -> Connection:
@@ -44,27 +36,27 @@ class Passwords:
         key = connection.password.instance_key if connection.password is not None else None
         if key is None or provider_id is None or not provider_id.startswith("aws:///"):
             return connection
-        zone, _, instance = provider_id.removeprefix("aws:///").partition("/")
         with self._lock:
-            known = self._known.get((instance, key))
+            known = self._known.get((provider_id, key))
         if known is None:
-            known = self._fetched(zone, instance, key)
+            known = self._fetched(provider_id, key)
             with self._lock:
-                self._known[instance, key] = known
+                self._known[provider_id, key] = known
         return connection.model_copy(update={"password": Held.of(known)})
 
-    def _fetched(self, zone: str, instance: str, key: Path) -> Secret:
-        # eu-west-1a is in eu-west-1, us-west-2-lax-1a in us-west-2: a region ends with its number.
-        found = re.match(r"[a-z]+(-[a-z]+)+-\d+", zone)
-        region = found.group(0) if found is not None else zone
-        provider = self._open(region)
-        host = next(provider.hosts(Query(ids=(instance,))), None)
-        secret = (
-            provider.password(host, key, timeout=self._timeout, wait=self._wait) if host is not None else None
-        )
-        if secret is None:
-            raise NoSuchHost(f"there is no instance {instance} in {region}", hint="It was terminated.")
+    def _fetched(self, provider_id: str, key: Path) -> Secret:
+        provider, host = machine_of(provider_id, self._connected)
+        secret = provider.password(host, key, timeout=self._timeout, wait=self._wait)
+        assert secret is not None  # EC2 has one, or CloudError says that it has none
         return secret
+
+    def _connected(self, name: ProviderName, **settings: Any) -> Provider:
+        """One session of the SDK for each region: each asks for credentials, and reads the services' models."""
+        where = (name, *sorted(settings.items()))
+        with self._lock:
+            if where not in self._opened:
+                self._opened[where] = connect(name, **settings)
+            return self._opened[where]
 
 
 def _sleep(seconds: float) -> bool:

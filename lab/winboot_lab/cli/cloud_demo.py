@@ -22,7 +22,7 @@ from typing import Any, Final
 import typer
 import yaml
 
-from winboot_lab.aws import REGION, AwsSite, aws_site
+from winboot_lab.aws import REGION, AwsSite, aws_site, serving
 from winboot_lab.cli.staging import POLL_S, stage
 from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.up import Lab, NodePlan
@@ -35,7 +35,8 @@ def play() -> int:
     """Play the story; 0 when it ended as it should."""
     with (
         tempfile.TemporaryDirectory(prefix="winboot-cloud-demo-") as folder,
-        aws_site(Path(folder)) as aws,
+        serving() as endpoint,
+        aws_site(Path(folder), endpoint) as aws,
         Lab(nodes=[NodePlan("template", "2022", "10.0.250.10")]) as lab,
     ):
         pool = _stage(lab, aws, Path(folder))

@@ -7,7 +7,7 @@ terraform {
   required_version = ">= 1.5"
   required_providers {
     azurerm = {
-      source  = "hashicorp/azurerm"
+      source = "hashicorp/azurerm"
       # 4.65 has renamed azurerm_federated_identity_credential's parent_id to user_assigned_identity_id.
       version = ">= 4.65, < 6.0"
     }
