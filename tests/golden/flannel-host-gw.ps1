@@ -44,7 +44,7 @@
 #   kube-proxy           services have no address on this node without it; it starts after the HNS network that it
 #                        programs
 #
-# What stays on this machine afterwards (`winboot remove` puts back what was there before):
+# What stays on this machine afterwards (what was there before is noted, so that an undo can put it back):
 #   HNS networks        cbr0, External
 #   Windows features    Containers
 #   computer name       WIN-A1 (unless the machine is in a domain)
