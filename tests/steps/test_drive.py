@@ -266,6 +266,14 @@ def test_blocks_see_the_values_of_their_own_step_only(session):
     assert [one(events, name)["differences"][0]["what"] for name in "ab"] == ["a", "b"]
 
 
+def test_a_value_may_have_any_name(session):
+    """Those of the driver's own parameters, too, which are typed."""
+    values = "$Step = 1; $Block = 'x'; $Name = 'y'; $who = 'a'"
+    a = step("a", "New-Difference -What $who -Is $null -Want 'x'").replace("$who = 'a'", values)
+
+    assert one(drive(session, LOOK, a, thing("b")), "a")["differences"][0]["what"] == "a"
+
+
 def test_facts_read_once_are_read_again_after_a_change(session):
     """A change makes them untrue."""
     look = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.steps.bench import Bench
 from tests.steps.library import call
+from winboot.script import library_files
 
 FILE = r"C:\etc\large.bin"
 LARGE = b"before winboot " * 8000
@@ -50,6 +53,31 @@ def test_a_cut_between_copy_and_note_loses_nothing(bench: Bench):
 
         assert call(bench, RESTORE).message == ""
         assert bench.file(FILE) == LARGE
+
+
+# What may write without Write-FileByte: the journal, which nothing is put back from; downloads, whose hash is checked once
+# they are complete; and copies of logs.
+UNFLUSHED = {
+    "Save-Journal": ["[IO.File]::AppendAllText("],
+    "Receive-Rest": ["[IO.File]::Open($Path, $mode, 'Write')"],
+    "Invoke-LogRotation": ["[IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')", "[IO.File]::Create("],
+}
+WRITING = re.compile(
+    r"\[IO\.File\]::(?:(?:WriteAll|AppendAll)\w+|Create\w*|OpenWrite|AppendText)\(|\[IO\.File\]::Open\([^)]*Write'\)"
+)
+
+
+def test_what_is_written_is_on_the_disk_before_anything_is_changed():
+    """A power cut may keep a registry write and lose a note of a second before. The lab writes in order and cannot show it."""
+    found = {}
+    for text in library_files().values():
+        for name, body in re.findall(r"^function (\S+) {\n(.*?)^}", text, re.MULTILINE | re.DOTALL):
+            if there := WRITING.findall(body):
+                found[name] = there
+            if "Open-FlushedFile" in body:
+                assert body.count("Open-FlushedFile") == body.count(".Flush($true)"), name
+
+    assert found == UNFLUSHED
 
 
 KEY = r"SYSTEM\CurrentControlSet\Services\W32Time"

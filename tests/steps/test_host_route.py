@@ -60,6 +60,17 @@ def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Call
     assert pod(node.site, "after") == "True"
 
 
+@pytest.mark.parametrize("call", ["QUERY", "MODIFY"])
+def test_a_call_that_hangs_has_an_end(call: str, joined: Callable[[str], Node]):
+    """Also in the startup task, whose other work waits for it."""
+    node = joined(SCENE)
+    node.after(without)
+    node.machine.hns.hang(call, "/networks/")
+
+    assert node.change(STEP).problem(STEP).id == "HnsHangs"
+    assert node.change(STEP).states == {STEP: "changed"}
+
+
 def test_a_look_that_finds_it_compiles_nothing(
     joined: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch
 ):

@@ -201,10 +201,10 @@ host networking:
   hns.call  method, path, request, seconds=inf
       -> str JSON answer, as vmcompute.dll's HNSCall gives ({"Success": ..., "Output"|"Error": ...});
          TimeoutException when HNS takes longer than `seconds`
-  hcn.query  id, query
-      -> str JSON properties of a network, as computenetwork.dll's HcnQueryNetworkProperties gives
-  hcn.modify  id, settings
-      -> nothing; HcnModifyNetwork
+  hcn.query  id, query, seconds=inf
+      -> str JSON properties of a network, as computenetwork.dll's HcnQueryNetworkProperties gives; TimeoutException as above
+  hcn.modify  id, settings, seconds=inf
+      -> nothing; HcnModifyNetwork; TimeoutException as above
 objects:
   object.call  object, member, arguments=[]  what the method returns; `refreshed` holds the properties the
       object has afterwards

@@ -143,7 +143,7 @@ class Hns:
         self._next_error = HnsError(code, message)
 
     def hang(self, method: str, path: str, *, seconds: float = 86400.0, times: int = 1) -> None:
-        """A fault: the next `times` calls of a method below a path take so long.
+        """A fault: the next `times` calls of a method below a path take so long. The second version's are QUERY and MODIFY.
 
         HNS does so in the field: azure-container-networking wraps each call in a limit (hnswrapper,
         hnsTimeoutDurationInSeconds), and AgentBaker's cleanupnetwork.ps1 tells of deletions that never end.

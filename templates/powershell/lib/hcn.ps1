@@ -44,17 +44,19 @@ function Read-HcnNetwork {
     param([string]$Id)
     Import-Hcn
     $query = '{"SchemaVersion":{"Major":2,"Minor":0}}'
-    try { $text = [Winboot.Hcn]::Query($Id, $query) }
+    try { $text = [Winboot.Hcn]::Query($Id, $query, 60) }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not shown the network $Id within 60 seconds" }
     catch [InvalidOperationException] { Stop-Step -Id 'HnsRefused' -Message "HNS does not show the network ${Id}: $($_.Exception.Message)" }
     ConvertFrom-Json -InputObject $text
 }
 
 function Edit-HcnNetwork {
-    # Changes a network as the request says.
+    # Changes a network as the request says. Returns nothing.
     param([string]$Id, [hashtable]$Request)
     Import-Hcn
     $text = ConvertTo-Json -InputObject $Request -Depth 10 -Compress
-    try { [Winboot.Hcn]::Modify($Id, $text) }
+    try { [Winboot.Hcn]::Modify($Id, $text, 60) }
+    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not changed the network $Id within 60 seconds" }
     catch [InvalidOperationException] {
         Stop-Step -Id 'HnsRefused' -Message "HNS refused to change the network ${Id}: $($_.Exception.Message)"
     }
@@ -66,10 +68,12 @@ function Import-Hcn {
 }
 
 function Get-HcnDeclaration {
-    # The C# that calls computenetwork.dll. Texts that it gives back are freed by the runtime (CoTaskMemFree).
+    # The C# that calls computenetwork.dll. Texts that it gives back are freed by the runtime (CoTaskMemFree). A call that
+    # hangs is left behind with its thread, as those of the first version are.
     @'
     using System;
     using System.Runtime.InteropServices;
+    using System.Threading;
 
     namespace Winboot
     {
@@ -87,36 +91,48 @@ function Get-HcnDeclaration {
             [DllImport("computenetwork.dll", ExactSpelling = true, CharSet = CharSet.Unicode)]
             private static extern int HcnCloseNetwork(IntPtr network);
 
-            public static string Query(string id, string query)
+            public static string Query(string id, string query, int seconds)
             {
-                IntPtr network = Open(id);
-                try
+                string properties = null;
+                Run(id, seconds, delegate(IntPtr network)
                 {
-                    string properties, error;
+                    string error;
                     Check(HcnQueryNetworkProperties(network, query, out properties, out error), error);
-                    return properties;
-                }
-                finally { HcnCloseNetwork(network); }
+                });
+                return properties;
             }
 
-            public static void Modify(string id, string settings)
+            public static void Modify(string id, string settings, int seconds)
             {
-                IntPtr network = Open(id);
-                try
+                Run(id, seconds, delegate(IntPtr network)
                 {
                     string error;
                     Check(HcnModifyNetwork(network, settings, out error), error);
-                }
-                finally { HcnCloseNetwork(network); }
+                });
             }
 
-            private static IntPtr Open(string id)
+            private static void Run(string id, int seconds, Action<IntPtr> work)
             {
-                Guid guid = new Guid(id);
+                Exception failure = null;
+                Thread call = new Thread(delegate()
+                {
+                    // What leaves a thread uncaught would end the process.
+                    try { WithNetwork(new Guid(id), work); }
+                    catch (Exception caught) { failure = caught; }
+                });
+                call.IsBackground = true;
+                call.Start();
+                if (!call.Join(seconds * 1000)) { throw new TimeoutException(); }
+                if (failure != null) { throw failure; }
+            }
+
+            private static void WithNetwork(Guid id, Action<IntPtr> work)
+            {
                 IntPtr network;
                 string error;
-                Check(HcnOpenNetwork(ref guid, out network, out error), error);
-                return network;
+                Check(HcnOpenNetwork(ref id, out network, out error), error);
+                try { work(network); }
+                finally { HcnCloseNetwork(network); }
             }
 
             private static void Check(int result, string error)

@@ -8,7 +8,8 @@ function Invoke-LogRotation {
         $stem = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
             try {
-                # The writer keeps the file open: its text is copied and cut off.
+                # The writer keeps the file open: its text is copied and cut off. What it writes in between is lost, as with
+                # copytruncate of logrotate ("some logging data might be lost", logrotate(8)).
                 $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
                 try {
                     # A zero byte: cut off before, and its writer does not append.

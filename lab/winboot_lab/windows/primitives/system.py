@@ -351,12 +351,16 @@ def hns_call(
     """vmcompute.dll's HNSCall, by a caller who waits so long for it."""
     if session.machine.services.find("hns") is None:
         raise failure("System.DllNotFoundException", "Unable to load DLL 'vmcompute.dll'", hresult=0x80131524)
-    hanging = session.machine.hns.hanging(method, path)
+    _hang(session, session.machine.hns.hanging(method, path), seconds)
+    return (session.machine.hns.call(method, path, request),)
+
+
+def _hang(session: Session, hanging: float, seconds: float) -> None:
+    """What a call costs that hangs so long, to a caller who waits so long for it."""
     if hanging:
         session.wait(min(hanging, seconds))
         if hanging > seconds:
             raise failure("System.TimeoutException", "The operation has timed out.", hresult=0x80131505)
-    return (session.machine.hns.call(method, path, request),)
 
 
 @primitive("hcs.destroy-layer")
@@ -372,14 +376,16 @@ def hcs_destroy_layer(session: Session, path: str) -> Objects:
 
 
 @primitive("hcn.query")
-def hcn_query(session: Session, id: str, query: str) -> Objects:
-    """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties."""
+def hcn_query(session: Session, id: str, query: str, seconds: float = float("inf")) -> Objects:
+    """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties, by a caller who waits so long for it."""
+    _hang(session, session.machine.hns.hanging("QUERY", f"/networks/{id}"), seconds)
     return (_hcn(session, lambda: session.machine.hns.properties(id, query)),)
 
 
 @primitive("hcn.modify")
-def hcn_modify(session: Session, id: str, settings: str) -> Objects:
-    """computenetwork.dll: HcnOpenNetwork and HcnModifyNetwork."""
+def hcn_modify(session: Session, id: str, settings: str, seconds: float = float("inf")) -> Objects:
+    """computenetwork.dll: HcnOpenNetwork and HcnModifyNetwork, by a caller who waits so long for it."""
+    _hang(session, session.machine.hns.hanging("MODIFY", f"/networks/{id}"), seconds)
     _hcn(session, lambda: session.machine.hns.modify(id, settings))
     return ()
 
