@@ -441,10 +441,14 @@ function Invoke-Block {
     param([hashtable]$Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
-    # Values sets variables here, whatever their names: what runs after it is kept where they cannot reach.
+    # Values sets variables, whatever their names: in a scope without the typed ones of this function, and what runs after it
+    # is kept where they cannot reach.
+    $script:Run.Prepare = $Step.Values
     $script:Run.Action = $Step[$Block]
-    . $Step.Values
-    & $script:Run.Action
+    & {
+        . $script:Run.Prepare
+        & $script:Run.Action
+    }
 }
 
 function New-Result {

@@ -515,10 +515,14 @@ function Invoke-Block {
     param([hashtable]$Step, [string]$Block)
     $script:Run.Step = $Step.Name
     if (-not $Step.ContainsKey($Block)) { return }
-    # Values sets variables here, whatever their names: what runs after it is kept where they cannot reach.
+    # Values sets variables, whatever their names: in a scope without the typed ones of this function, and what runs after it
+    # is kept where they cannot reach.
+    $script:Run.Prepare = $Step.Values
     $script:Run.Action = $Step[$Block]
-    . $Step.Values
-    & $script:Run.Action
+    & {
+        . $script:Run.Prepare
+        & $script:Run.Action
+    }
 }
 
 function New-Result {
@@ -2451,7 +2455,8 @@ function Invoke-LogRotation {
         $stem = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
             try {
-                # The writer keeps the file open: its text is copied and cut off.
+                # The writer keeps the file open: its text is copied and cut off. What it writes in between is lost, as with
+                # copytruncate of logrotate ("some logging data might be lost", logrotate(8)).
                 $file = [IO.File]::Open($path, 'Open', 'ReadWrite', 'ReadWrite')
                 try {
                     # A zero byte: cut off before, and its writer does not append.
