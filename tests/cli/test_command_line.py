@@ -12,10 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.config.scene import a_spec
 from winboot.cli import run
 from winboot.cli.commands import COMMANDS
 from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
-from winboot.cli.ping import judge
+from winboot.cli.ping import OUR_CLOCK, _ping, judge
 from winboot.errors import InvalidInput, UsageError
 from winboot.profile.sections import Windows
 from winboot.transport.base import Certificate, Probe
@@ -160,6 +161,36 @@ def test_the_remedy_for_a_clock_names_a_key_that_a_profile_has() -> None:
 
     (key,) = re.findall(r"windows\.(\w+)", wrong.fix)
     assert key in Windows.model_fields
+
+
+class Broken:
+    """A session in which winboot itself does something wrong."""
+
+    def __enter__(self) -> Broken:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def probe(self) -> Probe:
+        raise KeyError("a bug\x1b[2J")
+
+
+def test_a_bug_at_one_machine_is_a_finding_of_that_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the command once, and the other machines had no answer."""
+    monkeypatch.setenv("WINBOOT_PASSWORD", "x")
+    logins = SimpleNamespace(guarded=lambda connection, transport, *, name: Broken())
+
+    pinged = _ping(
+        a_spec(tmp_path, host="{connection: {user: a, password: {env: WINBOOT_PASSWORD}}}"), OUR_CLOCK, logins
+    )  # type: ignore[arg-type]
+
+    (finding,) = pinged.findings
+    assert (finding.level, finding.subject, pinged.exit_code) == ("error", "InternalError", 1)
+    assert "KeyError" in finding.text
+    assert "\x1b" not in finding.text
 
 
 class Terminal(io.StringIO):

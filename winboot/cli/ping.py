@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from winboot.clean import clean
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
-from winboot.errors import Interrupted
+from winboot.errors import InternalError, Interrupted
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
@@ -134,6 +135,10 @@ def _ping(spec: NodeSpec, clock: Clock, logins: Logins) -> Pinged:
     except WinbootError as error:
         finding = Finding("error", type(error).__name__, error.problem, error.hint)
         return Pinged(spec.node.name, machine.address, (finding, *_outside(spec)), error.exit_code)
+    except Exception as error:  # noqa: BLE001 - a bug at one machine must not cost the others their answers
+        text = clean(f"a bug in winboot itself: {type(error).__name__}: {error}")
+        finding = Finding("error", InternalError.__name__, text, "Report it, with what this command printed.")
+        return Pinged(spec.node.name, machine.address, (finding,), InternalError.exit_code)
     return Pinged(spec.node.name, machine.address, tuple(found), int(any(f.level == "error" for f in found)))
 
 
