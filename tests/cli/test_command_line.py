@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.config.scene import a_spec
+from tests.cli.test_check import KUBECONFIG
+from tests.config.scene import GOOD, a_spec
 from winboot.cli import run
 from winboot.cli.commands import COMMANDS
 from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
@@ -161,6 +163,24 @@ def test_the_remedy_for_a_clock_names_a_key_that_a_profile_has() -> None:
 
     (key,) = re.findall(r"windows\.(\w+)", wrong.fix)
     assert key in Windows.model_fields
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+def test_a_character_that_standard_output_lacks_ends_nothing(encoding: str, tmp_path: Path) -> None:
+    """Windows tells of its errors in its own language; a report of all nodes ended as a bug in winboot."""
+    path = tmp_path / "漢字.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "winboot", "check", str(path)],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, b"bug in winboot" in done.stderr) == (0, False), done.stderr
+    assert "漢字".encode(encoding, "backslashreplace") in done.stdout
 
 
 class Broken:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from winboot.errors import Interrupted, LoginRefused, Unreachable
+from winboot.errors import Interrupted, LoginRefused, ScriptFailed, Unreachable
 from winboot.events import Difference, Problem, StepDone, StepState
 from winboot.report import Failure, NodeReport, Report, StepReport, collect
 from winboot.report.data import json_lines, junit
@@ -118,6 +118,18 @@ def test_junit_tells_failures_with_their_hints() -> None:
     assert failure is not None
     assert (failure.get("type"), failure.text) == ("NotReady", "look & see")
     assert root.find("./testsuite[@name='win-2']/testcase/error") is not None
+
+
+def test_junit_means_the_same_in_any_encoding() -> None:
+    """Its declaration says UTF-8; standard output may be of another one."""
+    node = NodeReport("n1", "10.0.0.1", "2022", (), Failure.of(ScriptFailed("漢字 ü")))
+
+    text = junit(Report("join", "r1", "now", (node,)))
+
+    assert text.isascii()
+    error = ET.fromstring(text).find("./testsuite/testcase/error")
+    assert error is not None
+    assert error.get("message") == "漢字 ü"
 
 
 def test_the_page_escapes_what_machines_say_and_fetches_nothing() -> None:

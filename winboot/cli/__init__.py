@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import NoReturn
@@ -11,6 +12,10 @@ from winboot import __version__
 
 def main() -> NoReturn:
     """Run the command line and exit: the codes are those of docs/exit-codes.md, wrong use is 64."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Machines speak any language, and a locale or a pipe on Windows may not: what it lacks is escaped, as Python does
+        # on standard error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -109,7 +109,10 @@ def run_line(report: Report) -> str:
 
 
 def junit(report: Report) -> str:
-    """A test suite a node, a test case a step; a failed or blocked step is a failure with its hint."""
+    """A test suite a node, a test case a step; a failed or blocked step is a failure with its hint.
+
+    ASCII, with references for other characters: it means the same in whichever encoding it is written.
+    """
     root = ET.Element("testsuites", name=f"winboot {report.command}")
     if report.preflight:
         suite = ET.SubElement(root, "testsuite", name="preflight", tests=str(len(report.preflight)))
@@ -133,4 +136,5 @@ def junit(report: Report) -> str:
             error = ET.SubElement(case, "error", message=node.failure.message, type=node.failure.name)
             error.text = node.failure.hint
     ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    text = ET.tostring(root, encoding="unicode", xml_declaration=True)
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"
