@@ -240,3 +240,14 @@ def test_a_started_machine_becomes_a_node_over_winrm_and_the_metrics_say_so(stor
 
     assert 'winboot_hook_messages_total{kind="launch",outcome="continue"} 1.0' in text
     assert health.status == 200
+
+
+class Broken(io.StringIO):
+    """The pipe to a log that has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_log_that_nobody_takes_ends_no_work() -> None:
+    Log(Broken())("joined", node="n1")

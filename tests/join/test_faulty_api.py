@@ -62,10 +62,8 @@ class FaultyTransport(LabTransport):
 
 def _words(request: httpx2.Request) -> str:
     """Without what chance has chosen: a token's name."""
-    path = request.url.path
-    for prefix in ("/bootstrap-token-",):
-        path = path.partition(prefix)[0] + prefix if prefix in path else path
-    return f"{request.method} {path}"
+    before, token, _ = request.url.path.partition("/bootstrap-token-")
+    return f"{request.method} {before}{token}"
 
 
 class Kubelet:

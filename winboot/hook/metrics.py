@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -103,8 +104,8 @@ class Log:
         self._lock = threading.Lock()
 
     def __call__(self, message: str, **about: Any) -> None:
-        """Write one line."""
+        """Write one line; one that nobody takes (journald restarts) ends no work."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"time": now, "message": message, **about}, default=str)
-        with self._lock:
+        with self._lock, suppress(OSError):
             print(line, file=self._stream, flush=True)

@@ -232,6 +232,7 @@ class _Whole(BaseAdapter):
 
     def __init__(self, inner: BaseAdapter, name: str, seconds: float) -> None:
         super().__init__()
+        assert isinstance(inner, HTTPAdapter)
         self._inner = inner
         self._name = name
         self._seconds = seconds
@@ -294,6 +295,11 @@ class _Whole(BaseAdapter):
         )
 
     def close(self) -> None:
+        # urllib3 closes connections when the garbage collector comes by; what a login has left in frames and errors keeps
+        # it away, and the machine its connection.
+        pools = self._inner.poolmanager.pools
+        for key in pools.keys():  # noqa: SIM118 - its iterator refuses
+            pools[key].close()
         self._inner.close()
 
 
