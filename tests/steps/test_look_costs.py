@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,6 +51,10 @@ def test_a_look_of_a_healthy_node_is_cheap(node: Node, monkeypatch: pytest.Monke
     assert not [command for command, _ in asked if command.endswith("-WindowsOptionalFeature")]
     assert not programs_read(asked)
     assert len(started) <= 2, started
+    # Each of these is a round trip, or a question to WMI.
+    count = Counter(command for command, _ in asked)
+    assert count["socket.connect"] <= 1
+    assert count["Get-NetIPAddress"] + count["Get-NetAdapter"] <= 20, count
     assert not changes(before, state(node.site))
     assert not node.machine.files.exists(r"C:\Users\Administrator\.kube")
 
