@@ -2175,8 +2175,8 @@ function Receive-Artifact {
 
 # ---- network.ps1
 
-function Get-AddressTowardsServer {
-    # The local address from which this machine reaches the API server, as text; nothing where it does not. By TCP,
+function Connect-Server {
+    # The local address of a connection to the API server, as text; nothing where there is none within 5 seconds. By TCP,
     # because clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
@@ -2188,9 +2188,16 @@ function Get-AddressTowardsServer {
     finally { $client.Close() }
 }
 
-function Get-NodeAddress {
-    # The node's address with its interface, as a table; nothing where the machine has none. It is the one given, else
-    # the one that reaches the API server, else the one on the default route.
+function Get-AddressTowardsServer {
+    # The local address from which this machine reaches the API server, as text; nothing where it does not. A look asks
+    # once: it changes nothing, and a server that is away costs seconds each time.
+    if ($script:Run.Mode -ne 'Look') { return (Connect-Server) }
+    Get-Cached -Name 'TowardsServer' -Read { Connect-Server }
+}
+
+function Find-NodeAddress {
+    # That address, as it is now: the one given, else the one that reaches the API server, else the one on the default
+    # route. Nothing where the machine has none.
     $ip = $script:Node.node_ip
     if (-not $ip) { $ip = Get-AddressTowardsServer }
     if (-not $ip) {
@@ -2206,6 +2213,12 @@ function Get-NodeAddress {
             index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
         }
     }
+}
+
+function Get-NodeAddress {
+    # The node's address with its interface, as a table; nothing where the machine has none. A look asks once.
+    if ($script:Run.Mode -ne 'Look') { return (Find-NodeAddress) }
+    Get-Cached -Name 'Address' -Read { Find-NodeAddress }
 }
 
 function Invoke-Restore {
