@@ -16,8 +16,8 @@ from winboot.script import library_files
 
 PATH = r"C:\Windows\System32\w32tm.exe"
 WAITS = re.compile(r"\.(?:Wait|WaitForExit|WaitOne|Join)\(([^()]*)\)")
-# In the declaration of HNSCall: a request of the network is not left half done; its thread has 60 seconds.
-UNCUT = {("hns.ps1", "seconds * 1000")}
+# In the declarations for both versions of HNS: a request of the network is not left half done; its thread has 60 seconds.
+UNCUT = {("hns.ps1", "seconds * 1000"), ("hcn.ps1", "seconds * 1000")}
 
 
 @dataclass
