@@ -347,6 +347,9 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
         "rbac",
         "What kube-proxy and the agents of networks may read and write with the certificate of their node.",
         _rbac,
+        # https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+        "system:nodes are the kubelets of all nodes, Linux nodes too. Where a rule lets them write Nodes, the admission\n"
+        "plugin NodeRestriction keeps each to its own: the API server needs it (--enable-admission-plugins).",
     ),
     Manifest(
         "operator",

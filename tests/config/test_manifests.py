@@ -41,6 +41,15 @@ def test_rbac_names_what_these_nodes_need_and_no_more(tmp_path: Path) -> None:
         manifest("rbac", [a_spec(tmp_path, profile="network: {cni: calico}")])
 
 
+def test_rbac_says_whom_it_binds_and_what_keeps_them_apart(tmp_path: Path) -> None:
+    """Every kubelet of the cluster gets the right to patch the status of Nodes."""
+    text = manifest("rbac", [a_spec(tmp_path)])
+
+    notes = [line for line in text.splitlines() if line.startswith("#")]
+    assert any("NodeRestriction" in line for line in notes)
+    assert any("Linux" in line for line in notes)
+
+
 def test_a_runtime_class_for_each_windows_version_and_isolation(tmp_path: Path) -> None:
     """Node selector by build, tolerations by the nodes' taints, handler by the runtime's table."""
     hyperv = "runtime: {isolation: [process, hypervisor]}\nwindows: {features: [Containers, Hyper-V]}"
