@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
@@ -211,9 +212,10 @@ class Controller:
         self.scripts: list[str] = []
         self.run = uuid.uuid4().hex[:12]
         self.stop = LabStop(self)
+        self._clients: list[Inside] = []
         self.context = RunContext(
             connect=lambda spec: Direct(self, spec),
-            cluster=lambda spec: Inside(self),
+            cluster=self._client,
             listener=self.ears,
             journals=site.folder / "journals",
             run=self.run,
@@ -223,11 +225,13 @@ class Controller:
 
     def join(self, **options: Any) -> Report:
         """`winboot join`, on the lab's time."""
-        return join(self.site.specs(), self.context, self._options(**options))
+        with self._command():
+            return join(self.site.specs(), self.context, self._options(**options))
 
     def plan(self, **options: Any) -> Report:
         """`winboot plan`."""
-        return survey(self.site.specs(), self.context, self._options(**options))
+        with self._command():
+            return survey(self.site.specs(), self.context, self._options(**options))
 
     @property
     def journal(self) -> Path:
@@ -238,6 +242,19 @@ class Controller:
         """A dead process does nothing more."""
         if not self.alive:
             raise Killed
+
+    def _client(self, spec: NodeSpec) -> Inside:
+        self._clients.append(Inside(self))
+        return self._clients[-1]
+
+    @contextmanager
+    def _command(self) -> Iterator[None]:
+        """What a command has opened ends with it."""
+        try:
+            yield
+        finally:
+            while self._clients:
+                self._clients.pop().close()
 
     def _options(self, **changes: Any) -> Options:
         usual: dict[str, Any] = {"workers": 1, "patience": Patience(poll=5.0)}
@@ -357,6 +374,7 @@ class Inside:
         self._controller = controller
         self._expected: ExpectedNode | None = None
         self._seen = -1
+        self._open = True
         site = controller.site
         self._client = LightkubeCluster(
             site.files.kubeconfig,
@@ -374,9 +392,14 @@ class Inside:
         self._expected = expected
         return ()
 
+    def close(self) -> None:
+        """Look no more."""
+        self._open = False
+        self._client.close()
+
     def _look(self) -> None:
         site = self._controller.site
-        if not self._controller.alive:
+        if not self._controller.alive or not self._open:
             return
         latest = site.cluster.latest(CSRS)
         if self._expected is not None and latest != self._seen:

@@ -23,20 +23,17 @@ _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
     r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|reboot\.json|detached\\|former\\|downloads\\))"
 )
-# containerd counts its layers through: an image that is pulled again has the next number.
-_LAYER: Final = re.compile(r"(?i)\\io\.containerd\.snapshotter\.v1\.windows\\snapshots\\\d+(?=\\|$)")
 _IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.metadata\.v1\.bolt\\meta\.db$")
 # An overlay's address on the wire is drawn when its network is made.
 _VTEP: Final = re.compile(r',?\\"VtepMAC\\":\\"[^"]*"')
 # The snapshotter counts its layers on: an image that was removed and pulled again has another number.
-_LAYERS: Final = re.compile(r'\\"(?:layers|layer_of)\\": (?:\d+|\{[^}]*\})')
 _LAYER: Final = re.compile(r"(snapshotter\.v1\.windows\\\\snapshots\\\\)\d+")
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
 
 
 def state(site: Site) -> dict[str, Tree]:
     """Machines and Nodes of a site as one tree that is equal for equal states."""
-    text = _LAYER.sub(r"\1<n>", _LAYERS.sub("", _VTEP.sub("", json.dumps(_state(site)))))
+    text = _LAYER.sub(r"\1<n>", _VTEP.sub("", json.dumps(_state(site))))
     # Which subnet a Node is given is chance; that everything on the node agrees with it is not.
     for node in site.cluster.store.all(NODES):
         for cidr in node["spec"].get("podCIDRs") or []:
@@ -81,7 +78,7 @@ def _machine(site: Site, name: str) -> Tree:
         if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
             del values["DelayedAutostart"]
     tree["files"] = {
-        _DATED.sub("-<date>", _LAYER.sub(r"\\<layer>", path)): _file(path, shown)
+        _DATED.sub("-<date>", path): _file(path, shown)
         for path, shown in files.items()
         if not _HISTORY.match(path)
     }

@@ -7,6 +7,7 @@ hardly by what happens on others (time slows down), so a poll loop with a limit 
 
 from __future__ import annotations
 
+import bisect
 import threading
 import time
 from collections import Counter
@@ -193,6 +194,7 @@ class Timers:
     """Work that falls due at a lab time. `lasting` work survives a reboot (the end of the reboot itself)."""
 
     def __init__(self) -> None:
+        # The first comes first: every statement of a script asks for it.
         self._due: list[Timer] = []
         self._number = 0
 
@@ -200,21 +202,18 @@ class Timers:
         """Do `work` at lab time `seconds`; `cancel` the timer to forget it."""
         self._number += 1
         timer = Timer(seconds, self._number, work, lasting)
-        self._due.append(timer)
+        bisect.insort(self._due, timer, key=lambda t: (t.seconds, t.number))
         return timer
 
     def next(self) -> float | None:
         """When the first work falls due."""
-        return min((t.seconds for t in self._due), default=None)
+        return self._due[0].seconds if self._due else None
 
     def take(self, now: float) -> Timer | None:
         """The first work that is due, taken out; None when nothing is."""
-        due = [t for t in self._due if t.seconds <= now]
-        if not due:
+        if not self._due or self._due[0].seconds > now:
             return None
-        first = min(due, key=lambda t: (t.seconds, t.number))
-        self._due.remove(first)
-        return first
+        return self._due.pop(0)
 
     def cancel(self, timer: Timer) -> None:
         """Forget the work, if it was not done yet."""
