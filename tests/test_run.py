@@ -16,6 +16,7 @@ from winboot.errors import (
     Interrupted,
     LoginRefused,
     NodeFailed,
+    ProtocolError,
     QuietNode,
     Superseded,
     Unreachable,
@@ -197,6 +198,36 @@ def test_a_machine_that_answers_with_the_old_boot_id_is_still_waited_for(
     done = drive(machine).change({}, {})
 
     assert done.started.boot_id == "b2"
+
+
+def gives_no_boot_id(machine: Machine, times: int) -> None:
+    """Its powershell.exe ends at once so many times: as long as it goes down, or for good."""
+    original, left = machine.run, [times]
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        if script == HELPERS.boot_id and left[0]:
+            left[0] -= 1
+            raise ProtocolError("powershell.exe could not be started (exit code 3221226091)")
+        yield from original(script, arguments, secrets)
+
+    machine.run = run  # type: ignore[method-assign]
+
+
+def test_a_machine_that_goes_down_while_it_is_asked_is_waited_for(drive: Callable[..., ScriptRunner]) -> None:
+    machine = Machine("reboot", "complete", boots=("b1", "b2"))
+    gives_no_boot_id(machine, 3)
+
+    assert drive(machine).change({}, {}).started.boot_id == "b2"
+
+
+def test_a_machine_that_starts_no_powershell_after_a_restart_is_named_so(
+    drive: Callable[..., ScriptRunner],
+) -> None:
+    machine = Machine("reboot", boots=("b1", "b2"))
+    gives_no_boot_id(machine, 1 << 30)
+
+    with pytest.raises(ProtocolError, match="could not be started"):
+        drive(machine, restart=0.05).change({}, {})
 
 
 def test_a_machine_that_never_comes_back_is_named_so(drive: Callable[..., ScriptRunner]) -> None:

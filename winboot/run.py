@@ -21,6 +21,7 @@ from winboot.errors import (
     IncompleteRun,
     Interrupted,
     NodeFailed,
+    ProtocolError,
     QuietNode,
     Superseded,
     TransportError,
@@ -402,9 +403,15 @@ class ScriptRunner:
             )
         taken = self._ask_to_restart(names, before)
         deadline, answers = time.monotonic() + self._patience.restart, 0
+        strange: ProtocolError | None = None
         while time.monotonic() < deadline:
             self._pause(self._patience.poll)
-            now = self._boot_id()
+            try:
+                now, strange = self._boot_id(), None
+            except ProtocolError as error:
+                # A machine that goes down still starts programs, and ends them before they have said anything
+                # (Microsoft's System Error Codes, 624 ERROR_DLL_INIT_FAILED_LOGOFF).
+                now, strange = None, error
             if now == before:
                 answers += 1
                 if not taken or answers % PATIENT_ANSWERS == 0:
@@ -412,6 +419,8 @@ class ScriptRunner:
             elif now:
                 self._listener.say(self.node, "back after the restart")
                 return
+        if strange is not None:
+            raise strange
         raise Unreachable(
             f"{self.node}: not back {self._patience.restart:.0f} s after the restart",
             hint="Look at the machine's console; when it answers again, run the same command.",

@@ -32,7 +32,7 @@ _MISSING: Final = [
         if importlib.util.find_spec(name) is None
     ),
 ]
-needs_kdc = pytest.mark.skipif(bool(_MISSING), reason=f"no {_MISSING[0] if _MISSING else ''}")
+needs_kdc = pytest.mark.skipif(bool(_MISSING), reason=f"{''.join(_MISSING[:1])} is missing")
 
 # No DNS; a clock that may be off by a second only, so that short tickets really expire.
 _KRB5_CONF: Final = """[libdefaults]
