@@ -7,7 +7,7 @@ then, for every pipeline object, by value and by property name, without conversi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,7 +208,7 @@ class Binding:
             if parameter is None or argument.value is ABSENT:
                 left.append(argument)
                 continue
-            key = parameter.name.lower()
+            key = parameter.key
             if key in self.bound or key in self.delayed:
                 raise self._problem(
                     "ParameterAlreadyBound",
@@ -228,7 +228,7 @@ class Binding:
         taken: set[int] = set()
         problem: DotNetException | None = None
         waiting = iter(values)
-        for position in self._positions():
+        for position in self.spec.positions:
             bucket = self._bucket(position)
             if not bucket:
                 continue
@@ -242,20 +242,11 @@ class Binding:
         left = [argument for argument in arguments if id(argument) not in taken]
         return left, problem
 
-    def _positions(self) -> Iterator[int]:
-        everything = {
-            place.position
-            for parameter in self.spec.parameters
-            for place in parameter.places.values()
-            if place.position is not None and not place.rest
-        }
-        yield from sorted(everything)
-
     def _bucket(self, position: int) -> list[tuple[ParameterSpec, set[str]]]:
         """The unbound parameters at a position, with the valid sets in which they stand there."""
         found = []
         for parameter in self.spec.parameters:
-            if parameter.name.lower() in self.bound or parameter.name.lower() in self.delayed:
+            if parameter.key in self.bound or parameter.key in self.delayed:
                 continue
             sets = set()
             for which, place in parameter.places.items():
@@ -344,7 +335,7 @@ class Binding:
 
     def _taker(self) -> ParameterSpec | None:
         for parameter in self.spec.parameters:
-            if parameter.name.lower() in self.bound:
+            if parameter.key in self.bound:
                 continue
             for which, place in parameter.places.items():
                 if place.rest and (which == ALL_SETS or which in self.sets):
@@ -414,16 +405,14 @@ class Binding:
 
     def _has_own_mandatory(self, which: str) -> bool:
         return any(
-            parameter.name.lower() in self.bound
-            and which in parameter.places
-            and parameter.places[which].mandatory
+            parameter.key in self.bound and which in parameter.places and parameter.places[which].mandatory
             for parameter in self.spec.parameters
         )
 
     def _takes_input(self, which: str) -> bool:
         """Is there an unbound parameter in this set that takes pipeline input?"""
         for parameter in self.spec.parameters:
-            if parameter.name.lower() in self.bound:
+            if parameter.key in self.bound:
                 continue
             place = parameter.place_in(which)
             if place is not None and (place.by_value or place.by_name):
@@ -436,7 +425,7 @@ class Binding:
             place = parameter.place_in(which)
             if place is None or not place.mandatory:
                 continue
-            key = parameter.name.lower()
+            key = parameter.key
             if key in self.bound or key in self.delayed:
                 continue
             if self.expects_input and (place.by_value or place.by_name):
@@ -479,7 +468,7 @@ class Binding:
             value = _number_or_text(parameter, value, written)
         if parameter.refused:
             raise Refusal("parameter", f"{self.spec.name} -{parameter.name}")
-        key = parameter.name.lower()
+        key = parameter.key
         if value is NOTHING:
             value = None
         if isinstance(value, ScriptBlock) and self._delays(parameter):
@@ -645,7 +634,7 @@ class Binding:
         """The one parameter that takes every pipeline object as it is, when there is just that one to bind."""
         if self.delayed or not self.expects_input:
             return None
-        takers = [p for p in self.spec.parameters if p.takes_pipeline and p.name.lower() not in self.bound]
+        takers = [p for p in self.spec.takers if p.key not in self.bound]
         if len(takers) != 1 or takers[0].type not in (OBJECT, PS_OBJECT):
             return None
         only = takers[0]
@@ -662,7 +651,7 @@ class Binding:
             return None
         if len(self.sets) > 1:
             self._choose_set(before_input=False, settle=True)
-        return only.name.lower()
+        return only.key
 
     # -- pipeline objects ---------------------------------------------------------------------------------------------
 
@@ -717,7 +706,7 @@ class Binding:
     def _bind_state_in(self, sets: Sequence[str], item: Value, *, by_value: bool, coerce: bool) -> bool:
         done = False
         for parameter in self.spec.parameters:
-            key = parameter.name.lower()
+            key = parameter.key
             if key in self.bound:
                 continue
             place = self._valid_place(parameter, sets, by_value=by_value)

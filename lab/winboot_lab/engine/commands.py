@@ -168,11 +168,11 @@ def machine_spec(signature: CommandSignature) -> CommandSpec:
             for entry in declared.sets
         )
         parameters.append(spec)
-    taken = {parameter.name.lower() for parameter in parameters}
+    taken = {parameter.key for parameter in parameters}
     parameters.extend(
         parameter
         for parameter in common_parameters(should_process=signature.should_process)
-        if parameter.name.lower() not in taken
+        if parameter.key not in taken
     )
     default = signature.default_set
     made = CommandSpec(

@@ -269,8 +269,11 @@ class DotNetType:
         """Can a value of this type stand where `other` is wanted (IsAssignableFrom, the other way round)?"""
         if self is other or other.name == "System.Object":
             return True
-        if any(step is other for step in self.lineage()):
-            return True
+        step = self.base
+        while step is not None:
+            if step is other:
+                return True
+            step = step.base
         if other.kind == "interface":
             return any(face is other for face in self.all_interfaces())
         if self.kind == "array" and other.kind == "array" and self.rank == other.rank:

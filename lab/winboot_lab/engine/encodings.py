@@ -6,6 +6,8 @@ and takes a file without one as ANSI.
 
 from __future__ import annotations
 
+import codecs
+
 _CODECS = {
     "unicode": "utf-16-le",
     "string": "utf-16-le",
@@ -66,7 +68,7 @@ def decode(content: bytes, name: str = "default") -> str:
             return content[len(mark) :].decode(codec, "replace")
     codec = _CODECS.get(name.lower(), "cp1252")
     if codec == "cp1252":
-        return "".join(_ANSI[number] for number in content)
+        return codecs.charmap_decode(content, "strict", _ANSI)[0]
     return content.decode(codec, "replace")
 
 
@@ -77,4 +79,4 @@ def _ansi(number: int) -> str:
         return chr(number)
 
 
-_ANSI = [_ansi(number) for number in range(256)]
+_ANSI = "".join(_ansi(number) for number in range(256))

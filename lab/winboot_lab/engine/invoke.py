@@ -7,6 +7,7 @@ process and end interleave as in PowerShell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from winboot.powershell.syntax import Extent
@@ -72,6 +73,12 @@ def code_of(block: ScriptBlock) -> tuple[Code, Scope | None]:
     block.tree = code.tree
     block.bound = code
     return code, None
+
+
+def _kept_to_rules(scope: Scope, parameter: ParameterSpec, value: Value) -> Value:
+    """A new value for the variable of a parameter. Few are ever set again: the rules are put together only then."""
+    rules = keep_rules(scope, parameter.name, parameter.types[::-1], parameter.validators, converts=True)
+    return rules(value)
 
 
 class BlockStage(Stage):
@@ -150,7 +157,7 @@ class BlockStage(Stage):
         early.first_look(arguments)
         reported = BoundParameters()
         for parameter in spec.parameters:
-            key = parameter.name.lower()
+            key = parameter.key
             if key in early.bound and not parameter.common:
                 self._set(parameter, early.bound[key])
                 reported.put(parameter.name, early.bound[key])
@@ -181,7 +188,7 @@ class BlockStage(Stage):
         own, spec = self.own, binding.spec
         self.reported = BoundParameters()
         for parameter in spec.parameters:
-            key = parameter.name.lower()
+            key = parameter.key
             if key in binding.given:
                 self.reported.put(parameter.name, binding.given[key])
         own.put("PSBoundParameters", self.reported)
@@ -192,7 +199,7 @@ class BlockStage(Stage):
             self.common.set_preferences(own)
             own.put("PSCmdlet", ScriptCmdlet(self))
         for parameter in spec.parameters:
-            key = parameter.name.lower()
+            key = parameter.key
             if key in binding.bound and not parameter.common and not parameter.dynamic_only:
                 self._set(parameter, binding.bound[key])
         self.activation.at = None
@@ -202,9 +209,7 @@ class BlockStage(Stage):
         missing = [
             parameter
             for parameter in binding.spec.parameters
-            if parameter.name.lower() not in binding.bound
-            and not parameter.common
-            and not parameter.dynamic_only
+            if parameter.key not in binding.bound and not parameter.common and not parameter.dynamic_only
         ]
         for parameter in missing:
             if parameter.default is None:
@@ -219,12 +224,10 @@ class BlockStage(Stage):
             self.session.stack.pop()
 
     def _set(self, parameter: ParameterSpec, value: Value) -> None:
-        key = parameter.name.lower()
+        key = parameter.key
         variable = self.own.variables[key] = Variable(parameter.name, value)
         if parameter.typed or parameter.validators:
-            variable.convert = keep_rules(
-                self.own, parameter.name, parameter.types[::-1], parameter.validators, converts=True
-            )
+            variable.convert = partial(_kept_to_rules, self.own, parameter)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -293,7 +296,7 @@ class BlockStage(Stage):
             self._report_binding(input_not_bound(binding, item))
             return False
         for parameter in binding.spec.parameters:
-            key = parameter.name.lower()
+            key = parameter.key
             if parameter.common:
                 continue
             if key in binding.bound:

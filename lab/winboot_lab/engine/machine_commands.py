@@ -38,9 +38,9 @@ class _Running:
         if spec.should_process and not _may_act(call, spec):
             return
         given = {
-            parameter.name: to_door(call.bound[parameter.name.lower()])
+            parameter.name: to_door(call.bound[parameter.key])
             for parameter in spec.parameters
-            if not parameter.common and parameter.name.lower() in call.bound
+            if not parameter.common and parameter.key in call.bound
         }
         result = call.machine.invoke(self.name, given)
         for message in result.warnings:

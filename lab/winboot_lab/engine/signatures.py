@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from winboot.powershell.commands import COMMON_PARAMETERS
@@ -66,6 +67,10 @@ class ParameterSpec:
     types: tuple[DotNetType, ...] = ()
     dynamic_only: bool = False  # from a dynamicparam block: it is bound, but becomes no variable
     guard: Callable[[Value], bool] | None = None  # says which positional values are not meant for it
+    key: str = field(init=False)  # the name as tables hold it
+
+    def __post_init__(self) -> None:
+        self.key = self.name.lower()
 
     @property
     def is_switch(self) -> bool:
@@ -113,7 +118,7 @@ class CommandSpec:
         self.confirm_impact = "Medium"
         self.by_name: dict[str, ParameterSpec] = {}
         for parameter in self.parameters:
-            self.by_name[parameter.name.lower()] = parameter
+            self.by_name[parameter.key] = parameter
             for alias in parameter.aliases:
                 self.by_name.setdefault(alias.lower(), parameter)
         names: dict[str, None] = {}
@@ -124,6 +129,22 @@ class CommandSpec:
         if default_set and default_set not in names and default_set != ALL_SETS:
             names[default_set] = None
         self.set_names: tuple[str, ...] = tuple(names)
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """The positions that some parameter has in some set, in order."""
+        everything = {
+            place.position
+            for parameter in self.parameters
+            for place in parameter.places.values()
+            if place.position is not None and not place.rest
+        }
+        return tuple(sorted(everything))
+
+    @cached_property
+    def takers(self) -> tuple[ParameterSpec, ...]:
+        """The parameters that take pipeline input in some set."""
+        return tuple(parameter for parameter in self.parameters if parameter.takes_pipeline)
 
     def match(self, name: str, *, dynamic: bool) -> list[ParameterSpec]:
         """The parameters a (possibly abbreviated) name can mean; an exact name or alias wins."""

@@ -6,6 +6,8 @@ that is not declared here, is refused.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from winboot_lab.engine.dotnet import DotNetType, accelerator_of, lookup, parse_type
 from winboot_lab.engine.exceptions import RuntimeException
 from winboot_lab.engine.refusal import Refusal
@@ -128,6 +130,7 @@ def try_find_type(text: str) -> DotNetType | None:
         return None
 
 
+@lru_cache(maxsize=1000)
 def _is_missing(name: str) -> bool:
     key = name.strip().lower()
     spellings = (key, "system." + key)

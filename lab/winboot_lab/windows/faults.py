@@ -189,9 +189,12 @@ class Faults:
 
     # ---- striking --------------------------------------------------------------------------------------
 
-    def statement(self, session: Session) -> None:
-        """A statement is about to run."""
+    def statement(self) -> bool:
+        """A statement is about to run; whether somebody waited for one."""
+        if not self._statements:
+            return False
         self._spring(self._statements, lambda ambush: True)
+        return True
 
     def before(self, session: Session, command: str, parameters: Mapping[str, Plain]) -> None:
         """A cmdlet or primitive is about to run."""

@@ -206,10 +206,12 @@ class Machine:
         """Do `work` under the lock when `seconds` of lab time have passed."""
         return self.timers.at(self.time.seconds + seconds, work, lasting=lasting)
 
-    def run_due(self) -> None:
-        """Do what has fallen due."""
+    def run_due(self) -> bool:
+        """Do what has fallen due; whether there was anything."""
+        worked = False
         with self.lock:
             while (timer := self.timers.take(self.time.seconds)) is not None:
+                worked = True
                 try:
                     timer.work()
                 except Refusal as refusal:
@@ -217,6 +219,7 @@ class Machine:
                 except MachineStopped:
                     # The machine went down while the work waited; what it was about is gone.
                     continue
+        return worked
 
     def wait(
         self,

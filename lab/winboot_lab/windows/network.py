@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from winboot_lab.windows.registry import SERVICES
@@ -20,6 +21,9 @@ PERSISTENT_ROUTES = SERVICES + r"\Tcpip\Parameters\PersistentRoutes"
 
 Origin = Literal["Manual", "Dhcp", "WellKnown", "Link"]
 Category = Literal["Public", "Private", "DomainAuthenticated"]
+
+# Every connection of a probe asks for all routes, and a machine has the same few networks all its life.
+_network = lru_cache(maxsize=1000)(ipaddress.ip_network)
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class Address:
     @property
     def network(self) -> str:
         """The subnet it is in."""
-        return str(ipaddress.ip_network(f"{self.ip}/{self.prefix_length}", strict=False))
+        return str(_network(f"{self.ip}/{self.prefix_length}", strict=False))
 
 
 @dataclass(slots=True)
@@ -285,8 +289,8 @@ class Network:
     def source(self, ip: str) -> str:
         """The address that a connection to `ip` goes out from: one of the interface of the most exact route."""
         target = ipaddress.ip_address(ip)
-        fitting = [r for r in self.all_routes() if target in ipaddress.ip_network(r.prefix)]
-        fitting.sort(key=lambda r: (-ipaddress.ip_network(r.prefix).prefixlen, r.metric))
+        fitting = [r for r in self.all_routes() if target in _network(r.prefix)]
+        fitting.sort(key=lambda r: (-_network(r.prefix).prefixlen, r.metric))
         for route in fitting:
             adapter = self.by_index(route.interface)
             for address in adapter.ipv4 if adapter is not None else []:
@@ -309,7 +313,7 @@ class Network:
         if self.cut_off:
             return False
         for route in self.all_routes():
-            network = ipaddress.ip_network(route.prefix)
+            network = _network(route.prefix)
             adapter = self.by_index(route.interface)
             if network.version == target.version and target in network and adapter is not None and adapter.up:
                 usable = [
@@ -330,7 +334,7 @@ class Network:
                 hop = "0.0.0.0" if address.version == 4 else "::"
                 nets = [address.network, f"{address.ip}/{width}"]
                 if address.version == 4:
-                    broadcast = ipaddress.ip_network(address.network).broadcast_address
+                    broadcast = _network(address.network).broadcast_address
                     nets += [f"{broadcast}/32", "224.0.0.0/4", "255.255.255.255/32"]
                 found.extend(
                     Route(net, hop, adapter.index, 256, False, "Local") for net in dict.fromkeys(nets)
@@ -499,7 +503,7 @@ class Network:
         registry.set(key, "EnableDHCP", "DWord", int(adapter.dhcp))
         static = [a for a in adapter.ipv4 if a.origin == "Manual"]
         registry.set(key, "IPAddress", "MultiString", [a.ip for a in static])
-        masks = [str(ipaddress.ip_network(f"0.0.0.0/{a.prefix_length}").netmask) for a in static]
+        masks = [str(_network(f"0.0.0.0/{a.prefix_length}").netmask) for a in static]
         registry.set(key, "SubnetMask", "MultiString", masks)
         gateways = [
             r.next_hop
@@ -528,7 +532,7 @@ class Network:
         registry.wipe(PERSISTENT_ROUTES)
         registry.create(PERSISTENT_ROUTES)
         for route in self.routes:
-            network = ipaddress.ip_network(route.prefix)
+            network = _network(route.prefix)
             if route.persistent and route.protocol == "NetMgmt" and network.version == 4:
                 name = f"{network.network_address},{network.netmask},{route.next_hop},{route.metric}"
                 registry.set(PERSISTENT_ROUTES, name, "String", "")

@@ -125,11 +125,14 @@ class Session:
 
     def checkpoint(self) -> None:
         """Due work of the machine, then faults, then whether this session is still there."""
-        with self.machine.lock:
+        machine = self.machine
+        with machine.lock:
             self.alive()
-            self.machine.run_due()
-            self.machine.faults.statement(self)
-            self.alive()
+            # Before every statement: without due work and faults nothing has happened since the look above.
+            worked = machine.run_due()
+            struck = machine.faults.statement()
+            if worked or struck:
+                self.alive()
 
     def alive(self) -> None:
         """Raise when the machine went down or the session was closed."""
