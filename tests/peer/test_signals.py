@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,14 @@ CODES: Final = [
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows has no signals that another process can send"
 )
+
+
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    """Processes get it from their parent: these tests may themselves run under `nohup`."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
 
 
 def wait_until(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
@@ -151,3 +159,15 @@ def test_readers_that_go_away_end_nothing(tmp_path: Path) -> None:
         outcomes = {node["node"]: node["outcome"] for node in reported(report)}
         assert outcomes == dict.fromkeys(("n001", "n002", "n003"), "changed")
         assert guest.left()["changed"] == ["n001", "n002", "n003"]
+
+
+def test_what_nohup_started_outlives_its_terminal(tmp_path: Path) -> None:
+    with a_room(tmp_path, conducts(3, ["silent"], 99)) as guest:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        process = guest.winboot("join", "--limit", "n001,n002")
+        assert process.stderr is not None
+        assert "connecting" in process.stderr.readline()
+        process.send_signal(signal.SIGHUP)
+        process.communicate()
+
+        assert process.returncode == 0

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from winboot.transport.logins import Logins
 
 # SIGHUP: the terminal or the SSH session was closed. Windows has none.
-SIGNALS: Final = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
+_HANGUP: Final = getattr(signal, "SIGHUP", None)
+SIGNALS: Final = tuple(one for one in (signal.SIGINT, signal.SIGTERM, _HANGUP) if one is not None)
 Tune = Callable[["Options"], "Options"]
 
 
@@ -189,7 +188,9 @@ def _signals(request: Callable[[int], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = {number: signal.signal(number, handle) for number in SIGNALS}
+    # `nohup` has SIGHUP ignored, so that a closed terminal does not end the command: that stays so.
+    heeded = [one for one in SIGNALS if one != _HANGUP or signal.getsignal(one) != signal.SIG_IGN]
+    former = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield
     finally:
