@@ -24,7 +24,7 @@ from winboot_lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
-# How long after a change a controller acts on it.
+# How long after a change a controller acts on it. No figure of Kubernetes: some moment, so that nobody can count on none.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
 NAMES: Final = frozenset({"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset"})
 _USAGES: Final = {

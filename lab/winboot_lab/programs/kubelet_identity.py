@@ -164,7 +164,8 @@ class Identity:
     ) -> None:
         """One step towards a certificate: ask, or look whether it is there.
 
-        It watches its request, so it looks whenever one has changed; else, and after a failure, every few seconds.
+        It watches its request (client-go, util/certificate/csr/csr.go, WaitForCertificate), so it looks whenever one has
+        changed; else, and after a failure, every few seconds.
         """
         now = self._machine.time.seconds
         if now < self._next.get(kind, 0.0) and not self._has_changed(kind, client):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
 
-# Windows tries a silent address for about this long.
+# Windows tries a silent address for about this long (five attempts: github.com/nmap/nmap/issues/2113).
 SILENCE = 21.0
-# A refusal is told only after further attempts: about this long.
+# It reports a refusal only after further attempts, about this long, on loopback too (github.com/libuv/libuv/pull/2896).
 REFUSAL = 2.0
 
 _CODES = {
