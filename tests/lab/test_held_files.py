@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -26,10 +27,10 @@ NAMED = re.compile(rf"{CAUSE.pattern}|NeedsStep|PendingReboot")
 JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
 
 
-@pytest.fixture(scope="module")
-def reference(scenes: Scenes) -> set[str]:
+@pytest.fixture
+def reference(joined_site: Callable[[str], Site]) -> set[str]:
     """The files of a node that nobody disturbs."""
-    return paths(scenes.joined("plain"))
+    return paths(joined_site("plain"))
 
 
 def paths(site: Site) -> set[str]:
@@ -141,9 +142,9 @@ def test_a_join_whose_file_stays_held_ends_ready_or_named(scenes: Scenes, refere
 
 @pytest.mark.parametrize(("call", "share"), [(4, "Read"), (43, "ReadWrite")])
 def test_a_startup_task_whose_file_stays_held_leaves_a_ready_node_or_a_word(
-    scenes: Scenes, reference: set[str], call: int, share: str
+    joined_site: Callable[[str], Site], reference: set[str], call: int, share: str
 ) -> None:
-    site = scenes.take("plain")
+    site = joined_site("plain")
     site.machine.faults.scan(call, LONG, share=share)
 
     assert wrong_with_a_start(site, reference) == []
@@ -152,9 +153,9 @@ def test_a_startup_task_whose_file_stays_held_leaves_a_ready_node_or_a_word(
 
 @pytest.mark.parametrize("call", [40, 90])
 def test_an_undo_whose_file_stays_held_is_named_and_finished_by_the_next_one(
-    scenes: Scenes, call: int
+    joined_site: Callable[[str], Site], call: int
 ) -> None:
-    site = scenes.take("plain")
+    site = joined_site("plain")
     site.machine.faults.scan(call, LONG, share="Read")
 
     assert wrong_with_an_undo(site) == []
@@ -191,9 +192,9 @@ def test_a_join_whose_file_is_held_at_any_operation_ends_ready_or_named(
 @pytest.mark.parametrize("seconds", [0.4, LONG])
 @pytest.mark.parametrize("call", range(1, START))
 def test_a_startup_task_whose_file_is_held_at_any_operation_leaves_a_ready_node_or_a_word(
-    scenes: Scenes, reference: set[str], call: int, seconds: float
+    joined_site: Callable[[str], Site], reference: set[str], call: int, seconds: float
 ) -> None:
-    site = scenes.take("plain")
+    site = joined_site("plain")
     site.machine.faults.scan(call, seconds, share=share_of(call, seconds))
 
     assert wrong_with_a_start(site, reference) == []
@@ -203,9 +204,9 @@ def test_a_startup_task_whose_file_is_held_at_any_operation_leaves_a_ready_node_
 @pytest.mark.parametrize("seconds", [0.4, LONG])
 @pytest.mark.parametrize("call", range(1, UNDO))
 def test_an_undo_whose_file_is_held_at_any_operation_is_named_and_finished_by_the_next_one(
-    scenes: Scenes, call: int, seconds: float
+    joined_site: Callable[[str], Site], call: int, seconds: float
 ) -> None:
-    site = scenes.take("plain")
+    site = joined_site("plain")
     site.machine.faults.scan(call, seconds, share=share_of(call, seconds))
 
     assert wrong_with_an_undo(site) == []

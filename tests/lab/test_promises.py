@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -150,8 +151,8 @@ def only_of(site: Site, name: str) -> Any:
 # ---- a live node ---------------------------------------------------------------------------------------
 
 
-def test_a_live_node_is_not_disturbed_unless_it_may_be_drained(scenes: Scenes) -> None:
-    site = scenes.take("plain")
+def test_a_live_node_is_not_disturbed_unless_it_may_be_drained(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
     run_pod(site, "web")
     hands.remove_network()(site)
     before = without_chance(site.machine.snapshot())
@@ -169,11 +170,10 @@ def test_a_live_node_is_not_disturbed_unless_it_may_be_drained(scenes: Scenes) -
     assert (problems(mended), only(mended).ready, pods(site)) == ([], True, set())
     assert not site.node()["spec"].get("unschedulable")
     assert differences(site.plan()) == {}
-    scenes.give_back("plain", site)
 
 
-def test_only_our_own_cordon_is_lifted(scenes: Scenes) -> None:
-    site = scenes.take("plain")
+def test_only_our_own_cordon_is_lifted(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
     hands.patch_node({"spec": {"unschedulable": True}})(site)
     hands.remove_network()(site)
 
@@ -182,11 +182,12 @@ def test_only_our_own_cordon_is_lifted(scenes: Scenes) -> None:
     assert (problems(report), only(report).ready) == ([], True)
     assert site.node()["spec"]["unschedulable"] is True
     hands.patch_node({"spec": {"unschedulable": None}})(site)
-    scenes.give_back("plain", site)
 
 
-def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(scenes: Scenes) -> None:
-    site = scenes.take("plain")
+def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
+    joined_site: Callable[[str], Site],
+) -> None:
+    site = joined_site("plain")
     run_pod(site, "web")
     budget = {
         "metadata": {"name": "all"},

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.lab.conftest import secrets_of_the_profiles
+from tests.lab.conftest import joined_site, pytest_runtest_protocol, secrets_of_the_profiles
+from tests.lab.site import Site
 from tests.steps.bench import Bench
-from tests.steps.forks import JOINED, run_in_copies
 from tests.steps.nodes import Node
 
-__all__ = ["secrets_of_the_profiles"]
-
-HERE = Path(__file__).parent
+__all__ = ["joined_site", "pytest_runtest_protocol", "secrets_of_the_profiles"]
 
 
 @pytest.fixture
@@ -22,19 +19,10 @@ def bench() -> Bench:
     return Bench()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Tests of joined nodes run in copies of this process: a join takes seconds, a copy milliseconds."""
-    if HERE not in item.path.parents or "joined" not in getattr(item, "fixturenames", ()):
-        return None
-    run_in_copies(item, nextitem)
-    return True
-
-
 @pytest.fixture
-def joined() -> Callable[[str], Node]:
+def joined(joined_site: Callable[[str], Site]) -> Callable[[str], Node]:
     """A joined node of a scene. A test may do to it what it likes."""
-    return lambda scene: Node(JOINED.site(scene))
+    return lambda scene: Node(joined_site(scene))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Each test of a joined node runs in a copy of this process, in which the node is joined already.
+"""Each test of a joined site runs in a copy of this process, in which its node is joined already.
 
-A copy may do to its node what it likes; the next test finds the one that was joined. What a site writes to the disk of
-this computer is its staged inventory and profile, which no test of a step changes.
+A copy may do to its site what it likes; the next test finds the one that was joined. What a site has on the disk of this
+computer is its staged inventory and profile, which none of these tests changes.
 """
 
 from __future__ import annotations
