@@ -27,7 +27,7 @@ hook = typer.Typer(no_args_is_help=True, help="Join machines that a group starts
 
 @hook.callback()
 def _group() -> None:
-    """Keep `serve` a word of its own."""
+    """Keep `serve` a separate word."""
 
 
 @hook.command()
