@@ -6,9 +6,9 @@ import os
 
 import pytest
 from hypothesis import settings
+from winboot_lab.memory import collect_rarely
 
 from tests.matrix import SAMPLE, note_sample, summary
-from tests.memory import collect_rarely
 
 collect_rarely()
 

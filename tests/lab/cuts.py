@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 from unittest import mock
 
+from winboot_lab.memory import collect_rarely
 from winboot_lab.programs import hcn
 from winboot_lab.windows.firewall import FirewallRule
 from winboot_lab.windows.network import Address, Route
@@ -38,7 +39,6 @@ from tests.lab.site import Killed, Site, differences, only, problems
 from tests.lab.state import state
 from tests.lab.test_networks import BY_NAME, a_site
 from tests.lab.undoing import undo
-from tests.memory import collect_rarely
 from winboot.errors import ConnectionLost, Unreachable
 
 NODE: Final = "10.0.1.11"

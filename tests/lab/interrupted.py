@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 from unittest import mock
 
+from winboot_lab.memory import collect_rarely
+
 from tests.lab.branches import Branches, told
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import changes, state
-from tests.memory import collect_rarely
 from winboot.report import Report
 
 Strike = Callable[[Controller], None]

@@ -7,10 +7,18 @@ from typing import Annotated
 
 import typer
 
+from winboot_lab.memory import collect_rarely
+
 app = typer.Typer(
     help="A rehearsal stage: the same scripts, run against modelled Windows machines on loopback.",
     no_args_is_help=True,
 )
+
+
+@app.callback()
+def _prepare() -> None:
+    collect_rarely()
+
 
 Nodes = Annotated[
     int, typer.Option("--nodes", min=1, max=500, help="How many machines; 2019, 2022 and 2025 in turn.")

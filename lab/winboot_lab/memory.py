@@ -1,4 +1,4 @@
-"""How often a test process looks for circles of objects."""
+"""How often a process with a lab in it looks for circles of objects."""
 
 from __future__ import annotations
 
