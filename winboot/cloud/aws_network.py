@@ -33,7 +33,10 @@ class AwsNetwork:
         return Forwarding(forwards=host.data.get("source_dest_check") is False, routes=routes)
 
     def ensure(self, host: CloudHost, pod_cidrs: tuple[str, ...]) -> tuple[str, ...]:
-        """Make it forward; a sentence for each change. Only tables that are tagged as the cluster's are written."""
+        """Make it forward; a sentence for each change, and for routes that no table of the cluster can take.
+
+        Only tables that are tagged as the cluster's are written.
+        """
         if not self._cluster:
             raise UsageError(
                 "routes: winboot needs the cluster's name",
@@ -41,7 +44,13 @@ class AwsNetwork:
             )
         said = [] if host.data.get("source_dest_check") is False else [self._forward(host)]
         ec2 = self._calls.client("ec2", host.region)
-        for table in self._tables(host):
+        tables = self._tables(host)
+        if pod_cidrs and not tables:
+            said.append(
+                f"no route to {', '.join(pod_cidrs)} made: no route table of {host.data.get('vpc_id')} has the tag "
+                f"kubernetes.io/cluster/{self._cluster}"
+            )
+        for table in tables:
             known = {route.get("DestinationCidrBlock"): route for route in table.get("Routes", [])}
             for cidr in pod_cidrs:
                 there = known.get(cidr)
