@@ -1972,7 +1972,7 @@ function Get-HnsDeclaration {
 '@
 }
 
-function Import-Hns {
+function Import-HnsDeclaration {
     # Compiles the declaration below, once in a session.
     if (-not ('Winboot.Hns' -as [type])) { Add-Type -TypeDefinition (Get-HnsDeclaration) -Language CSharp }
 }
@@ -1980,7 +1980,7 @@ function Import-Hns {
 function Invoke-HnsRequest {
     # One call of HNS; what it answers with. It fails after a minute without an answer.
     param([string]$Method, [string]$Path, [object]$Request = $null)
-    Import-Hns
+    Import-HnsDeclaration
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
     try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
     catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
