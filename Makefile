@@ -19,8 +19,7 @@ demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a ch
 	$(BIN)/winboot lab demo --report demo-report
 
 test: $(STAMP) ## the test suite, on all processors; the tests of a file stay together
-# Otherwise files of one long test come last, when there is nothing left to run beside them.
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

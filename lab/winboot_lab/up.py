@@ -122,6 +122,10 @@ class Lab:
         self.farm.close()
         self.server.close()
         self.mirror.close()
+        # Otherwise they would live on, and their tasks with them.
+        for node in self.nodes.values():
+            node.machine.rest()
+            node.machine.power_off()
 
     def __enter__(self) -> Self:
         return self
