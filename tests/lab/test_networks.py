@@ -493,7 +493,7 @@ MUTATIONS: Final = (
         "node name in upper case",
         "NODE_NAME=win-1",
         "NODE_NAME=WIN-X",
-        'nodes "WIN-X" not found|not found',
+        'nodes "WIN-X" not found',
     ),
     _in_conf("win-bridge", "wrong name", '"name": "cbr0"', '"name": "wrong"', _NO_NETWORK),
     _in_conf("win-bridge", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),
@@ -619,7 +619,7 @@ MUTATIONS: Final = (
         "node name in upper case",
         "'NODENAME=win-1'",
         "'NODENAME=WIN-X'",
-        'nodes "WIN-X"|not found',
+        'nodes "WIN-X" not found',
     ),
     _anywhere(
         "none-with-kube-proxy",
@@ -663,7 +663,7 @@ def _said(site: Site, report: Report) -> str:
     told = problems(report)
     conditions = {one["type"]: one for one in site.node()["status"]["conditions"]}
     told.append(conditions["Ready"]["message"])
-    for name in ("kubelet", "flanneld", "kube-proxy"):
+    for name in ("kubelet", "flanneld", "calico-node", "kube-proxy"):
         path = rf"C:\var\log\{name}\{name}.log"
         if site.machine.files.exists(path):
             told.append(site.machine.files.text(path))

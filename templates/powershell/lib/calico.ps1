@@ -65,8 +65,8 @@ function Start-Calico {
     Remove-HostEndpoint -Wanted $Wanted
     Start-CurrentService -Name $Service
     if (-not (Wait-Until -Test { @(& $wrong).Count -eq 0 } -Seconds $Seconds -Pause 2000)) {
-        $left = @(& $wrong | ForEach-Object { "$($_.what) is $($_.is)" }) -join '; '
-        Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $left"
+        $left = @(& $wrong | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
+        Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')"
     }
     $script:Run.Cache = @{}
 }
