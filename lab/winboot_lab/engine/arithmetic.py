@@ -357,7 +357,7 @@ def _span(value: Value, operator: str, left: Value) -> TimeSpan:
 
 def _add_to_date(left: DateTime, right: Value) -> Value:
     if isinstance(right, float) and not math.isfinite(right):
-        raise Refusal("operator", "+", "a number without end added to a date")
+        raise Refusal("operator", "+", "an infinite number added to a date")
     ticks = int(right) if type(right) in NUMBER_CLASSES else _span(right, "+", left).ticks
     return DateTime(parsing.checked_ticks(left.ticks + ticks), left.kind)
 
@@ -533,7 +533,7 @@ def _bits_operand(value: Value) -> Value:
         return cast(value, INT32)
     if type(number) in (float, Single, Decimal):
         if not math.isfinite(number):
-            raise Refusal("operator", "bitwise", "a number without end")
+            raise Refusal("operator", "bitwise", "an infinite number")
         whole = round(number)
         if 0 <= whole < 2**64:
             return UInt64(whole)

@@ -154,7 +154,7 @@ def with_dynamic(spec: CommandSpec, given: list[Value]) -> CommandSpec:
             continue
         if not isinstance(answer, RuntimeParameters):
             raise Refusal(
-                "construct", "dynamicparam", "an answer that is no RuntimeDefinedParameterDictionary"
+                "construct", "dynamicparam", "an answer that is not a RuntimeDefinedParameterDictionary"
             )
         found.extend(_spec_of(entry) for entry in answer.values())
     made = CommandSpec(

@@ -768,7 +768,7 @@ def _where(value: Value, arguments: Sequence[Value], runtime: Runtime) -> Value:
     count = int(cast(arguments[2], INT32)) if len(arguments) > 2 else 0
     block = plain(arguments[0])
     if type(block) is not ScriptBlock:
-        raise Refusal("member", "Where()", "a condition that is no script block")
+        raise Refusal("member", "Where()", "with a condition that is not a script block")
     items = _items_of(value)
 
     def test(item: Value) -> bool:

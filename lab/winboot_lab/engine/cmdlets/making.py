@@ -210,7 +210,7 @@ def _block(call: Call, value: Value) -> ScriptBlock | None:
         return None
     bare = plain(value)
     if not isinstance(bare, ScriptBlock):
-        call.refuse("with a value that is no script block")
+        call.refuse("with a value that is not a script block")
     return bare
 
 
