@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
 
 CSRS: Final = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-# client-go, util/certificate/certificate_manager.go: a failure is followed by pauses of 2, 4, 8, 16 and 32 s, then of 32 s each;
-# the lab takes one length for all, in lab seconds. A certificate is rotated between 0.7 and 0.9 of its life, by chance
-# (jitteryDuration): the lab takes the middle.
+# client-go, util/certificate/certificate_manager.go: after a failure come pauses of 2, 4, 8, 16 and 32 s, then of 32 s
+# each. The lab takes one length for all, in lab seconds. A certificate is rotated between 0.7 and 0.9 of its life, by
+# chance (jitteryDuration). The lab takes the middle.
 ASK_AGAIN: Final = 5.0
 ROTATE_AT: Final = 0.8
 DEFAULT_PKI: Final = "/var/lib/kubelet/pki"

@@ -430,7 +430,9 @@ PROCESS.prop("StandardInput", "System.IO.StreamWriter", _input)
 @STREAM_READER.method("ReadToEndAsync()")
 def _task(reader: Value) -> TextTask:
     if not isinstance(reader, ProcessReader):
-        raise Refusal("member", "System.IO.StreamReader.ReadToEndAsync()", "of a reader that is not a program's")
+        raise Refusal(
+            "member", "System.IO.StreamReader.ReadToEndAsync()", "of a reader that is not a program's"
+        )
     return TextTask(reader)
 
 
