@@ -128,6 +128,17 @@ def test_what_is_otherwise_is_told_and_mended(joined: Callable[[str], Node], wha
     assert node.differs == []
 
 
+def test_an_agent_whose_node_object_is_gone_is_named_with_what_is_missing(joined: Callable[[str], Node]):
+    node = joined(SCENE).after(
+        remove_network("Calico"), lambda site: site.admin("DELETE", "/api/v1/nodes/win-1")
+    )
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert problem.id == "NoPodNetwork"
+    assert problem.message == f"not as wanted after 180 seconds: {NETWORK} is missing; {ENDPOINT} is missing"
+
+
 def test_it_is_taken_away_with_its_network_while_the_switch_below_stays(joined: Callable[[str], Node]):
     node = joined(SCENE)
 
