@@ -97,7 +97,9 @@ def _run_in_copy(item: pytest.Item) -> Told:
     if not process:
         os.close(reading)
         JOINED.answer = writing
-        # Not faulthandler's own timer: pytest has set it, its thread is not in the copy, and resetting it waits for that.
+        # faulthandler's own timer has a thread, which is not in the copy: whoever cancels it waits for ever, and pytest does
+        # so after a test that failed. An alarm takes its place.
+        item.config.pluginmanager.unregister(name="faulthandler")
         faulthandler.register(signal.SIGALRM, chain=True)
         signal.alarm(PATIENCE)
         JOINED.tell(
