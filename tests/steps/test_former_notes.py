@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
+from winboot_lab.windows.scm import AUTO
 
 from tests.steps.bench import Bench
 from tests.steps.library import call
+from tests.steps.nodes import FORMER, Node
 from winboot.script import library_files
 
 FILE = r"C:\etc\large.bin"
@@ -53,6 +58,41 @@ def test_a_cut_between_copy_and_note_loses_nothing(bench: Bench):
 
         assert call(bench, RESTORE).message == ""
         assert bench.file(FILE) == LARGE
+
+
+@pytest.mark.parametrize(
+    ("scene", "step", "gone"),
+    [
+        ("own network", "containerd", [r"C:\ProgramData\containerd\root"]),
+        ("own network", "kubelet", []),
+        ("own network", "kube-proxy", []),
+        ("own calico", "calico-node", []),
+    ],
+)
+def test_all_is_noted_before_a_service_can_start_by_itself(
+    joined: Callable[[str], Node], scene: str, step: str, gone: list[str]
+):
+    """After a power cut it starts with the machine, and what it makes would be taken for somebody else's."""
+    node = joined(scene)
+    node.undo(step)
+    for path in gone:
+        node.machine.files.delete_directory(path, recurse=True)
+    notes, early = rf"{FORMER}\{step}.jsonl", set[str]()
+
+    def kinds() -> set[str]:
+        text = node.machine.files.text(notes) if node.machine.files.exists(notes) else ""
+        return {json.loads(line)["kind"] for line in text.split("\n") if line}
+
+    def hear(command: str, parameters: Mapping[str, Any]) -> None:
+        service = node.machine.services.find(step)
+        if service is not None and service.start == AUTO and not early:
+            early.update(kinds())
+
+    node.machine.faults.watch_writes(hear)
+    node.change(step)
+
+    assert "Service" in early
+    assert kinds() == early
 
 
 # What may write without Write-FileByte: the journal, which nothing is put back from; downloads, whose hash is checked once

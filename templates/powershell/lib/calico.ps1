@@ -59,8 +59,6 @@ function Start-Calico {
         $script:Run.Cache = @{}
         Get-CalicoDifference -Wanted $Wanted
     }
-    $existed = @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0
-    Save-FormerValue -Kind 'CalicoNetwork' -Key $Wanted.name -Value @{ name = $Wanted.name; existed = $existed }
     if (@(& $wrong).Count -gt 0) { Stop-RunningService -Name $Service }
     Remove-HostEndpoint -Wanted $Wanted
     Start-CurrentService -Name $Service
@@ -90,6 +88,13 @@ function Reset-CalicoNetwork {
     Stop-RunningService -Name 'kubelet'
     Remove-PodNetwork -Name $Wanted.name
     foreach ($name in $running) { Start-CurrentService -Name $name }
+}
+
+function Save-FormerCalicoNetwork {
+    # Notes whether the network was there before winboot's service, which makes it.
+    param([string]$Name)
+    $existed = @(Get-HnsObject -Kind networks -Name $Name).Count -gt 0
+    Save-FormerValue -Kind 'CalicoNetwork' -Key $Name -Value @{ name = $Name; existed = $existed }
 }
 
 function Restore-CalicoNetwork {

@@ -116,7 +116,7 @@ function Set-ServiceDefinition {
     param([hashtable]$Service)
     $name = $Service.name
     if ($Service.unknown) { Stop-Unknown }
-    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
+    Save-FormerService -Name $name
     # These take effect without a restart of the service.
     $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
     if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
@@ -272,6 +272,13 @@ function Get-ServiceProcess {
     if (([int](Read-Registry -Path (Get-ServicePath -Name $Name) -Name 'Type') -band 0x10) -eq 0) { return }
     $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ProcessId').ProcessId
     if ($id -ne 0) { Get-ProcessTree -Id $id }
+}
+
+function Save-FormerService {
+    # Notes how a service was. Returns nothing. A step that has more to note takes this one first, and makes the service
+    # last: as soon as that is there it may start at a boot, and then others' things cannot be told from its own.
+    param([string]$Name)
+    Save-FormerValue -Kind 'Service' -Key $Name -Value (Read-FormerService -Name $Name)
 }
 
 function Read-FormerService {
