@@ -105,12 +105,18 @@ function Test-MovedInterface {
     # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
     param([object]$Was)
     if (Test-CarryingInterface -Guid $Was.guid) { return $false }
-    $index = Find-Successor -Was $Was
-    if ($null -eq $index) { return $false }
+    $null -ne (Find-Successor -Was $Was) -and -not (Test-OtherAddress -Was $Was)
+}
+
+function Test-OtherAddress {
+    # Whether somebody gave what carries today the addresses of this interface another one. With a lease the address may be any.
+    param([object]$Was)
     $own = @($Was.addresses | ForEach-Object { $_.ip })
+    $index = Find-Successor -Was $Was
+    if ($own.Count -eq 0 -or $null -eq $index) { return $false }
     $others = @(Read-InterfaceAddress -Index $index |
             Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress })
-    $own.Count -eq 0 -or $others.Count -eq 0
+    $others.Count -gt 0
 }
 
 function Get-LostInterface {
@@ -134,11 +140,15 @@ function Get-CurrentSnapshot {
 }
 
 function Restore-BootNetwork {
-    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. What a person changed stays.
+    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. The start may have cut a
+    # run off between two addresses, or before routes and DNS servers: its interfaces get all of it back, also where
+    # Windows dropped the switch and gave the adapter its address. What a person changed stays.
     $intact = {
         $lost = @(Get-LostInterface)
-        if ($lost.Count -gt 0) { Restore-NetworkSnapshot -Snapshot @{ adapters = $lost } }
-        $lost.Count -eq 0
+        $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
+        $taken = @{ adapters = $lost + $cut }
+        if ($taken.adapters.Count -gt 0) { Restore-NetworkSnapshot -Snapshot $taken }
+        $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
 }
