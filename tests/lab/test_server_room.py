@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from winboot_lab.programs import hcn
 from winboot_lab.windows.network import Adapter, Route
 
+from tests.lab.cuts import a_machine, power
 from tests.lab.server_room import DNS, NODE, ROOMS, SECOND, Addressing, Room, Watch, reached
 from tests.lab.site import Site, differences, only, problems
 from winboot.hints import HINTS
@@ -120,6 +123,35 @@ def test_the_second_address_of_an_adapter_is_there_during_a_join_after_it_and_af
 ) -> None:
     """On Windows Server 2022 the switch takes it away; somebody's application is reached by it."""
     holds(Room(solution, 1, "static", 2, "2022"), tmp_path)
+
+
+@pytest.mark.parametrize(("solution", "attempt"), [("win-overlay", 2), ("flannel-vxlan", 1)])
+def test_power_that_goes_between_two_addresses_costs_the_machine_none_and_no_route(
+    solution: str, attempt: int, tmp_path: Path
+) -> None:
+    """The first address is back on the interface: for good at the second attempt, as it is not settled before that. Windows
+    keeps the switch of win-overlay over the restart and drops that of flannel."""
+    site = a_machine(solution, "2022", tmp_path)
+    before, attempts = reached(site), list[str]()
+
+    def hear(command: str, parameters: Mapping[str, Any]) -> None:
+        if command == "new-netipaddress" and SECOND in parameters.values():
+            attempts.append(command)
+            if len(attempts) == attempt:
+                power(site)
+
+    site.machine.faults.watch_writes(hear)
+    site.join(adopt=True)
+    report = site.join(adopt=True)
+
+    assert len(attempts) >= attempt
+    assert (problems(report), only(report).ready) == ([], True)
+    for _ in range(2):
+        assert reached(site) == before
+        assert "10.99.0.0/16" in {route.prefix for route in site.machine.network.routes}
+        site.machine.reboot()
+        site.settle(400)
+    assert (differences(site.join(adopt=True)), site.refusals) == ({}, [])
 
 
 @pytest.mark.parametrize("solution", ["flannel-host-gw", "azure", "calico"])
