@@ -3019,12 +3019,19 @@ function Get-ServiceDifference {
     if ($slow) { New-Difference -Key 'service:slow-start' -What "$what time to start" -Is "$slow seconds" -Want 'at most 30 seconds' -Policy }
 }
 
+function Save-FormerService {
+    # Notes how a service was. Returns nothing. A step that has more to note takes this one first, and makes the service
+    # last: as soon as that is there it may start at a boot, and then others' things cannot be told from its own.
+    param([string]$Name)
+    Save-FormerValue -Kind 'Service' -Key $Name -Value (Read-FormerService -Name $Name)
+}
+
 function Set-ServiceDefinition {
     # Makes or corrects a service. Returns nothing. It is not started here: Start-CurrentService does that.
     param([hashtable]$Service)
     $name = $Service.name
     if ($Service.unknown) { Stop-Unknown }
-    Save-FormerValue -Kind 'Service' -Key $name -Value (Read-FormerService -Name $name)
+    Save-FormerService -Name $name
     # These take effect without a restart of the service.
     $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
     if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
@@ -4207,16 +4214,22 @@ function Test-LostInterface {
     $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
 }
 
+function Test-OtherAddress {
+    # Whether somebody gave what carries today the addresses of this interface another one. With a lease the address may be any.
+    param([object]$Was)
+    $own = @($Was.addresses | ForEach-Object { $_.ip })
+    $index = Find-Successor -Was $Was
+    if ($own.Count -eq 0 -or $null -eq $index) { return $false }
+    $others = @(Read-InterfaceAddress -Index $index |
+            Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress })
+    $others.Count -gt 0
+}
+
 function Test-MovedInterface {
     # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
     param([object]$Was)
     if (Test-CarryingInterface -Guid $Was.guid) { return $false }
-    $index = Find-Successor -Was $Was
-    if ($null -eq $index) { return $false }
-    $own = @($Was.addresses | ForEach-Object { $_.ip })
-    $others = @(Read-InterfaceAddress -Index $index |
-            Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress })
-    $own.Count -eq 0 -or $others.Count -eq 0
+    $null -ne (Find-Successor -Was $Was) -and -not (Test-OtherAddress -Was $Was)
 }
 
 function Restore-StartRoute {
@@ -4652,11 +4665,15 @@ function Get-CurrentSnapshot {
 }
 
 function Restore-BootNetwork {
-    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. What a person changed stays.
+    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. The start may have cut a
+    # run off between two addresses, or before routes and DNS servers: its interfaces get all of it back, also where
+    # Windows dropped the switch and gave the adapter its address. What a person changed stays.
     $intact = {
         $lost = @(Get-LostInterface)
-        if ($lost.Count -gt 0) { Restore-NetworkSnapshot -Snapshot @{ adapters = $lost } }
-        $lost.Count -eq 0
+        $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
+        $taken = @{ adapters = $lost + $cut }
+        if ($taken.adapters.Count -gt 0) { Restore-NetworkSnapshot -Snapshot $taken }
+        $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
 }
@@ -5181,8 +5198,10 @@ Look = {
     Get-ServiceDifference -Service $service
 }
 Change = {
-    Set-ServiceDefinition -Service $service
+    # An undo needs the service to remove the layers, so it goes back after them.
+    Save-FormerService -Name $service.name
     Save-FormerLayer -Root 'C:\ProgramData\containerd\root'
+    Set-ServiceDefinition -Service $service
     Start-CurrentService -Name $service.name
     Wait-Containerd
 }
