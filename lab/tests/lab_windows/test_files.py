@@ -196,6 +196,17 @@ def test_a_slow_disk_takes_lab_time(machine: Machine) -> None:
     assert machine.time.seconds - before == pytest.approx(5)
 
 
+def test_a_scan_waits_for_an_operation_on_a_file_that_is_there(machine: Machine) -> None:
+    """An operation about nothing leaves a scanner nothing to open."""
+    ask(machine, "file.write", path=r"C:\a", content=b"x")
+    machine.faults.scan(1, 5, share="Read")
+
+    ask(machine, "file.delete", path=r"C:\absent")
+    assert machine.faults.held == []
+    assert refused(machine, "file.delete", path=r"C:\a").exception == "System.IO.IOException"
+    assert machine.faults.held == [(r"C:\a", "Read")]
+
+
 @pytest.mark.parametrize(
     ("path", "exception"),
     [

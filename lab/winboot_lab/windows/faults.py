@@ -80,7 +80,8 @@ class _Ambush:
 
 @dataclass(slots=True)
 class _Scan:
-    """Another program opens what the `left`th file operation from now on touches."""
+    """Another program opens what the `left`th file operation from now on touches, or the next one that is about a file
+    that is there."""
 
     left: int
     seconds: float | None
@@ -161,7 +162,8 @@ class Faults:
         return True
 
     def scan(self, call: int, seconds: float | None, *, share: str = "Read") -> None:
-        """Before the `call`th file operation from now on, another program opens the files it is about (see `hold`)."""
+        """Before the `call`th file operation from now on, another program opens the files it is about (see `hold`); where
+        there is nothing to open, before the first one after it that is about a file that is there."""
         self._scans.append(_Scan(call, seconds, share))
 
     def skew(self, seconds: float) -> None:
@@ -234,10 +236,11 @@ class Faults:
             scan.left -= 1
             if scan.left > 0:
                 continue
-            self._scans.remove(scan)
-            for name in ("path", "source", "destination"):
-                for path in self._files_of(parameters.get(name)):
-                    self.hold(path, scan.seconds, share=scan.share)
+            about = [parameters.get(name) for name in ("path", "source", "destination")]
+            files = [file for path in about for file in self._files_of(path)]
+            opened = [self.hold(file, scan.seconds, share=scan.share) for file in files]
+            if any(opened):
+                self._scans.remove(scan)
 
     def _files_of(self, path: Plain) -> list[str]:
         """The file itself; of a folder the first file below it."""
