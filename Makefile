@@ -19,7 +19,7 @@ demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a ch
 	$(BIN)/winboot lab demo --report demo-report
 
 test: $(STAMP) ## the test suite, on all processors; the tests of a file stay together
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
