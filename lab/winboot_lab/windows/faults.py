@@ -166,6 +166,10 @@ class Faults:
         there is nothing to open, before the first one after it that is about a file that is there."""
         self._scans.append(_Scan(call, seconds, share))
 
+    def scan_no_more(self) -> None:
+        """Scans that have not struck yet are off; what is held stays held."""
+        self._scans.clear()
+
     def skew(self, seconds: float) -> None:
         """The machine's clock is off by so much; waiting is not affected."""
         self._machine.skew = seconds

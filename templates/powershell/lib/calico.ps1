@@ -27,7 +27,7 @@ function Get-CalicoEndpointDifference {
     $address = Get-CalicoAddress -Wanted $Wanted
     $endpoints = @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint)
     $is = $null
-    if ($endpoints.Count -gt 0) { $is = [string]$endpoints[0].IPAddress }
+    if ($endpoints.Count -gt 0) { $is = Read-Member -Object $endpoints[0] -Names 'IPAddress' }
     Compare-Wanted -Key 'endpoint:address' -What $what -Is $is -Want $address -Unknown:(-not $address) -Disrupts:$Disrupts
     if ($endpoints.Count -gt 0 -and -not (Test-RemoteEndpoint -Endpoint $endpoints[0])) {
         New-Difference -Key 'endpoint:kind' -What "${what}: kind" -Is 'of this host' -Want 'remote' -Disrupts:$Disrupts

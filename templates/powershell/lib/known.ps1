@@ -76,7 +76,7 @@ function Read-Known {
 function Get-EndpointVip {
     # The address of an endpoint that the owner of the network makes; nothing while there is none.
     param([string]$Place, [hashtable]$Known)
-    foreach ($found in Get-HnsObject -Kind endpoints -Name $Place) { return [string]$found.IPAddress }
+    foreach ($found in Get-HnsObject -Kind endpoints -Name $Place) { return (Read-Member -Object $found -Names 'IPAddress') }
 }
 
 function Get-CidrAddress {
