@@ -1712,7 +1712,7 @@ function Read-DnsServer {
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
         $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
-        $servers.Split(@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
+        $servers.Split([char[]]@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
     }
 }
 
