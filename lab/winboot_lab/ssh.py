@@ -102,7 +102,7 @@ class SshServer:
         with self._lock:
             self._open.add(transport)
         try:
-            transport.start_server(server=_Gate(self), event=threading.Event())
+            transport.start_server(server=_Gate(self, client.getpeername()), event=threading.Event())
             held: list[paramiko.Channel] = []
             while transport.is_active():
                 # A channel is served when it asks for a command; until then paramiko itself holds it weakly only.
@@ -116,14 +116,14 @@ class SshServer:
             with self._lock:
                 self._open.discard(transport)
 
-    def run(self, channel: paramiko.Channel, command: str) -> None:
-        """One command behind a channel: input to its end, then output as it falls, then the exit code.
+    def run(self, channel: paramiko.Channel, command: str, peer: tuple[str, int]) -> None:
+        """One command behind a channel: input to its end, then output as it falls, then the exit code. `peer` is who connected.
 
         The connection is in its environment (setup_session_env in w32-doexec.c of PowerShell/openssh-portable), with
         the machine's own address, whatever loopback port of this host leads to it.
         """
         given = b""
-        client, client_port, *_ = channel.get_transport().getpeername()
+        client, client_port = peer
         own = self._machine.network.lan.address
         connection = {"SSH_CONNECTION": f"{client} {client_port} {own} 22"}
         with contextlib.suppress(OSError, EOFError):
@@ -143,8 +143,9 @@ class SshServer:
 class _Gate(paramiko.ServerInterface):
     """Who may log in, and what a channel may ask for."""
 
-    def __init__(self, server: SshServer) -> None:
+    def __init__(self, server: SshServer, peer: tuple[str, int]) -> None:
         self._server = server
+        self._peer = peer
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey,password"
@@ -165,7 +166,7 @@ class _Gate(paramiko.ServerInterface):
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         text = command.decode("utf-8")
-        threading.Thread(target=self._server.run, args=(channel, text), daemon=True).start()
+        threading.Thread(target=self._server.run, args=(channel, text, self._peer), daemon=True).start()
         return True
 
 

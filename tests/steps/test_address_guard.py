@@ -60,6 +60,46 @@ def test_the_task_of_the_startup_watches_until_the_network_stands_and_puts_the_a
     assert node.look(STEP).states == {STEP: "ok"}
 
 
+# What a round of the watch reads: whatever of it was just read, a switch may take the adapter before the next.
+MOMENTS = [
+    (command, call)
+    for command in ("Get-NetIPInterface", "Get-NetAdapter", "Get-NetIPAddress", "Get-NetRoute", "Get-DnsClient")
+    for call in (2, 5)
+] + [("Get-NetAdapterBinding", 1), ("hns.call", 1), ("hns.call", 3), ("Get-Service", 1)]
+
+
+@pytest.mark.parametrize(("command", "call"), MOMENTS)
+def test_a_switch_may_take_the_adapter_in_the_midst_of_a_round(
+    joined: Callable[[str], Node], command: str, call: int
+):
+    node = joined("operator").after(gone, remove_network("Calico"), remove_network("External"))
+    taken: list[str] = []
+
+    def take() -> None:
+        lose(node)
+        node.after(back("operator"))
+        taken.append(command)
+
+    node.machine.faults.before_command(command, take, call=call)
+    (task,) = (task for task in node.machine.tasks.all() if task.name == "boot")
+    node.machine.tasks.start(task)
+    node.site.settle(600)
+
+    assert taken
+    assert holds_all(node)
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def holds_all(node: Node) -> bool:
+    """Whether some adapter has the address, the DNS server and the way out that were set by hand."""
+    network = node.machine.network
+    holder = network.holder("10.0.1.11")
+    assert holder is not None
+    assert holder.dns == ["10.0.0.2"]
+    assert [route.next_hop for route in network.routes if route.prefix == "0.0.0.0/0"] == ["10.0.0.1"]
+    return True
+
+
 def lose(node: Node) -> None:
     """What the operator's network does: a switch takes the adapter, and what somebody set on it is gone."""
     hcn.call(node.machine, "POST", "/networks/", {"Name": "theirs", "Type": "Overlay", "Subnets": []})

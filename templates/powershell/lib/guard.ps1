@@ -35,11 +35,12 @@ function Test-OperatorAwaited {
 }
 
 function Save-NetworkRecord {
-    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on. A switch may take
+    # the adapter meanwhile; what was read without the address is nothing to fall back on.
     $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
-        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
-    }
+    if (-not $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return }
+    $snapshot = Read-NetworkSnapshot
+    if ($snapshot.adapters | Where-Object { $_.name -eq $address.alias -and $_.settled }) { Write-StateJson -Name 'network.json' -Value $snapshot }
 }
 
 function Update-NetworkRecord {
@@ -188,7 +189,7 @@ function Protect-Address {
         $waiting = $moved.Count -gt 0
         if ($waiting) {
             Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
-            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known }
+            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
         }
         elseif ($round % 5 -eq 0) {
             # What makes the network may be what did not start.
@@ -204,13 +205,18 @@ function Protect-Address {
 }
 
 function Update-Snapshot {
-    # How the interfaces are now, and those that are just being rewired as they were.
-    param([object]$Known)
+    # How the interfaces are now. One that a switch took since it was known is as it was, and what took it is left out, until it has
+    # all of it: it is one of Settled, or somebody gave it another address.
+    param([object]$Known, [object[]]$Settled = @())
     $fresh = Read-NetworkSnapshot
     $here = @($fresh.adapters | ForEach-Object { $_.guid })
-    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object {
-            $here -notcontains $_.guid -and -not (Get-SuccessorGuid -Adapters $_ | Where-Object { $here -contains $_ })
+    $done = @($Settled | ForEach-Object { $_.guid })
+    $kept = @($Known.adapters | Where-Object { $here -notcontains $_.guid } | Where-Object {
+            $settled = $done -contains $_.guid -or (Test-OtherAddress -Was $_)
+            -not $settled -or -not (Get-SuccessorGuid -Adapters $_ | Where-Object { $here -contains $_ })
         })
+    $taken = @(Get-SuccessorGuid -Adapters $kept)
+    $fresh.adapters = @($fresh.adapters | Where-Object { $taken -notcontains $_.guid }) + $kept
     $fresh
 }
 

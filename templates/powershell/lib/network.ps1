@@ -93,8 +93,9 @@ function Test-UsableAddress {
 
 function Read-NetworkSnapshot {
     # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address.
-    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    # others have the same MAC address. What a switch takes while it is read is not in it.
+    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
     foreach ($one in $adapters) {
         $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
     }
@@ -112,7 +113,7 @@ function Read-InterfaceSnapshot {
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
-    $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $identity.suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
     $identity.category = "$($category | Select-Object -First 1)"
     $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
@@ -302,7 +303,7 @@ function Restore-NameServer {
             Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
         }
     }
-    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
         Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
