@@ -1413,7 +1413,7 @@ function Read-InterfaceSnapshot {
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
-    $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $identity.suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
     $identity.category = "$($category | Select-Object -First 1)"
     $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
@@ -1725,7 +1725,7 @@ function Restore-NameServer {
             Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
         }
     }
-    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
         Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
@@ -2318,57 +2318,6 @@ function Get-RunningDetached {
     }
 }
 
-# ---- network.ps1
-
-function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address.
-    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
-    foreach ($one in $adapters) {
-        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
-    }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
-}
-
-function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
-    param([object]$Was)
-    foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
-    }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
-    # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
-    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
-            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-        })
-    $base = Get-BaseName -Name $Was.name
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
-    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
-}
-
-function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
-    param([object[]]$Adapters)
-    foreach ($was in $Adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
-    }
-}
-
-function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
-    # Windows moves an address succeeds a moment later.
-    param([object]$Snapshot)
-    $script:Run['Trouble'] = ''
-    foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
-    }
-}
-
 # ---- roots.ps1
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
@@ -2693,61 +2642,6 @@ function Restore-CalicoNetwork {
     if (-not $Former.existed) { Remove-PodNetwork -Name $Former.name }
 }
 
-# ---- guard.ps1
-# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
-
-function Save-NetworkRecord {
-    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
-    $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
-        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
-    }
-}
-
-function Read-NetworkRecord {
-    # The interfaces of the last record; nothing where there is none that can be read.
-    param([string]$Name = 'network.json')
-    $record = Read-StateJson -Name $Name
-    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
-}
-
-function Test-CarryingInterface {
-    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
-    param([string]$Guid)
-    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-            return $true
-        }
-    }
-    $false
-}
-
-function Test-LostInterface {
-    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
-    param([object]$Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
-    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
-    $index = Find-Successor -Was $Was
-    # Another address that works is somebody's choice.
-    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
-}
-
-function Get-MissingAddress {
-    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
-    param([object]$Snapshot)
-    foreach ($was in $Snapshot.adapters) {
-        foreach ($address in $was.addresses) {
-            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
-        }
-        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
-        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
-        $index = Find-Successor -Was $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
-            return "the address of $($was.name)"
-        }
-    }
-}
-
 # ---- detached.ps1
 
 function Assert-NoFailure {
@@ -2758,12 +2652,6 @@ function Assert-NoFailure {
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
-}
-
-function Get-CutRecord {
-    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
-    if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Test-Listener {
@@ -2827,30 +2715,6 @@ function Start-DetachedRun {
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
 }
 
-function Get-MissingLink {
-    # What keeps others from the machine: an address, the default route, or a listener on the address that the
-    # controller came in by. Nothing when nothing is missing.
-    param([object]$Snapshot)
-    $missing = Get-MissingAddress -Snapshot $Snapshot
-    if ($missing) { return $missing }
-    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    foreach ($end in $Snapshot.reached) {
-        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
-    }
-}
-
-function Wait-Network {
-    # Names what could not be put back.
-    param([object]$Snapshot)
-    $intact = {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot)
-    }
-    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink -Snapshot $Snapshot
-    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
-}
-
 function Invoke-RollbackPart {
     # One part that fails or hangs does not keep the others from it.
     param([scriptblock]$Part)
@@ -2906,21 +2770,6 @@ function Undo-Rewiring {
     }
 }
 
-function Invoke-Rescue {
-    # A run that was killed in the middle: back to what it had noted.
-    param([object]$Status)
-    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
-    $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
-    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network -Snapshot $snapshot
-    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
-    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
-    $after = Wait-Network -Snapshot $snapshot
-    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
-}
-
 function Enable-NetworkAgent {
     # After a guarded run: from now on it starts with the machine, and what depends on it.
     param([string]$Name)
@@ -2933,6 +2782,168 @@ function Enable-NetworkAgent {
         }
     }
     Remove-File -Path (Get-StatePath -Name 'held.json')
+}
+
+# ---- boot.ps1
+
+function Restore-BootTask {
+    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
+    param([object]$Former)
+    Remove-Task -Name $Former.name
+    Remove-BootScript
+    Remove-StrayTask
+}
+
+# ---- guard.ps1
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
+    }
+    $false
+}
+
+# ---- network.ps1
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address. What a switch takes while it is read is not in it.
+    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
+    }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+}
+
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
+    param([object]$Snapshot)
+    $script:Run['Trouble'] = ''
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
+# ---- guard.ps1
+
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on. A switch may take
+    # the adapter meanwhile; what was read without the address is nothing to fall back on.
+    $address = Get-NodeAddress
+    if (-not $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return }
+    $snapshot = Read-NetworkSnapshot
+    if ($snapshot.adapters | Where-Object { $_.name -eq $address.alias -and $_.settled }) { Write-StateJson -Name 'network.json' -Value $snapshot }
+}
+
+function Test-LostInterface {
+    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    param([object]$Was)
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
+    $index = Find-Successor -Was $Was
+    # Another address that works is somebody's choice.
+    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
+}
+
+function Get-MissingAddress {
+    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
+    param([object]$Snapshot)
+    foreach ($was in $Snapshot.adapters) {
+        foreach ($address in $was.addresses) {
+            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
+        }
+        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
+        $index = Find-Successor -Was $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
+            return "the address of $($was.name)"
+        }
+    }
+}
+
+# ---- pod_network.ps1
+
+function Stop-PodNetwork {
+    # The detached part of an undo: the agent would only make the network again.
+    param([hashtable]$Wanted)
+    # Disabled first: after a cut it would make the network again at the next start.
+    Disable-NetworkAgent -Name $Wanted.agent -Why 'its network is being removed'
+    foreach ($name in Get-OwnNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $name }
+}
+
+# ---- detached.ps1
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
+}
+
+function Get-MissingLink {
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the
+    # controller came in by. Nothing when nothing is missing.
+    param([object]$Snapshot)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
+    if ($missing) { return $missing }
+    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+    foreach ($end in $Snapshot.reached) {
+        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
+    }
+}
+
+function Wait-Network {
+    # Names what could not be put back.
+    param([object]$Snapshot)
+    $intact = {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        -not (Get-MissingLink -Snapshot $Snapshot)
+    }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot
+    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Complete-Guarded {
@@ -2957,14 +2968,19 @@ function Complete-Guarded {
     @{ State = $state; Message = $message }
 }
 
-# ---- boot.ps1
-
-function Restore-BootTask {
-    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
-    param([object]$Former)
-    Remove-Task -Name $Former.name
-    Remove-BootScript
-    Remove-StrayTask
+function Invoke-Rescue {
+    # A run that was killed in the middle: back to what it had noted.
+    param([object]$Status)
+    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
+    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
+    $lost = Wait-Network -Snapshot $snapshot
+    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
+    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
+    $after = Wait-Network -Snapshot $snapshot
+    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
 # ---- guard.ps1
@@ -3043,16 +3059,6 @@ function Invoke-Detached {
     Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
     Remove-Task -Name "detached-$id-rescue"
     Remove-Task -Name "detached-$id"
-}
-
-# ---- pod_network.ps1
-
-function Stop-PodNetwork {
-    # The detached part of an undo: the agent would only make the network again.
-    param([hashtable]$Wanted)
-    # Disabled first: after a cut it would make the network again at the next start.
-    Disable-NetworkAgent -Name $Wanted.agent -Why 'its network is being removed'
-    foreach ($name in Get-OwnNetwork -Wanted $Wanted) { Remove-PodNetwork -Name $name }
 }
 
 #endregion

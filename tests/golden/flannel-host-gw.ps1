@@ -1794,7 +1794,7 @@ function Read-InterfaceSnapshot {
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
     $identity.mtu = [int]$Own.interface.NlMtu
-    $identity.suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $identity.suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
     $identity.category = "$($category | Select-Object -First 1)"
     $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
     $identity.ipv6 = $bound.Count -gt 0
@@ -2261,7 +2261,7 @@ function Restore-NameServer {
             Set-DnsClientServerAddress @at -ServerAddresses ([string[]]$Was.dns)
         }
     }
-    $suffix = "$((Get-DnsClient @at).ConnectionSpecificSuffix)"
+    $suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
     if ($Was.suffix -ne '' -and $suffix -ne $Was.suffix) {
         Invoke-Restore -What "DNS suffix $($Was.suffix)" -Index $Index -Write { Set-DnsClient @at -ConnectionSpecificSuffix $Was.suffix }
     }
@@ -3109,57 +3109,6 @@ function Get-RunningDetached {
     foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
-    }
-}
-
-# ---- network.ps1
-
-function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address.
-    $adapters = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
-    foreach ($one in $adapters) {
-        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
-    }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
-}
-
-function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
-    param([object]$Was)
-    foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
-    }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
-    # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
-    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
-            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-        })
-    $base = Get-BaseName -Name $Was.name
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
-    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
-}
-
-function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
-    param([object[]]$Adapters)
-    foreach ($was in $Adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
-    }
-}
-
-function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
-    # Windows moves an address succeeds a moment later.
-    param([object]$Snapshot)
-    $script:Run['Trouble'] = ''
-    foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
     }
 }
 
@@ -4093,27 +4042,6 @@ function Test-WrongNetwork {
     @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
-function Restore-Uplink {
-    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
-    # address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
-}
-
-function Wait-NodeAddress {
-    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
-    $settled = {
-        Restore-Uplink
-        $address = Get-NodeAddress
-        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
-    }
-    if (Wait-Until -Test $settled -Seconds 60) {
-        $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName -Address $address
-        return $address
-    }
-    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
-}
-
 function Assert-Carrier {
     # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
     # (azure-container-networking, network_windows.go).
@@ -4139,156 +4067,6 @@ function Remove-PodNetwork {
     foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
 }
 
-# ---- guard.ps1
-# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
-
-function Get-LastingRoute {
-    # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
-    # (169.254...) are the image's: it sets them at each start, for that one or for good.
-    param([object]$Interface)
-    $Interface.routes | Where-Object { $_.persistent -and $_.prefix -notlike '169.254.*' }
-}
-
-function Test-OwnSetting {
-    # Whether somebody set something on an interface that a switch can take from it.
-    param([object]$Interface)
-    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-LastingRoute -Interface $Interface).Count -gt 0
-}
-
-function Save-NetworkRecord {
-    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on.
-    $address = Get-NodeAddress
-    if ($address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*') {
-        Write-StateJson -Name 'network.json' -Value (Read-NetworkSnapshot)
-    }
-}
-
-function Read-NetworkRecord {
-    # The interfaces of the last record; nothing where there is none that can be read.
-    param([string]$Name = 'network.json')
-    $record = Read-StateJson -Name $Name
-    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
-}
-
-function ConvertTo-InterfaceText {
-    # What somebody set on an interface, as one text to compare.
-    param([object]$Interface)
-    $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
-    $routes = @(Get-LastingRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
-    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' '); $($routes -join ', ')"
-}
-
-function Get-RecordDifference {
-    # A record that is missing, cannot be read or is older than what somebody changed since. Interfaces of one team or switch share
-    # a MAC address, and one that a switch took over has another GUID since: known is what the record has with this MAC and these
-    # settings.
-    if (-not (Get-NodeAddress)) { return }
-    $known = @(Read-NetworkRecord | ForEach-Object { "$($_.mac) $(ConvertTo-InterfaceText -Interface $_)" })
-    $what = 'record of the network settings'
-    if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
-    foreach ($own in Get-OwnInterface) {
-        $is = Read-InterfaceIdentity -Own $own
-        if ($known -ccontains "$($is.mac) $(ConvertTo-InterfaceText -Interface $is)") { continue }
-        New-Difference -Key "record:$($is.guid)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
-    }
-}
-
-function Test-CarryingInterface {
-    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
-    param([string]$Guid)
-    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-            return $true
-        }
-    }
-    $false
-}
-
-function Test-LostInterface {
-    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
-    param([object]$Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
-    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
-    $index = Find-Successor -Was $Was
-    # Another address that works is somebody's choice.
-    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
-}
-
-function Test-OtherAddress {
-    # Whether somebody gave what carries today the addresses of this interface another one. With a lease the address may be any.
-    param([object]$Was)
-    $own = @($Was.addresses | ForEach-Object { $_.ip })
-    $index = Find-Successor -Was $Was
-    if ($own.Count -eq 0 -or $null -eq $index) { return $false }
-    $others = @(Read-InterfaceAddress -Index $index |
-            Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress })
-    $others.Count -gt 0
-}
-
-function Test-MovedInterface {
-    # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
-    param([object]$Was)
-    if (Test-CarryingInterface -Guid $Was.guid) { return $false }
-    $null -ne (Find-Successor -Was $Was) -and -not (Test-OtherAddress -Was $Was)
-}
-
-function Restore-StartRoute {
-    # Routes that end with a start of the machine: that of a cloud's metadata service (169.254.169.254) is in no store, and those of an
-    # interface end with its switch where that does not outlive the boot. They come back while the machine has the address they go out by.
-    # With Ended only the latter.
-    param([switch]$Ended)
-    foreach ($was in Read-NetworkRecord) {
-        $index = Find-Successor -Was $was
-        if ($null -eq $index) { continue }
-        $gone = -not (Test-CarryingInterface -Guid $was.guid)
-        if ($Ended -and -not $gone) { continue }
-        $routes = @($was.routes | Where-Object { $gone -or (-not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0])) })
-        # Another way out is somebody's choice.
-        if (@(Get-DefaultRoute).Count -gt 0) { $routes = @($routes | Where-Object { $_.prefix -ne '0.0.0.0/0' }) }
-        $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
-        $routes = @($routes | Where-Object {
-                $hop = $_.next_hop
-                $hop -eq '0.0.0.0' -or $hop.Contains(':') -or ($near | Where-Object { Test-CidrMember -Cidr $_ -Address $hop })
-            })
-        Restore-InterfaceRoute -Was @{ routes = $routes } -Index $index
-    }
-}
-
-function Update-NetworkRecord {
-    # The record as somebody's changes have it. A run right after a start may be there before the startup task: what ended with that
-    # start is no change of anybody's, and comes back first. Returns nothing.
-    $known = Read-StateJson -Name 'network.json'
-    if ($known -and (Read-Member -Object $known -Names 'boot_id') -ne (Get-BootId)) { Restore-StartRoute -Ended }
-    Save-NetworkRecord
-}
-
-function Update-Snapshot {
-    # How the interfaces are now, and those that are just being rewired as they were.
-    param([object]$Known)
-    $fresh = Read-NetworkSnapshot
-    $here = @($fresh.adapters | ForEach-Object { $_.guid })
-    $fresh.adapters = @($fresh.adapters) + @($Known.adapters | Where-Object {
-            $here -notcontains $_.guid -and -not (Get-SuccessorGuid -Adapters $_ | Where-Object { $here -contains $_ })
-        })
-    $fresh
-}
-
-function Get-MissingAddress {
-    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
-    param([object]$Snapshot)
-    foreach ($was in $Snapshot.adapters) {
-        foreach ($address in $was.addresses) {
-            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
-        }
-        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
-        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
-        $index = Find-Successor -Was $was
-        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
-            return "the address of $($was.name)"
-        }
-    }
-}
-
 # ---- detached.ps1
 
 function Assert-NoFailure {
@@ -4299,12 +4077,6 @@ function Assert-NoFailure {
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
         Stop-Step -Id 'DetachedFailed' -Message "the detached run $($status.id) ended as $($status.state): $($status.message)" -Hint $status.hint
     }
-}
-
-function Get-CutRecord {
-    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
-    if (-not $script:Run.ContainsKey('Cut')) { return }
-    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
 }
 
 function Test-Listener {
@@ -4366,30 +4138,6 @@ function Start-DetachedRun {
             -Description "winboot: changes the network for step $($run.Step) and puts it back if that fails; removes itself.")
     Start-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\'
     [pscustomobject]@{ kind = 'detached'; id = $id; timeout_s = $whole }
-}
-
-function Get-MissingLink {
-    # What keeps others from the machine: an address, the default route, or a listener on the address that the
-    # controller came in by. Nothing when nothing is missing.
-    param([object]$Snapshot)
-    $missing = Get-MissingAddress -Snapshot $Snapshot
-    if ($missing) { return $missing }
-    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
-    foreach ($end in $Snapshot.reached) {
-        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
-    }
-}
-
-function Wait-Network {
-    # Names what could not be put back.
-    param([object]$Snapshot)
-    $intact = {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot)
-    }
-    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
-    $missing = Get-MissingLink -Snapshot $Snapshot
-    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
 }
 
 function Invoke-RollbackPart {
@@ -4462,21 +4210,6 @@ function Undo-Rewiring {
     }
 }
 
-function Invoke-Rescue {
-    # A run that was killed in the middle: back to what it had noted.
-    param([object]$Status)
-    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
-    $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
-    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
-    $lost = Wait-Network -Snapshot $snapshot
-    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
-    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
-    $after = Wait-Network -Snapshot $snapshot
-    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
-}
-
 function Enable-NetworkAgent {
     # After a guarded run: from now on it starts with the machine, and what depends on it.
     param([string]$Name)
@@ -4491,50 +4224,12 @@ function Enable-NetworkAgent {
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
-function Complete-Guarded {
-    # What the work left: the machine as before and the network as wanted, or the way back.
-    param([object]$Status, [hashtable]$Step, [object]$Snapshot, [object]$Problem)
-    $message = ''
-    if ($null -ne $Problem) { $message = $Problem.message }
-    $lost = Wait-Network -Snapshot $Snapshot
-    if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
-        Undo-Rewiring -Guard $Status.guard -Snapshot $Snapshot
-        $after = Wait-Network -Snapshot $Snapshot
-        if ($after) { $after = "still lost: $after" }
-        $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
-        return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
-    }
-    $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
-    if ($Status.purpose -eq 'Change') {
-        if (Test-StepStanding -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
-        else { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) ended as ${state}: $message" }
-    }
-    Save-NetworkRecord
-    @{ State = $state; Message = $message }
-}
-
 function Restore-Hold {
     # Keeps an agent from starting that was kept from it before the start of the machine. Returns nothing.
     foreach ($hold in Get-Hold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
 }
 
 # ---- boot.ps1
-
-function Get-BootTaskDifference {
-    # The stored script, its task, and the record that it works from.
-    Get-FileDifference -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
-    Get-TaskDifference -Name 'boot' -Task (New-BootTask)
-    Get-RecordDifference
-}
-
-function Set-BootTask {
-    # What the task works from comes before the task.
-    Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
-    Update-NetworkRecord
-    Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
-    Set-Task -Name 'boot' -Task (New-BootTask)
-    Remove-BootScript -But (Get-BootScriptPath)
-}
 
 function Invoke-BootWork {
     # One piece of work at the start of the machine. Returns nothing; why it failed is in the journal.
@@ -4643,123 +4338,231 @@ function Invoke-Boot {
 }
 
 # ---- guard.ps1
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
 
-function Get-LostInterface {
-    # What a rewiring before this start lost: known from the run that was cut off, else from the last record. Nothing
-    # where none is lost.
-    $known = @(Get-CutRecord)
-    if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
-    $known | Where-Object { Test-LostInterface -Was $_ }
+function Get-LastingRoute {
+    # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
+    # (169.254...) are the image's: it sets them at each start, for that one or for good.
+    param([object]$Interface)
+    $Interface.routes | Where-Object { $_.persistent -and $_.prefix -notlike '169.254.*' }
 }
 
-function Get-CurrentSnapshot {
-    # How the interfaces are; those that lost their address as the last record knew them.
+function Test-OwnSetting {
+    # Whether somebody set something on an interface that a switch can take from it.
+    param([object]$Interface)
+    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-LastingRoute -Interface $Interface).Count -gt 0
+}
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
+}
+
+function ConvertTo-InterfaceText {
+    # What somebody set on an interface, as one text to compare.
+    param([object]$Interface)
+    $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
+    $routes = @(Get-LastingRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
+    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' '); $($routes -join ', ')"
+}
+
+function Get-RecordDifference {
+    # A record that is missing, cannot be read or is older than what somebody changed since. Interfaces of one team or switch share
+    # a MAC address, and one that a switch took over has another GUID since: known is what the record has with this MAC and these
+    # settings.
+    if (-not (Get-NodeAddress)) { return }
+    $known = @(Read-NetworkRecord | ForEach-Object { "$($_.mac) $(ConvertTo-InterfaceText -Interface $_)" })
+    $what = 'record of the network settings'
+    if ($known.Count -eq 0) { New-Difference -Key 'record' -What $what -Is $null -Want 'current'; return }
+    foreach ($own in Get-OwnInterface) {
+        $is = Read-InterfaceIdentity -Own $own
+        if ($known -ccontains "$($is.mac) $(ConvertTo-InterfaceText -Interface $is)") { continue }
+        New-Difference -Key "record:$($is.guid)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
+    }
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
+    }
+    $false
+}
+
+# ---- network.ps1
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address. What a switch takes while it is read is not in it.
+    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
+    }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+}
+
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
+    param([object]$Snapshot)
+    $script:Run['Trouble'] = ''
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
+# ---- guard.ps1
+
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on. A switch may take
+    # the adapter meanwhile; what was read without the address is nothing to fall back on.
+    $address = Get-NodeAddress
+    if (-not $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return }
     $snapshot = Read-NetworkSnapshot
-    $lost = @(Get-LostInterface)
-    $here = @(Get-SuccessorGuid -Adapters $lost)
-    $snapshot.adapters = @($snapshot.adapters | Where-Object { $here -notcontains $_.guid }) + $lost
-    foreach ($was in $lost) {
-        if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
-    }
-    $snapshot
+    if ($snapshot.adapters | Where-Object { $_.name -eq $address.alias -and $_.settled }) { Write-StateJson -Name 'network.json' -Value $snapshot }
 }
 
-function Restore-BootNetwork {
-    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. The start may have cut a
-    # run off between two addresses, or before routes and DNS servers: its interfaces get all of it back, also where
-    # Windows dropped the switch and gave the adapter its address. What a person changed stays.
-    $intact = {
-        $lost = @(Get-LostInterface)
-        $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
-        $taken = @{ adapters = $lost + $cut }
-        if ($taken.adapters.Count -gt 0) { Restore-NetworkSnapshot -Snapshot $taken }
-        $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
-    }
-    if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
+function Test-LostInterface {
+    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    param([object]$Was)
+    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
+    $index = Find-Successor -Was $Was
+    # Another address that works is somebody's choice.
+    $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
 }
 
-function Protect-Address {
-    # Watches the interfaces while somebody makes a network on their adapter: what a switch takes from an interface is put
-    # on its successor. It goes on until Awaited is false for two minutes, for Seconds at most. Returns nothing.
-    param([scriptblock]$Awaited, [int]$Seconds)
-    $known = Get-CurrentSnapshot
-    if (-not ($known.adapters | Where-Object { Test-OwnSetting -Interface $_ })) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-    $calm = [DateTime]::UtcNow.AddSeconds(120)
-    for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
-        $waiting = $moved.Count -gt 0
-        if ($waiting) {
-            Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
-            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known }
-        }
-        elseif ($round % 5 -eq 0) {
-            # What makes the network may be what did not start.
-            [void]@(Start-FallenService)
-            $script:Run.Cache = @{}
-            $waiting = & $Awaited
-            $known = Update-Snapshot -Known $known
-        }
-        if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
-        Start-Sleep -Seconds 2
+function Test-OtherAddress {
+    # Whether somebody gave what carries today the addresses of this interface another one. With a lease the address may be any.
+    param([object]$Was)
+    $own = @($Was.addresses | ForEach-Object { $_.ip })
+    $index = Find-Successor -Was $Was
+    if ($own.Count -eq 0 -or $null -eq $index) { return $false }
+    $others = @(Read-InterfaceAddress -Index $index |
+            Where-Object { (Test-UsableAddress -Address $_) -and $own -notcontains $_.IPAddress })
+    $others.Count -gt 0
+}
+
+function Test-MovedInterface {
+    # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
+    param([object]$Was)
+    if (Test-CarryingInterface -Guid $Was.guid) { return $false }
+    $null -ne (Find-Successor -Was $Was) -and -not (Test-OtherAddress -Was $Was)
+}
+
+function Restore-StartRoute {
+    # Routes that end with a start of the machine: that of a cloud's metadata service (169.254.169.254) is in no store, and those of an
+    # interface end with its switch where that does not outlive the boot. They come back while the machine has the address they go out by.
+    # With Ended only the latter.
+    param([switch]$Ended)
+    foreach ($was in Read-NetworkRecord) {
+        $index = Find-Successor -Was $was
+        if ($null -eq $index) { continue }
+        $gone = -not (Test-CarryingInterface -Guid $was.guid)
+        if ($Ended -and -not $gone) { continue }
+        $routes = @($was.routes | Where-Object { $gone -or (-not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0])) })
+        # Another way out is somebody's choice.
+        if (@(Get-DefaultRoute).Count -gt 0) { $routes = @($routes | Where-Object { $_.prefix -ne '0.0.0.0/0' }) }
+        $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
+        $routes = @($routes | Where-Object {
+                $hop = $_.next_hop
+                $hop -eq '0.0.0.0' -or $hop.Contains(':') -or ($near | Where-Object { Test-CidrMember -Cidr $_ -Address $hop })
+            })
+        Restore-InterfaceRoute -Was @{ routes = $routes } -Index $index
     }
+}
+
+function Update-NetworkRecord {
+    # The record as somebody's changes have it. A run right after a start may be there before the startup task: what ended with that
+    # start is no change of anybody's, and comes back first. Returns nothing.
+    $known = Read-StateJson -Name 'network.json'
+    if ($known -and (Read-Member -Object $known -Names 'boot_id') -ne (Get-BootId)) { Restore-StartRoute -Ended }
     Save-NetworkRecord
 }
 
-# ---- detached.ps1
-
-function Invoke-Guarded {
-    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
-    param([object]$Status)
-    $script:Run.Facts.Purpose = $Status.purpose
-    $snapshot = Get-CurrentSnapshot
-    $snapshot.reached = @($Status.reached)
-    $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
-    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
-    $script:Run['Snapshot'] = $snapshot
-    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
-    $problem = $null
-    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
-    catch {
-        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
-        $Status.hint = "$($problem.id) DetachedFailed"
-    }
-    Complete-Guarded -Status $Status -Step $step -Snapshot $snapshot -Problem $problem
+function Update-Snapshot {
+    # How the interfaces are now. One that a switch took since it was known is as it was, and what took it is left out, until it has
+    # all of it: it is one of Settled, or somebody gave it another address.
+    param([object]$Known, [object[]]$Settled = @())
+    $fresh = Read-NetworkSnapshot
+    $here = @($fresh.adapters | ForEach-Object { $_.guid })
+    $done = @($Settled | ForEach-Object { $_.guid })
+    $kept = @($Known.adapters | Where-Object { $here -notcontains $_.guid } | Where-Object {
+            $settled = $done -contains $_.guid -or (Test-OtherAddress -Was $_)
+            -not $settled -or -not (Get-SuccessorGuid -Adapters $_ | Where-Object { $here -contains $_ })
+        })
+    $taken = @(Get-SuccessorGuid -Adapters $kept)
+    $fresh.adapters = @($fresh.adapters | Where-Object { $taken -notcontains $_.guid }) + $kept
+    $fresh
 }
 
-function Invoke-Detached {
-    # The task's own work, or, with Rescue, what is left of a run that was killed.
-    param([switch]$Rescue)
-    $id = $script:Run.Facts.Detached
-    $status = Read-StateJson -Name "detached\$id.json"
-    $ended = @{ State = 'failed'; Message = '' }
-    $lock = Wait-Mutex -Seconds 120
-    try {
-        try {
-            if ($Rescue) { $ended = Invoke-Rescue -Status $status }
-            else {
-                if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
-                if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
-                $script:Run.Fence = $status.fence
-                # That event is still on its way through the network.
-                Start-Sleep -Seconds 2
-                $ended = Invoke-Guarded -Status $status
-            }
+function Get-MissingAddress {
+    # The first address of a snapshot that no interface uses any more, as text. Nothing when none is missing.
+    param([object]$Snapshot)
+    foreach ($was in $Snapshot.adapters) {
+        foreach ($address in $was.addresses) {
+            if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
         }
-        catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        # Two minutes of patience: nobody else can say how it ended.
-        try { Complete-DetachedRun -Status $status -Ended $ended -Tries 12 }
-        catch {
-            # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
-            $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
-            [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = $problem })
-            if (-not $Rescue) { return }
+        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
+        $index = Find-Successor -Was $was
+        if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {
+            return "the address of $($was.name)"
         }
     }
-    finally { if ($lock) { Exit-Run -Lock $lock } }
-    Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
-    Remove-Task -Name "detached-$id-rescue"
-    Remove-Task -Name "detached-$id"
+}
+
+# ---- boot.ps1
+
+function Get-BootTaskDifference {
+    # The stored script, its task, and the record that it works from.
+    Get-FileDifference -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
+    Get-TaskDifference -Name 'boot' -Task (New-BootTask)
+    Get-RecordDifference
+}
+
+function Set-BootTask {
+    # What the task works from comes before the task.
+    Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
+    Update-NetworkRecord
+    Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
+    Set-Task -Name 'boot' -Task (New-BootTask)
+    Remove-BootScript -But (Get-BootScriptPath)
 }
 
 # ---- pod_network.ps1
@@ -4804,6 +4607,27 @@ function Wait-RunningAgent {
         (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
     }
     [void](Wait-Until -Test $clear -Seconds $Seconds -Pause 2000)
+}
+
+function Restore-Uplink {
+    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
+    # address.
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+}
+
+function Wait-NodeAddress {
+    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
+    $settled = {
+        Restore-Uplink
+        $address = Get-NodeAddress
+        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
+    }
+    if (Wait-Until -Test $settled -Seconds 60) {
+        $address = Get-NodeAddress
+        $script:Run['Carrier'] = Get-UplinkName -Address $address
+        return $address
+    }
+    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Wait-PodNetwork {
@@ -4917,6 +4741,195 @@ function Start-NetworkAgent {
     Invoke-ServiceControl -Arguments @('config', $Wanted.agent, 'start=', 'demand')
     Start-CurrentService -Name $Wanted.agent
     Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
+}
+
+# ---- detached.ps1
+
+function Get-CutRecord {
+    # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
+    if (-not $script:Run.ContainsKey('Cut')) { return }
+    foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
+}
+
+function Get-MissingLink {
+    # What keeps others from the machine: an address, the default route, or a listener on the address that the
+    # controller came in by. Nothing when nothing is missing.
+    param([object]$Snapshot)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
+    if ($missing) { return $missing }
+    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
+    foreach ($end in $Snapshot.reached) {
+        if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
+    }
+}
+
+function Wait-Network {
+    # Names what could not be put back.
+    param([object]$Snapshot)
+    $intact = {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        -not (Get-MissingLink -Snapshot $Snapshot)
+    }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
+    $missing = Get-MissingLink -Snapshot $Snapshot
+    if ($missing) { "$missing $($script:Run.Trouble)".Trim() }
+}
+
+function Complete-Guarded {
+    # What the work left: the machine as before and the network as wanted, or the way back.
+    param([object]$Status, [hashtable]$Step, [object]$Snapshot, [object]$Problem)
+    $message = ''
+    if ($null -ne $Problem) { $message = $Problem.message }
+    $lost = Wait-Network -Snapshot $Snapshot
+    if ($lost -or ($null -ne $Problem -and $Problem.id -eq 'WrongAdapter')) {
+        Undo-Rewiring -Guard $Status.guard -Snapshot $Snapshot
+        $after = Wait-Network -Snapshot $Snapshot
+        if ($after) { $after = "still lost: $after" }
+        $lost = if ($lost) { "$lost was lost and the change taken back" } else { 'the change was taken back' }
+        return @{ State = 'restored'; Message = @($lost, $message, $after | Where-Object { $_ }) -join '; ' }
+    }
+    $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
+    if ($Status.purpose -eq 'Change') {
+        if (Test-StepStanding -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
+        else { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) ended as ${state}: $message" }
+    }
+    Save-NetworkRecord
+    @{ State = $state; Message = $message }
+}
+
+function Invoke-Rescue {
+    # A run that was killed in the middle: back to what it had noted.
+    param([object]$Status)
+    if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
+    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
+    if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
+    $lost = Wait-Network -Snapshot $snapshot
+    if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
+    Undo-Rewiring -Guard $Status.guard -Snapshot $snapshot
+    $after = Wait-Network -Snapshot $snapshot
+    @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
+}
+
+# ---- guard.ps1
+
+function Get-LostInterface {
+    # What a rewiring before this start lost: known from the run that was cut off, else from the last record. Nothing
+    # where none is lost.
+    $known = @(Get-CutRecord)
+    if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
+    $known | Where-Object { Test-LostInterface -Was $_ }
+}
+
+function Get-CurrentSnapshot {
+    # How the interfaces are; those that lost their address as the last record knew them.
+    $snapshot = Read-NetworkSnapshot
+    $lost = @(Get-LostInterface)
+    $here = @(Get-SuccessorGuid -Adapters $lost)
+    $snapshot.adapters = @($snapshot.adapters | Where-Object { $here -notcontains $_.guid }) + $lost
+    foreach ($was in $lost) {
+        if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
+    }
+    $snapshot
+}
+
+function Restore-BootNetwork {
+    # At the start of the machine: an adapter that lost its address to a rewiring gets it back. The start may have cut a
+    # run off between two addresses, or before routes and DNS servers: its interfaces get all of it back, also where
+    # Windows dropped the switch and gave the adapter its address. What a person changed stays.
+    $intact = {
+        $lost = @(Get-LostInterface)
+        $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
+        $taken = @{ adapters = $lost + $cut }
+        if ($taken.adapters.Count -gt 0) { Restore-NetworkSnapshot -Snapshot $taken }
+        $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
+    }
+    if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
+}
+
+function Protect-Address {
+    # Watches the interfaces while somebody makes a network on their adapter: what a switch takes from an interface is put
+    # on its successor. It goes on until Awaited is false for two minutes, for Seconds at most. Returns nothing.
+    param([scriptblock]$Awaited, [int]$Seconds)
+    $known = Get-CurrentSnapshot
+    if (-not ($known.adapters | Where-Object { Test-OwnSetting -Interface $_ })) { return }
+    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
+    $calm = [DateTime]::UtcNow.AddSeconds(120)
+    for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
+        $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
+        $waiting = $moved.Count -gt 0
+        if ($waiting) {
+            Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
+            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
+        }
+        elseif ($round % 5 -eq 0) {
+            # What makes the network may be what did not start.
+            [void]@(Start-FallenService)
+            $script:Run.Cache = @{}
+            $waiting = & $Awaited
+            $known = Update-Snapshot -Known $known
+        }
+        if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
+        Start-Sleep -Seconds 2
+    }
+    Save-NetworkRecord
+}
+
+# ---- detached.ps1
+
+function Invoke-Guarded {
+    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
+    param([object]$Status)
+    $script:Run.Facts.Purpose = $Status.purpose
+    $snapshot = Get-CurrentSnapshot
+    $snapshot.reached = @($Status.reached)
+    $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
+    Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot
+    $script:Run['Snapshot'] = $snapshot
+    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $Status.step })[0]
+    $problem = $null
+    try { [void]@(Invoke-Block -Step $step -Block 'Detached') }
+    catch {
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
+        $Status.hint = "$($problem.id) DetachedFailed"
+    }
+    Complete-Guarded -Status $Status -Step $step -Snapshot $snapshot -Problem $problem
+}
+
+function Invoke-Detached {
+    # The task's own work, or, with Rescue, what is left of a run that was killed.
+    param([switch]$Rescue)
+    $id = $script:Run.Facts.Detached
+    $status = Read-StateJson -Name "detached\$id.json"
+    $ended = @{ State = 'failed'; Message = '' }
+    $lock = Wait-Mutex -Seconds 120
+    try {
+        try {
+            if ($Rescue) { $ended = Invoke-Rescue -Status $status }
+            else {
+                if (-not $lock) { throw "the mutex stayed held by $(Get-HolderText)" }
+                if ((Get-Fence) -ne $status.fence) { throw "superseded by $(Get-HolderText)" }
+                $script:Run.Fence = $status.fence
+                # That event is still on its way through the network.
+                Start-Sleep -Seconds 2
+                $ended = Invoke-Guarded -Status $status
+            }
+        }
+        catch { $ended.Message = $_.Exception.GetBaseException().Message }
+        # Two minutes of patience: nobody else can say how it ended.
+        try { Complete-DetachedRun -Status $status -Ended $ended -Tries 12 }
+        catch {
+            # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
+            $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
+            [void](New-EventLine -Fields @{ event = 'detached-unsaved'; id = $id; state = $ended.State; problem = $problem })
+            if (-not $Rescue) { return }
+        }
+    }
+    finally { if ($lock) { Exit-Run -Lock $lock } }
+    Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
+    Remove-Task -Name "detached-$id-rescue"
+    Remove-Task -Name "detached-$id"
 }
 
 #endregion
