@@ -63,7 +63,13 @@ def test_the_task_of_the_startup_watches_until_the_network_stands_and_puts_the_a
 # What a round of the watch reads: whatever of it was just read, a switch may take the adapter before the next.
 MOMENTS = [
     (command, call)
-    for command in ("Get-NetIPInterface", "Get-NetAdapter", "Get-NetIPAddress", "Get-NetRoute", "Get-DnsClient")
+    for command in (
+        "Get-NetIPInterface",
+        "Get-NetAdapter",
+        "Get-NetIPAddress",
+        "Get-NetRoute",
+        "Get-DnsClient",
+    )
     for call in (2, 5)
 ] + [("Get-NetAdapterBinding", 1), ("hns.call", 1), ("hns.call", 3), ("Get-Service", 1)]
 
