@@ -11,9 +11,10 @@ from tests.lab.hands import remove_network
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
-from tests.steps.test_operator_network import back, gone
+from tests.steps.test_operator_network import CONFLIST, back, gone
 
 STEP = "address-guard"
+JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
 WHAT = "guard of the static address 10.0.1.11"
 
 
@@ -92,6 +93,49 @@ def test_a_switch_may_take_the_adapter_in_the_midst_of_a_round(
     node.site.settle(600)
 
     assert taken
+    assert holds_all(node)
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def hns_hangs(node: Node) -> None:
+    node.machine.hns.hang("GET", "/networks/", seconds=70)
+
+
+def hns_restarts(node: Node) -> None:
+    """It is stopped between a look at the service and the call."""
+
+    def stop() -> None:
+        services = node.machine.services
+        hns = services.find("hns")
+        assert hns is not None
+        services.stop(hns)
+        node.machine.after(5, lambda: services.start(hns))
+
+    node.machine.faults.before_command("hns.call", stop)
+
+
+def configuration_is_held(node: Node) -> None:
+    assert node.machine.faults.hold(CONFLIST, 30, share="None")
+
+
+def journal_is_held(node: Node) -> None:
+    assert node.machine.faults.hold(JOURNAL, 30, share="None")
+
+
+@pytest.mark.parametrize("trouble", [hns_hangs, hns_restarts, configuration_is_held, journal_is_held])
+def test_a_round_that_fails_does_not_end_the_watch(
+    joined: Callable[[str], Node], trouble: Callable[[Node], None]
+):
+    """HNS answers nobody for a while, a file is held: the next round is in a few seconds, and the address is needed then."""
+    node = joined("operator").after(gone, remove_network("Calico"), remove_network("External"))
+    trouble(node)
+    (task,) = (task for task in node.machine.tasks.all() if task.name == "boot")
+    node.machine.tasks.start(task)
+    node.machine.settle(90)
+    lose(node)
+    node.after(back("operator"))
+    node.site.settle(600)
+
     assert holds_all(node)
     assert node.look(STEP).states == {STEP: "ok"}
 

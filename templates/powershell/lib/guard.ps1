@@ -185,23 +185,40 @@ function Protect-Address {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
-        $waiting = $moved.Count -gt 0
-        if ($waiting) {
-            Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
-            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
+        $waiting = $true
+        try {
+            $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
+            $waiting = $moved.Count -gt 0
+            if ($waiting) {
+                Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
+                if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
+            }
+            elseif ($round % 5 -eq 0) {
+                # The settings come first: where the rest of a round fails, they are known.
+                $known = Update-Snapshot -Known $known
+                $waiting = $true
+                # What makes the network may be what did not start.
+                [void]@(Start-FallenService)
+                $script:Run.Cache = @{}
+                $waiting = & $Awaited
+            }
         }
-        elseif ($round % 5 -eq 0) {
-            # What makes the network may be what did not start.
-            [void]@(Start-FallenService)
-            $script:Run.Cache = @{}
-            $waiting = & $Awaited
-            $known = Update-Snapshot -Known $known
-        }
+        # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
+        catch { Add-GuardTrouble -Caught $_ }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Seconds 2
     }
     Save-NetworkRecord
+}
+
+function Add-GuardTrouble {
+    # Notes why a round of the watch failed, each reason once. Returns nothing.
+    param([System.Management.Automation.ErrorRecord]$Caught)
+    $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'BootFailed'
+    $known = "Guard $($problem.id)"
+    if ($script:Run.ContainsKey($known)) { return }
+    $script:Run[$known] = $true
+    [void](New-EventLine -Fields @{ event = 'boot-failed'; step = 'address-guard'; problem = $problem })
 }
 
 function Update-Snapshot {
