@@ -135,7 +135,7 @@ def test_one_is_off_one_refuses_one_fails_and_the_others_join(
     assert len(fleet.requests(REFUSING)) == 2
     for name in others:
         node = joined.nodes[name]
-        assert (node["outcome"], node["failure"], node["reboots"]) == ("changed", None, 1)
+        assert (node["outcome"], node["failure"], node["reboots"]) == ("changed", None, 1), node["failure"]
         assert node["ready"] is (not only)
     assert all(f">{name}<" in fleet.page for name in lab.nodes)
     assert "LoginRefused" in fleet.page

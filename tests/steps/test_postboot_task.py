@@ -313,6 +313,8 @@ def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
 
     bench.reboot()
     bench.machine.settle(30)
+    # It goes last, after the watch over the services.
+    bench.machine.tasks.wait_idle(60)
 
     assert tasks(bench) == {"boot"}
 
