@@ -81,6 +81,20 @@ def test_a_machine_that_is_down_refuses_and_comes_back_on_its_ports():
         wire.close()
 
 
+def test_nobody_else_gets_the_ports_of_a_machine_that_is_down():
+    """It is down for seconds, and other labs on this host look for free ports meanwhile."""
+    with Farm() as farm:
+        machine = node(farm, says("done"))
+        farm.down(machine)
+        farm.cut(machine)
+        for port in (machine.http_port, machine.https_port):
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", port))
+    for port in (machine.http_port, machine.https_port):
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", port))
+
+
 def test_a_script_may_restart_its_own_machine():
     """The order comes from the script's thread, and the farm does not wait for that thread."""
     with Farm() as farm:

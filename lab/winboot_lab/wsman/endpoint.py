@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 import uuid
 from collections.abc import Mapping
@@ -29,8 +31,8 @@ _SEALED: Final = (
     f'multipart/encrypted;protocol="{SPNEGO_PROTOCOL}";boundary="Encrypted Boundary"',
 )
 # Listening; off the network, with everything that runs going on; off, as in a restart, with every shell
-# killed.
-State = Literal["up", "cut", "down"]
+# killed; off for good.
+State = Literal["up", "cut", "down", "gone"]
 _DEFAULT_IDLE: Final = "PT7200.000S"
 
 
@@ -123,6 +125,7 @@ class Endpoint:
         )
         self._turn = asyncio.Lock()
         self._servers: list[asyncio.Server] = []
+        self._kept_ports: list[socket.socket] = []
         self._guests: dict[Connection, _Guest] = {}
         self._connections = 0
         self._shells: dict[str, _Held] = {}
@@ -159,12 +162,15 @@ class Endpoint:
             if state == "up":
                 await self._start()
             else:
-                await self._stop(kill=state == "down")
+                await self._stop(kill=state != "cut")
+                if state == "gone":
+                    self._let_ports_go()
 
     async def _start(self) -> None:
         """Listen. Ports found at the first start are kept: a machine has the same after a restart."""
         if self._servers:
             return
+        self._let_ports_go()
         if self.http_port is not None:
             self.http_port = await self._listen(self.http_port, None)
         if self.https_port is not None:
@@ -173,7 +179,10 @@ class Endpoint:
     async def _stop(self, *, kill: bool) -> None:
         servers, self._servers = self._servers, []
         for server in servers:
+            listened = [(each.family, each.getsockname()) for each in server.sockets]
             server.close()
+            for family, address in listened:
+                self._keep_port(family, address)
         for connection in list(self._guests):
             connection.cut()
         for shell_id in list(self._shells) if kill else ():
@@ -186,6 +195,20 @@ class Endpoint:
         server = await loop.create_server(self._connection, self.settings.address, port, ssl=tls)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
+
+    def _keep_port(self, family: int, address: tuple[str, int]) -> None:
+        """Nobody else on this host gets the port of a machine that is down; who connects to it is refused."""
+        kept = socket.socket(family, socket.SOCK_STREAM)
+        # Connections that have just ended hold the port for a while.
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            kept.bind(address)
+        self._kept_ports.append(kept)
+
+    def _let_ports_go(self) -> None:
+        kept, self._kept_ports = self._kept_ports, []
+        for each in kept:
+            each.close()
 
     def _connection(self) -> Connection:
         return Connection(

@@ -97,7 +97,7 @@ class Farm:
             return
         self._closing = True
         for endpoint in self.endpoints.values():
-            self._call(endpoint.become("down"))
+            self._call(endpoint.become("gone"))
         self._threads.shutdown(wait=True)
         self._call(_finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
