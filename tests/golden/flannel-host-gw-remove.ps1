@@ -1800,6 +1800,20 @@ function Restore-FirewallRule {
     if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
 
+# ---- guard.ps1
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
+    }
+    $false
+}
+
 # ---- layers.ps1
 # Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
 # microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
@@ -2318,6 +2332,58 @@ function Get-RunningDetached {
     }
 }
 
+# ---- network.ps1
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address. What a switch takes while it is read is not in it.
+    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
+    }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+}
+
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
+    param([object]$Snapshot)
+    $script:Run['Trouble'] = ''
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
 # ---- roots.ps1
 # CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
 
@@ -2784,89 +2850,6 @@ function Enable-NetworkAgent {
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
-# ---- boot.ps1
-
-function Restore-BootTask {
-    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
-    param([object]$Former)
-    Remove-Task -Name $Former.name
-    Remove-BootScript
-    Remove-StrayTask
-}
-
-# ---- guard.ps1
-# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
-
-function Read-NetworkRecord {
-    # The interfaces of the last record; nothing where there is none that can be read.
-    param([string]$Name = 'network.json')
-    $record = Read-StateJson -Name $Name
-    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
-}
-
-function Test-CarryingInterface {
-    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
-    param([string]$Guid)
-    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-            return $true
-        }
-    }
-    $false
-}
-
-# ---- network.ps1
-
-function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address. What a switch takes while it is read is not in it.
-    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
-    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
-    foreach ($one in $adapters) {
-        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
-    }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
-}
-
-function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
-    param([object]$Was)
-    foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
-    }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
-    # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
-    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
-            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-        })
-    $base = Get-BaseName -Name $Was.name
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
-    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
-}
-
-function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
-    param([object[]]$Adapters)
-    foreach ($was in $Adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
-    }
-}
-
-function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
-    # Windows moves an address succeeds a moment later.
-    param([object]$Snapshot)
-    $script:Run['Trouble'] = ''
-    foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
-    }
-}
-
 # ---- guard.ps1
 
 function Save-NetworkRecord {
@@ -2876,6 +2859,13 @@ function Save-NetworkRecord {
     if (-not $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return }
     $snapshot = Read-NetworkSnapshot
     if ($snapshot.adapters | Where-Object { $_.name -eq $address.alias -and $_.settled }) { Write-StateJson -Name 'network.json' -Value $snapshot }
+}
+
+function Read-NetworkRecord {
+    # The interfaces of the last record; nothing where there is none that can be read.
+    param([string]$Name = 'network.json')
+    $record = Read-StateJson -Name $Name
+    foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
 }
 
 function Test-LostInterface {
@@ -2902,6 +2892,16 @@ function Get-MissingAddress {
             return "the address of $($was.name)"
         }
     }
+}
+
+# ---- boot.ps1
+
+function Restore-BootTask {
+    # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
+    param([object]$Former)
+    Remove-Task -Name $Former.name
+    Remove-BootScript
+    Remove-StrayTask
 }
 
 # ---- pod_network.ps1

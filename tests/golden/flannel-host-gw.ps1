@@ -2400,6 +2400,51 @@ function Restore-FirewallRule {
     if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
 }
 
+# ---- guard.ps1
+# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+
+function Get-LastingRoute {
+    # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
+    # (169.254...) are the image's: it sets them at each start, for that one or for good.
+    param([object]$Interface)
+    $Interface.routes | Where-Object { $_.persistent -and $_.prefix -notlike '169.254.*' }
+}
+
+function Test-OwnSetting {
+    # Whether somebody set something on an interface that a switch can take from it.
+    param([object]$Interface)
+    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-LastingRoute -Interface $Interface).Count -gt 0
+}
+
+function ConvertTo-InterfaceText {
+    # What somebody set on an interface, as one text to compare.
+    param([object]$Interface)
+    $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
+    $routes = @(Get-LastingRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
+    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' '); $($routes -join ', ')"
+}
+
+function Test-CarryingInterface {
+    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
+    param([string]$Guid)
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
+        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
+            return $true
+        }
+    }
+    $false
+}
+
+function Add-GuardTrouble {
+    # Notes why a round of the watch failed, each reason once. Returns nothing.
+    param([System.Management.Automation.ErrorRecord]$Caught)
+    $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'BootFailed'
+    $known = "Guard $($problem.id)"
+    if ($script:Run.ContainsKey($known)) { return }
+    $script:Run[$known] = $true
+    [void](New-EventLine -Fields @{ event = 'boot-failed'; step = 'address-guard'; problem = $problem })
+}
+
 # ---- ipam.ps1
 
 function Get-StoreFile {
@@ -3109,6 +3154,58 @@ function Get-RunningDetached {
     foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }
+    }
+}
+
+# ---- network.ps1
+
+function Read-NetworkSnapshot {
+    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
+    # others have the same MAC address. What a switch takes while it is read is not in it.
+    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
+    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
+    foreach ($one in $adapters) {
+        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
+    }
+    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+}
+
+function Find-Successor {
+    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
+    # address over. Nothing where there is none.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
+    }
+    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
+    # IP; interfaces of the same team or switch have it too, and are themselves.
+    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
+            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
+            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+        })
+    $base = Get-BaseName -Name $Was.name
+    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
+    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Get-SuccessorGuid {
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    param([object[]]$Adapters)
+    foreach ($was in $Adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+    }
+}
+
+function Restore-NetworkSnapshot {
+    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
+    # Windows moves an address succeeds a moment later.
+    param([object]$Snapshot)
+    $script:Run['Trouble'] = ''
+    foreach ($was in $Snapshot.adapters) {
+        $index = Find-Successor -Was $was
+        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
     }
 }
 
@@ -4042,6 +4139,27 @@ function Test-WrongNetwork {
     @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }
 
+function Restore-Uplink {
+    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
+    # address.
+    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+}
+
+function Wait-NodeAddress {
+    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
+    $settled = {
+        Restore-Uplink
+        $address = Get-NodeAddress
+        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
+    }
+    if (Wait-Until -Test $settled -Seconds 60) {
+        $address = Get-NodeAddress
+        $script:Run['Carrier'] = Get-UplinkName -Address $address
+        return $address
+    }
+    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
+}
+
 function Assert-Carrier {
     # A network on another adapter than the node's has to go again at once: HNS picks one where an agent names none
     # (azure-container-networking, network_windows.go).
@@ -4229,128 +4347,15 @@ function Restore-Hold {
     foreach ($hold in Get-Hold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
 }
 
-# ---- boot.ps1
-
-function Invoke-BootWork {
-    # One piece of work at the start of the machine. Returns nothing; why it failed is in the journal.
-    param([string]$Name, [scriptblock]$Work)
-    try { [void]@(& $Work) }
-    catch {
-        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
-        [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = $problem })
-    }
-}
-
-function Save-LateStart {
-    # Notes of each service that was awaited and runs now how long that took since it was first asked for.
-    param([string[]]$Awaited)
-    if (-not $script:Run.ContainsKey('Late')) { $script:Run.Late = @{} }
-    $late = $script:Run.Late
-    foreach ($name in @($late.Keys | Where-Object { $Awaited -notcontains $_ })) {
-        # Of one that fell, the control manager had waited for half a minute before.
-        $before = if ($script:Run.ContainsKey("Fallen $name")) { 31 } else { 0 }
-        if ((Get-ServiceState -Name $name) -eq 'Running') { Save-SlowStart -Name $name -Seconds ($before + $late[$name].Elapsed.TotalSeconds) }
-        $late.Remove($name)
-    }
-    foreach ($name in $Awaited) { if (-not $late.ContainsKey($name)) { $late[$name] = [Diagnostics.Stopwatch]::StartNew() } }
-}
-
-function Get-OwnService {
-    # The services that winboot made or changed, in the order of their steps: those that have a note.
-    if (-not $script:Run.ContainsKey('OwnServices')) {
-        $current = $script:Run.Step
-        $script:Run.OwnServices = @(foreach ($step in $script:Run.Steps) {
-                $script:Run.Step = $step.Name
-                foreach ($line in Get-FormerLine) { if ($line.kind -eq 'Service') { $line.key } }
-            })
-        $script:Run.Step = $current
-    }
-    $script:Run.OwnServices
-}
-
-function Get-AwaitedService {
-    # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
-    # that was rolled back; one that a person stopped has no such exit code. Nothing when all run.
-    foreach ($name in Get-OwnService) {
-        if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
-        if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFallen -Name $name)) { $name }
-    }
-}
-
-function Start-FallenService {
-    # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is
-    # reported in the journal once.
-    $awaited = @(Get-AwaitedService)
-    $awaited
-    Save-LateStart -Awaited $awaited
-    if ($awaited.Count -eq 0) { return }
-    # Whoever works on this machine starts services itself, in its own order and with a guard.
-    $lock = Wait-Mutex -Seconds 0
-    if (-not $lock) { return }
-    try {
-        foreach ($name in $awaited) {
-            # What it depends on comes first.
-            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
-                continue
-            }
-            if (-not $script:Run.ContainsKey("Fallen $name")) {
-                $script:Run["Fallen $name"] = $true
-                [void](New-EventLine -Fields @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd -Name $name).Trim() })
-            }
-            Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
-        }
-    }
-    finally { Exit-Run -Lock $lock }
-}
-
-function Watch-OwnService {
-    # For Seconds after a boot: starts those of our services that the control manager gave up on. It has 30 seconds of
-    # patience with a service, and containerd reports itself only when it has looked at what every pod left behind (see
-    # pkg/shim/util_windows.go of containerd); what depends on it is given up as well, and recovery actions do not help a
-    # service that never ran. Ends when all run for a minute.
-    param([int]$Seconds)
-    $watch = [Diagnostics.Stopwatch]::StartNew()
-    $calm = [Diagnostics.Stopwatch]::StartNew()
-    while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
-        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
-        Start-Sleep -Seconds 10
-    }
-    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
-    if ($late) {
-        [void](New-EventLine -Fields @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds })
-    }
-}
-
-function Invoke-Boot {
-    # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
-    # this is when scanners and agents are busiest.
-    Invoke-BootWork -Name '' -Work {
-        Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
-    }
-    Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
-    # Before an agent that a cut left half way makes its network with nobody to watch.
-    Invoke-BootWork -Name '' -Work { Complete-CutRun }
-    Invoke-BootWork -Name '' -Work { Restore-Hold }
-    Invoke-BootWork -Name '' -Work { Clear-OldFile }
-    foreach ($step in $script:Run.Steps) { Invoke-BootWork -Name $step.Name -Work { Invoke-Block -Step $step -Block 'Boot' } }
-    Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
-    Invoke-BootWork -Name '' -Work { Remove-StrayTask }
-}
-
 # ---- guard.ps1
-# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
 
-function Get-LastingRoute {
-    # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
-    # (169.254...) are the image's: it sets them at each start, for that one or for good.
-    param([object]$Interface)
-    $Interface.routes | Where-Object { $_.persistent -and $_.prefix -notlike '169.254.*' }
-}
-
-function Test-OwnSetting {
-    # Whether somebody set something on an interface that a switch can take from it.
-    param([object]$Interface)
-    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-LastingRoute -Interface $Interface).Count -gt 0
+function Save-NetworkRecord {
+    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on. A switch may take
+    # the adapter meanwhile; what was read without the address is nothing to fall back on.
+    $address = Get-NodeAddress
+    if (-not $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return }
+    $snapshot = Read-NetworkSnapshot
+    if ($snapshot.adapters | Where-Object { $_.name -eq $address.alias -and $_.settled }) { Write-StateJson -Name 'network.json' -Value $snapshot }
 }
 
 function Read-NetworkRecord {
@@ -4358,14 +4363,6 @@ function Read-NetworkRecord {
     param([string]$Name = 'network.json')
     $record = Read-StateJson -Name $Name
     foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
-}
-
-function ConvertTo-InterfaceText {
-    # What somebody set on an interface, as one text to compare.
-    param([object]$Interface)
-    $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
-    $routes = @(Get-LastingRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
-    "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' '); $($routes -join ', ')"
 }
 
 function Get-RecordDifference {
@@ -4381,80 +4378,6 @@ function Get-RecordDifference {
         if ($known -ccontains "$($is.mac) $(ConvertTo-InterfaceText -Interface $is)") { continue }
         New-Difference -Key "record:$($is.guid)" -What "${what}: $($is.name)" -Is 'older' -Want 'current'
     }
-}
-
-function Test-CarryingInterface {
-    # Whether this very interface is still there and carries IPv4: then nothing took its settings but a person.
-    param([string]$Guid)
-    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { [string]$_.InterfaceGuid -eq $Guid }) {
-        if (Get-NetIPInterface -InterfaceIndex $adapter.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue) {
-            return $true
-        }
-    }
-    $false
-}
-
-# ---- network.ps1
-
-function Read-NetworkSnapshot {
-    # Each interface that is up with its addresses, routes, DNS servers, VLAN, metric and what else a switch can take from it; and which
-    # others have the same MAC address. What a switch takes while it is read is not in it.
-    $read = @(Get-OwnInterface | ForEach-Object { Read-InterfaceSnapshot -Own $_ })
-    $adapters = @($read | Where-Object { Test-CarryingInterface -Guid $_.guid })
-    foreach ($one in $adapters) {
-        $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
-    }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
-}
-
-function Find-Successor {
-    # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
-    param([object]$Was)
-    foreach ($address in $Was.addresses) {
-        foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
-    }
-    # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
-    # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
-    $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
-            $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
-            (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-        })
-    $base = Get-BaseName -Name $Was.name
-    $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
-    foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
-}
-
-function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
-    param([object[]]$Adapters)
-    foreach ($was in $Adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
-    }
-}
-
-function Restore-NetworkSnapshot {
-    # Puts back what the interfaces of a snapshot lost; each write is in the journal. Returns nothing. What fails while
-    # Windows moves an address succeeds a moment later.
-    param([object]$Snapshot)
-    $script:Run['Trouble'] = ''
-    foreach ($was in $Snapshot.adapters) {
-        $index = Find-Successor -Was $was
-        if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
-    }
-}
-
-# ---- guard.ps1
-
-function Save-NetworkRecord {
-    # Notes how the interfaces are while the machine has its address: what a start of the machine may fall back on. A switch may take
-    # the adapter meanwhile; what was read without the address is nothing to fall back on.
-    $address = Get-NodeAddress
-    if (-not $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return }
-    $snapshot = Read-NetworkSnapshot
-    if ($snapshot.adapters | Where-Object { $_.name -eq $address.alias -and $_.settled }) { Write-StateJson -Name 'network.json' -Value $snapshot }
 }
 
 function Test-LostInterface {
@@ -4565,6 +4488,112 @@ function Set-BootTask {
     Remove-BootScript -But (Get-BootScriptPath)
 }
 
+function Invoke-BootWork {
+    # One piece of work at the start of the machine. Returns nothing; why it failed is in the journal.
+    param([string]$Name, [scriptblock]$Work)
+    try { [void]@(& $Work) }
+    catch {
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'BootFailed'
+        [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = $problem })
+    }
+}
+
+function Save-LateStart {
+    # Notes of each service that was awaited and runs now how long that took since it was first asked for.
+    param([string[]]$Awaited)
+    if (-not $script:Run.ContainsKey('Late')) { $script:Run.Late = @{} }
+    $late = $script:Run.Late
+    foreach ($name in @($late.Keys | Where-Object { $Awaited -notcontains $_ })) {
+        # Of one that fell, the control manager had waited for half a minute before.
+        $before = if ($script:Run.ContainsKey("Fallen $name")) { 31 } else { 0 }
+        if ((Get-ServiceState -Name $name) -eq 'Running') { Save-SlowStart -Name $name -Seconds ($before + $late[$name].Elapsed.TotalSeconds) }
+        $late.Remove($name)
+    }
+    foreach ($name in $Awaited) { if (-not $late.ContainsKey($name)) { $late[$name] = [Diagnostics.Stopwatch]::StartNew() } }
+}
+
+function Get-OwnService {
+    # The services that winboot made or changed, in the order of their steps: those that have a note.
+    if (-not $script:Run.ContainsKey('OwnServices')) {
+        $current = $script:Run.Step
+        $script:Run.OwnServices = @(foreach ($step in $script:Run.Steps) {
+                $script:Run.Step = $step.Name
+                foreach ($line in Get-FormerLine) { if ($line.kind -eq 'Service') { $line.key } }
+            })
+        $script:Run.Step = $current
+    }
+    $script:Run.OwnServices
+}
+
+function Get-AwaitedService {
+    # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
+    # that was rolled back; one that a person stopped has no such exit code. Nothing when all run.
+    foreach ($name in Get-OwnService) {
+        if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
+        if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFallen -Name $name)) { $name }
+    }
+}
+
+function Start-FallenService {
+    # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is
+    # reported in the journal once.
+    $awaited = @(Get-AwaitedService)
+    $awaited
+    Save-LateStart -Awaited $awaited
+    if ($awaited.Count -eq 0) { return }
+    # Whoever works on this machine starts services itself, in its own order and with a guard.
+    $lock = Wait-Mutex -Seconds 0
+    if (-not $lock) { return }
+    try {
+        foreach ($name in $awaited) {
+            # What it depends on comes first.
+            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
+                continue
+            }
+            if (-not $script:Run.ContainsKey("Fallen $name")) {
+                $script:Run["Fallen $name"] = $true
+                [void](New-EventLine -Fields @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd -Name $name).Trim() })
+            }
+            Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
+        }
+    }
+    finally { Exit-Run -Lock $lock }
+}
+
+function Watch-OwnService {
+    # For Seconds after a boot: starts those of our services that the control manager gave up on. It has 30 seconds of
+    # patience with a service, and containerd reports itself only when it has looked at what every pod left behind (see
+    # pkg/shim/util_windows.go of containerd); what depends on it is given up as well, and recovery actions do not help a
+    # service that never ran. Ends when all run for a minute.
+    param([int]$Seconds)
+    $watch = [Diagnostics.Stopwatch]::StartNew()
+    $calm = [Diagnostics.Stopwatch]::StartNew()
+    while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
+        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
+        Start-Sleep -Seconds 10
+    }
+    $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
+    if ($late) {
+        [void](New-EventLine -Fields @{ event = 'services-down'; services = $late; seconds = [int]$watch.Elapsed.TotalSeconds })
+    }
+}
+
+function Invoke-Boot {
+    # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
+    # this is when scanners and agents are busiest.
+    Invoke-BootWork -Name '' -Work {
+        Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
+    }
+    Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
+    # Before an agent that a cut left half way makes its network with nobody to watch.
+    Invoke-BootWork -Name '' -Work { Complete-CutRun }
+    Invoke-BootWork -Name '' -Work { Restore-Hold }
+    Invoke-BootWork -Name '' -Work { Clear-OldFile }
+    foreach ($step in $script:Run.Steps) { Invoke-BootWork -Name $step.Name -Work { Invoke-Block -Step $step -Block 'Boot' } }
+    Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
+    Invoke-BootWork -Name '' -Work { Remove-StrayTask }
+}
+
 # ---- pod_network.ps1
 
 function Get-PodNetworkDifference {
@@ -4607,27 +4636,6 @@ function Wait-RunningAgent {
         (Get-ServiceState -Name $Wanted.agent) -ne 'Running' -or (Test-RestartNeed -Name $Wanted.agent) -or (Test-PodNetwork -Wanted $Wanted)
     }
     [void](Wait-Until -Test $clear -Seconds $Seconds -Pause 2000)
-}
-
-function Restore-Uplink {
-    # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
-    # address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
-}
-
-function Wait-NodeAddress {
-    # Waits until the node's address is settled, or stops the step. HNS would take an unsettled address for good.
-    $settled = {
-        Restore-Uplink
-        $address = Get-NodeAddress
-        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
-    }
-    if (Wait-Until -Test $settled -Seconds 60) {
-        $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName -Address $address
-        return $address
-    }
-    Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 
 function Wait-PodNetwork {
@@ -4857,19 +4865,26 @@ function Protect-Address {
     $until = [DateTime]::UtcNow.AddSeconds($Seconds)
     $calm = [DateTime]::UtcNow.AddSeconds(120)
     for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
-        $waiting = $moved.Count -gt 0
-        if ($waiting) {
-            Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
-            if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
+        $waiting = $true
+        try {
+            $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
+            $waiting = $moved.Count -gt 0
+            if ($waiting) {
+                Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
+                if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
+            }
+            elseif ($round % 5 -eq 0) {
+                # The settings come first: where the rest of a round fails, they are known.
+                $known = Update-Snapshot -Known $known
+                $waiting = $true
+                # What makes the network may be what did not start.
+                [void]@(Start-FallenService)
+                $script:Run.Cache = @{}
+                $waiting = & $Awaited
+            }
         }
-        elseif ($round % 5 -eq 0) {
-            # What makes the network may be what did not start.
-            [void]@(Start-FallenService)
-            $script:Run.Cache = @{}
-            $waiting = & $Awaited
-            $known = Update-Snapshot -Known $known
-        }
+        # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
+        catch { Add-GuardTrouble -Caught $_ }
         if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
         Start-Sleep -Seconds 2
     }
