@@ -448,3 +448,32 @@ def test_an_agent_that_a_cut_left_half_way_is_not_started_by_what_depends_on_it(
         for one in ("flanneld", "kube-proxy")
     }
     assert started == {"flanneld": 2, "kube-proxy": 2}
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [("Get-NetRoute", 4), ("Get-DnsClient", 2), ("Get-DnsClient", 4), ("Get-NetAdapterBinding", 3)],
+)
+def test_an_interface_may_be_gone_for_a_moment_while_its_settings_are_put_back(
+    node: Node, command: str, call: int
+):
+    """A switch takes the IP from an adapter at any moment, and gives it to an interface of its own seconds later."""
+    node.after(remove_network("cbr0"))
+    machine, network = node.machine, node.machine.network
+    gone: list[Adapter] = []
+
+    def leave() -> None:
+        carrier = network.management()
+        assert carrier is not None
+        gone.append(carrier)
+        network.adapters.remove(carrier)
+        machine.after(2, lambda: network.adapters.append(carrier))
+
+    machine.faults.before_command(
+        "Start-ScheduledTask", lambda: machine.faults.before_command(command, leave, call=call)
+    )
+
+    assert node.change(STEP).states == {STEP: "ok"}
+    assert gone
+    assert node.look(STEP).states == {STEP: "ok"}
+    assert network.holder("10.0.1.11") is not None

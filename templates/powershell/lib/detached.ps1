@@ -224,8 +224,7 @@ function Wait-Network {
     # Names what could not be put back.
     param([object]$Snapshot)
     $intact = {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot)
+        (Invoke-NetworkRestore -Snapshot $Snapshot) -and -not (Get-MissingLink -Snapshot $Snapshot)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
     $missing = Get-MissingLink -Snapshot $Snapshot

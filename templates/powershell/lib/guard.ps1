@@ -148,8 +148,7 @@ function Restore-BootNetwork {
         $lost = @(Get-LostInterface)
         $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
         $taken = @{ adapters = $lost + $cut }
-        if ($taken.adapters.Count -gt 0) { Restore-NetworkSnapshot -Snapshot $taken }
-        $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
+        (Invoke-NetworkRestore -Snapshot $taken) -and $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
 }

@@ -228,7 +228,23 @@ function Get-SuccessorGuid {
     param([object[]]$Adapters)
     foreach ($was in $Adapters) {
         $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+        if ($null -ne $index) {
+            Get-NetAdapter -InterfaceIndex $index -IncludeHidden -ErrorAction SilentlyContinue | ForEach-Object { [string]$_.InterfaceGuid }
+        }
+    }
+}
+
+function Invoke-NetworkRestore {
+    # Puts back what the interfaces of a snapshot lost; returns whether it came to its end. An interface may go while this works on it
+    # (a switch takes its IP from an adapter at any moment): then the next try finds what came in its place.
+    param([object]$Snapshot)
+    try {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        $true
+    }
+    catch {
+        $script:Run['Trouble'] = $_.Exception.GetBaseException().Message
+        $false
     }
 }
 

@@ -113,7 +113,7 @@ function Find-Interface {
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
     foreach ($found in Find-Address -Ip $Address) {
-        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family -ErrorAction SilentlyContinue
     }
 }
 
@@ -261,12 +261,12 @@ function Wait-NodeAddress {
     $settled = {
         Restore-Uplink
         $address = Get-NodeAddress
+        $script:Run['Settled'] = $address
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
     if (Wait-Until -Test $settled -Seconds 60) {
-        $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName -Address $address
-        return $address
+        $script:Run['Carrier'] = Get-UplinkName -Address $script:Run.Settled
+        return $script:Run.Settled
     }
     Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
@@ -274,7 +274,7 @@ function Wait-NodeAddress {
 function Restore-Uplink {
     # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
     # address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+    if ($script:Run.ContainsKey('Snapshot')) { [void](Invoke-NetworkRestore -Snapshot $script:Run.Snapshot) }
 }
 
 function Wait-PodNetwork {
