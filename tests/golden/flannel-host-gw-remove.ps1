@@ -1433,7 +1433,7 @@ function Find-Interface {
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
     foreach ($found in Find-Address -Ip $Address) {
-        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family -ErrorAction SilentlyContinue
     }
 }
 
@@ -2369,7 +2369,9 @@ function Get-SuccessorGuid {
     param([object[]]$Adapters)
     foreach ($was in $Adapters) {
         $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+        if ($null -ne $index) {
+            Get-NetAdapter -InterfaceIndex $index -IncludeHidden -ErrorAction SilentlyContinue | ForEach-Object { [string]$_.InterfaceGuid }
+        }
     }
 }
 
@@ -2381,6 +2383,20 @@ function Restore-NetworkSnapshot {
     foreach ($was in $Snapshot.adapters) {
         $index = Find-Successor -Was $was
         if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
+function Invoke-NetworkRestore {
+    # Puts back what the interfaces of a snapshot lost; returns whether it came to its end. An interface may go while this works on it
+    # (a switch takes its IP from an adapter at any moment): then the next try finds what came in its place.
+    param([object]$Snapshot)
+    try {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        $true
+    }
+    catch {
+        $script:Run['Trouble'] = $_.Exception.GetBaseException().Message
+        $false
     }
 }
 
@@ -2938,8 +2954,7 @@ function Wait-Network {
     # Names what could not be put back.
     param([object]$Snapshot)
     $intact = {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot)
+        (Invoke-NetworkRestore -Snapshot $Snapshot) -and -not (Get-MissingLink -Snapshot $Snapshot)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
     $missing = Get-MissingLink -Snapshot $Snapshot

@@ -1814,7 +1814,7 @@ function Find-Interface {
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
     foreach ($found in Find-Address -Ip $Address) {
-        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family
+        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family -ErrorAction SilentlyContinue
     }
 }
 
@@ -3194,7 +3194,9 @@ function Get-SuccessorGuid {
     param([object[]]$Adapters)
     foreach ($was in $Adapters) {
         $index = Find-Successor -Was $was
-        if ($null -ne $index) { Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid } }
+        if ($null -ne $index) {
+            Get-NetAdapter -InterfaceIndex $index -IncludeHidden -ErrorAction SilentlyContinue | ForEach-Object { [string]$_.InterfaceGuid }
+        }
     }
 }
 
@@ -3206,6 +3208,20 @@ function Restore-NetworkSnapshot {
     foreach ($was in $Snapshot.adapters) {
         $index = Find-Successor -Was $was
         if ($null -ne $index) { Restore-Interface -Was $was -Index $index }
+    }
+}
+
+function Invoke-NetworkRestore {
+    # Puts back what the interfaces of a snapshot lost; returns whether it came to its end. An interface may go while this works on it
+    # (a switch takes its IP from an adapter at any moment): then the next try finds what came in its place.
+    param([object]$Snapshot)
+    try {
+        Restore-NetworkSnapshot -Snapshot $Snapshot
+        $true
+    }
+    catch {
+        $script:Run['Trouble'] = $_.Exception.GetBaseException().Message
+        $false
     }
 }
 
@@ -4142,7 +4158,7 @@ function Test-WrongNetwork {
 function Restore-Uplink {
     # Puts back what the adapter lost while HNS works on it. Returns nothing. Put back at once, HNS still finds the
     # address.
-    if ($script:Run.ContainsKey('Snapshot')) { Restore-NetworkSnapshot -Snapshot $script:Run.Snapshot }
+    if ($script:Run.ContainsKey('Snapshot')) { [void](Invoke-NetworkRestore -Snapshot $script:Run.Snapshot) }
 }
 
 function Wait-NodeAddress {
@@ -4150,12 +4166,12 @@ function Wait-NodeAddress {
     $settled = {
         Restore-Uplink
         $address = Get-NodeAddress
+        $script:Run['Settled'] = $address
         $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
     }
     if (Wait-Until -Test $settled -Seconds 60) {
-        $address = Get-NodeAddress
-        $script:Run['Carrier'] = Get-UplinkName -Address $address
-        return $address
+        $script:Run['Carrier'] = Get-UplinkName -Address $script:Run.Settled
+        return $script:Run.Settled
     }
     Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
@@ -4775,8 +4791,7 @@ function Wait-Network {
     # Names what could not be put back.
     param([object]$Snapshot)
     $intact = {
-        Restore-NetworkSnapshot -Snapshot $Snapshot
-        -not (Get-MissingLink -Snapshot $Snapshot)
+        (Invoke-NetworkRestore -Snapshot $Snapshot) -and -not (Get-MissingLink -Snapshot $Snapshot)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 3000) { return }
     $missing = Get-MissingLink -Snapshot $Snapshot
@@ -4850,8 +4865,7 @@ function Restore-BootNetwork {
         $lost = @(Get-LostInterface)
         $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
         $taken = @{ adapters = $lost + $cut }
-        if ($taken.adapters.Count -gt 0) { Restore-NetworkSnapshot -Snapshot $taken }
-        $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
+        (Invoke-NetworkRestore -Snapshot $taken) -and $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
 }
