@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 
-.PHONY: help demo test check lint conformance real genuine fuzz matrix bench bench-peer lock clean docs
+.PHONY: help demo test check lint golden conformance real genuine fuzz matrix bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -26,6 +26,13 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas and the generated pages
+	$(BIN)/python -m winboot.schema
+	$(BIN)/python -m winboot.steps > docs/.steps.md && mv docs/.steps.md docs/steps.md
+	$(BIN)/python -m winboot.steps readme
+	$(BIN)/python -m winboot.problems > docs/.problems.md && mv docs/.problems.md docs/problems.md
+	WINBOOT_GOLDEN=write $(BIN)/python -m pytest tests/golden
 
 check: lint test ## all that CI runs
 
